@@ -1,0 +1,48 @@
+"""Segments and claims, the units that everything else is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guardrail.events import SegmentKind, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A contiguous piece of the response. Segments tile the text: joined, they give it back.
+
+    ``start``/``end`` are code points of the response. ``body`` is the part of ``text`` (offsets relative to
+    the segment) without surrounding white space and list or heading markers: what a redaction replaces.
+    """
+
+    index: int
+    kind: SegmentKind
+    text: str
+    start: int
+    body: tuple[int, int]
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def body_text(self) -> str:
+        return self.text[self.body[0] : self.body[1]]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One checkable factual statement of a segment.
+
+    ``start``/``end`` are code points of the response. ``lead_in`` holds the preceding sentences (or list
+    lead-in, table header) the claim needs to be understood; empty when it stands on its own.
+    """
+
+    index: int
+    segment: int
+    text: str
+    start: int
+    end: int
+    severity: Severity
+    severity_reasons: tuple[str, ...] = ()
+    lead_in: str = ""

@@ -1,0 +1,41 @@
+"""The operator's own severity rules, as they stand in a policy."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from guardrail.events import Severity
+
+
+class SeverityPattern(BaseModel):
+    """A regular expression or a list of keywords that sets at least this severity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: str = Field(min_length=1, description="Reported with the claim, e.g. 'recall_notice'.")
+    severity: Severity
+    pattern: str | None = Field(default=None, description="Python regular expression, searched ignoring case.")
+    keywords: tuple[str, ...] = Field(default=(), description="Whole words or phrases, compared ignoring case.")
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                re.compile(value)
+            except re.error as error:
+                raise ValueError(f"{value!r} is no regular expression: {error}") from None
+        return value
+
+
+class SeverityRules(BaseModel):
+    """Added to the built-in severity rules."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    patterns: tuple[SeverityPattern, ...] = ()
+    disabled_reasons: frozenset[str] = Field(
+        default=frozenset(), description="Built-in reasons that are not to raise severity here."
+    )

@@ -1,0 +1,61 @@
+"""Every error this package raises on purpose.
+
+    GuardrailError
+    ├── ConfigError           the operator: fix a setting, the message says which
+    ├── InputError            the producer: one event or line is bad; dead-letter it and go on
+    │   ├── DecodeError           the bytes are not one of our events
+    │   └── ProtocolError         a well-formed event that does not fit the response it belongs to
+    ├── JudgeError            nobody: the claim becomes UNVERIFIED and the fail policy decides
+    │   ├── JudgeUnavailable      worth asking again (timeout, rate limit, connection)
+    │   └── JudgeReplyError       the reply could not be used
+    └── TransportError        the process: stop, say so, be restarted
+        └── TransportUnavailable  broker not reachable, topic missing, access denied
+
+The branch says who has to act.
+"""
+
+from __future__ import annotations
+
+
+class GuardrailError(Exception):
+    """Root of all errors raised on purpose by guardrail and consumers."""
+
+
+class ConfigError(GuardrailError):
+    """A setting is wrong. The message names the path, the value and the remedy."""
+
+
+class InputError(GuardrailError):
+    """One input is bad; the others are unaffected. ``reason`` is a stable snake_case code."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class DecodeError(InputError):
+    """The bytes are no event of a known type and schema version."""
+
+
+class ProtocolError(InputError):
+    """A well-formed event that does not fit the state of its response."""
+
+
+class JudgeError(GuardrailError):
+    """The judge could not answer. Never raised to a caller of the engine: claims become UNVERIFIED."""
+
+
+class JudgeUnavailable(JudgeError):
+    """The judge did not answer: timeout, rate limit, connection, server error."""
+
+
+class JudgeReplyError(JudgeError):
+    """The judge answered something that cannot be used."""
+
+
+class TransportError(GuardrailError):
+    """Reading or writing failed in a way that retrying the call does not mend."""
+
+
+class TransportUnavailable(TransportError):
+    """The broker can't be reached, a topic is missing or access is denied. The message has the remedy."""

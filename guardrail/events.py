@@ -1,0 +1,376 @@
+"""The wire contracts: every event that is read from or written to a topic.
+
+All events are JSON objects with a ``type`` and a ``schema`` version. Unknown fields are tolerated, unknown
+types and versions are not. Spans are half-open ``[start, end)`` offsets in Unicode code points: of the
+response's text for claims and segments, of the context's text for evidence. Ids of outputs are
+deterministic (same input, same policy: same id), so that a reader may upsert on them.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from guardrail.errors import DecodeError
+
+SCHEMA_VERSION: Final = 1
+
+Span = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+ResponseId = Annotated[str, Field(min_length=1, max_length=256, description="Identifies the response; also the Kafka key.")]
+Seq = Annotated[int, Field(ge=0)]
+
+
+class Verdict(StrEnum):
+    """What the judge says of a claim. UNVERIFIED: it could not say (timeout, outage, budget)."""
+
+    SUPPORTED = "SUPPORTED"
+    PARTIALLY_SUPPORTED = "PARTIALLY_SUPPORTED"
+    UNSUPPORTED = "UNSUPPORTED"
+    CONTRADICTED = "CONTRADICTED"
+    UNVERIFIED = "UNVERIFIED"
+
+
+class Severity(StrEnum):
+    """How much a wrong claim costs, from least to most; ``rank`` orders them."""
+
+    MINOR = "minor"
+    NORMAL = "normal"
+    MAJOR = "major"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        return _SEVERITY_RANK[self]
+
+
+_SEVERITY_RANK: Final = {s: i for i, s in enumerate(Severity)}
+
+
+class Decision(StrEnum):
+    """What happens to a text, from mildest to hardest; ``rank`` orders them."""
+
+    RELEASE = "release"
+    FLAG = "flag"
+    REDACT = "redact"
+    BLOCK = "block"
+
+    @property
+    def rank(self) -> int:
+        return _DECISION_RANK[self]
+
+
+_DECISION_RANK: Final = {d: i for i, d in enumerate(Decision)}
+
+
+class SegmentKind(StrEnum):
+    """What a segment is. Only ``sentence``, ``list_item`` and ``table_row`` can hold claims."""
+
+    SENTENCE = "sentence"
+    LIST_ITEM = "list_item"
+    TABLE_ROW = "table_row"
+    HEADING = "heading"
+    CODE = "code"
+    BLANK = "blank"
+
+
+class WireModel(BaseModel):
+    """Base of everything on the wire: immutable, tolerant of unknown fields."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+
+class Event(WireModel):
+    """Base of every event."""
+
+    schema_version: Literal[1] = Field(default=SCHEMA_VERSION, alias="schema", description="Version of the event's schema.")
+
+    def to_json(self) -> bytes:
+        """The event as UTF-8 JSON, unset optional fields left out."""
+        return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_none=False)
+
+
+# ---------------------------------------------------------------------------------------------- input
+
+
+class Context(WireModel):
+    """One retrieved document handed to the generator."""
+
+    id: Annotated[str, Field(min_length=1)]
+    text: str
+    source: str | None = Field(default=None, description="Where it comes from: a URL, a file, a title.")
+    score: float | None = Field(default=None, description="The retriever's score, as given.")
+
+
+class ResponseHead(Event):
+    """What is known of a response before its text."""
+
+    response_id: ResponseId
+    question: str = ""
+    contexts: tuple[Context, ...] = ()
+    route: str | None = Field(default=None, description="Chooses the policy, with tenant.")
+    tenant: str | None = None
+    generator_model: str | None = Field(default=None, description="The model that writes the answer.")
+    deadline_ms: Annotated[int, Field(gt=0)] | None = Field(
+        default=None,
+        description="How long after this event the last verdict may come; claims not judged by then are UNVERIFIED.",
+    )
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Passed through to the flagged case.")
+
+
+class ResponseStarted(ResponseHead):
+    """A response begins; its text follows as deltas."""
+
+    type: Literal["response.started"] = "response.started"
+
+
+class ResponseDelta(Event):
+    """A piece of text. ``seq`` counts the deltas of a response from 0 without gaps."""
+
+    type: Literal["response.delta"] = "response.delta"
+    response_id: ResponseId
+    seq: Seq
+    text: str
+
+
+class ResponseCompleted(Event):
+    """The text is complete. ``seq`` is the number of deltas sent, so that a lost last one is noticed."""
+
+    type: Literal["response.completed"] = "response.completed"
+    response_id: ResponseId
+    seq: Seq
+    finish_reason: str | None = None
+
+
+class ResponseAborted(Event):
+    """The generator gave up; no more text comes."""
+
+    type: Literal["response.aborted"] = "response.aborted"
+    response_id: ResponseId
+    seq: Seq | None = None
+    reason: str | None = None
+
+
+class Response(ResponseHead):
+    """A whole response in one event."""
+
+    type: Literal["response"] = "response"
+    answer: str
+
+
+InputEvent = Annotated[
+    ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response, Field(discriminator="type")
+]
+
+# --------------------------------------------------------------------------------------------- output
+
+
+class PolicyRef(WireModel):
+    """The policy that was applied."""
+
+    name: str
+    version: str
+
+
+class Evidence(WireModel):
+    """A verbatim quote: ``contexts[context_id].text[span[0]:span[1]] == quote``."""
+
+    context_id: str
+    quote: str
+    span: Span
+
+
+class OutputEvent(Event):
+    """Base of what the guardrail writes."""
+
+    id: str = Field(description="Deterministic id of this event: same input and policy, same id.")
+    response_id: ResponseId
+
+
+class ClaimVerdict(OutputEvent):
+    """The verdict on one claim."""
+
+    type: Literal["verdict.claim"] = "verdict.claim"
+    claim_id: str
+    index: Annotated[int, Field(ge=0, description="Position among the claims of the response.")]
+    text: str
+    span: Span = Field(description="Code points of the response's text.")
+    segment: Annotated[int, Field(ge=0, description="Index of the segment the claim stands in.")]
+    severity: Severity
+    severity_reasons: tuple[str, ...] = ()
+    verdict: Verdict
+    confidence: Probability = Field(description="How sure the judge is of this verdict.")
+    support: Probability | None = Field(
+        description="Calibrated probability that the claim is supported; null when UNVERIFIED."
+    )
+    evidence: tuple[Evidence, ...] = ()
+    conflicting_contexts: tuple[str, ...] = Field(
+        default=(), description="Ids of contexts that contradict a claim that another context supports."
+    )
+    reasoning: str = ""
+    judge: str = Field(description="Name of the judge that gave the verdict.")
+    latency_ms: Annotated[float, Field(ge=0)] = Field(description="From the claim being cut to its verdict.")
+    policy: PolicyRef
+
+
+class VerdictCounts(WireModel):
+    """How many claims got which verdict."""
+
+    supported: int = 0
+    partially_supported: int = 0
+    unsupported: int = 0
+    contradicted: int = 0
+    unverified: int = 0
+
+
+class Usage(WireModel):
+    """What the judge consumed for this response."""
+
+    judge_calls: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    dropped_quotes: int = Field(default=0, description="Quotes offered as evidence that stand in no context.")
+
+
+class Timings(WireModel):
+    """Milliseconds."""
+
+    total_ms: float = Field(description="From the start of the response to its last verdict.")
+    first_claim_ms: float | None = Field(default=None, description="From the start to the first verdict.")
+    after_completion_ms: float | None = Field(default=None, description="From the last text to the decision.")
+    max_claim_ms: float | None = None
+
+
+class ResponseVerdict(OutputEvent):
+    """The verdict on the whole response. The order of ``claims`` is that of the text."""
+
+    type: Literal["verdict.response"] = "verdict.response"
+    score: Probability | None = Field(description="Severity-weighted share of supported claims; null: nothing to check.")
+    counts: VerdictCounts
+    decision: Decision
+    rule: str = Field(description="The rule that made the decision.")
+    mode: Literal["hold", "stream", "observe"]
+    complete: bool = Field(description="False when the text ended early: blocked, aborted, timed out, gap.")
+    claims: tuple[ClaimVerdict, ...] = ()
+    hallucinated_claims: tuple[str, ...] = Field(
+        default=(), description="Texts of the claims that are UNSUPPORTED or CONTRADICTED."
+    )
+    summary: str
+    conflicting_contexts: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    timings: Timings
+    policy: PolicyRef
+
+
+class DeliverySegment(OutputEvent):
+    """Text to show. Joined by ``seq`` these are what the user reads."""
+
+    type: Literal["delivery.segment"] = "delivery.segment"
+    seq: Seq
+    text: str = Field(description="As released: the original, or the policy's replacement when redacted.")
+    segment: int | None = Field(default=None, description="Index of the segment; null in observe mode.")
+    span: Span = Field(description="The original's place in the response's text.")
+    decision: Decision
+    rule: str | None = None
+    claim_ids: tuple[str, ...] = ()
+
+
+class DeliveryCompleted(OutputEvent):
+    """No more text comes."""
+
+    type: Literal["delivery.completed"] = "delivery.completed"
+    seq: Seq
+    decision: Decision
+    rule: str
+    score: Probability | None = None
+
+
+class DeliveryBlocked(OutputEvent):
+    """No more text comes, and what was shown is to be replaced by ``message``."""
+
+    type: Literal["delivery.blocked"] = "delivery.blocked"
+    seq: Seq
+    message: str = Field(description="The policy's fallback message, to show instead.")
+    rule: str
+    released_chars: int = Field(description="Code points that had been released before the block.")
+    score: Probability | None = None
+
+
+class FlaggedCase(OutputEvent):
+    """The whole case of a flagged, redacted or blocked response, for reviewers."""
+
+    type: Literal["case.flagged"] = "case.flagged"
+    question: str
+    contexts: tuple[Context, ...]
+    answer: str = Field(description="The text as generated, as far as it was read.")
+    delivered: str = Field(description="The text as released.")
+    decision: Decision
+    rule: str
+    score: Probability | None
+    claims: tuple[ClaimVerdict, ...]
+    route: str | None = None
+    tenant: str | None = None
+    generator_model: str | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    policy: PolicyRef
+
+
+DeliveryEvent = DeliverySegment | DeliveryCompleted | DeliveryBlocked
+VerdictEvent = ClaimVerdict | ResponseVerdict
+AnyOutputEvent = DeliveryEvent | VerdictEvent | FlaggedCase
+
+INPUT_EVENTS: Final[tuple[type[Event], ...]] = (
+    ResponseStarted,
+    ResponseDelta,
+    ResponseCompleted,
+    ResponseAborted,
+    Response,
+)
+OUTPUT_EVENTS: Final[tuple[type[OutputEvent], ...]] = (
+    ClaimVerdict,
+    ResponseVerdict,
+    DeliverySegment,
+    DeliveryCompleted,
+    DeliveryBlocked,
+    FlaggedCase,
+)
+
+_input_adapter: Final[TypeAdapter[Any]] = TypeAdapter(InputEvent)
+_output_adapter: Final[TypeAdapter[Any]] = TypeAdapter(Annotated[AnyOutputEvent, Field(discriminator="type")])
+
+
+def parse_input(value: bytes | str) -> ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response:
+    """Read one input event. Raises DecodeError, whose message quotes no text of the event."""
+    try:
+        event: ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
+        event = _input_adapter.validate_json(value)
+    except ValidationError as error:
+        raise _decode_error(error) from None
+    return event
+
+
+def parse_output(value: bytes | str) -> AnyOutputEvent:
+    """Read one event that the guardrail wrote. Raises DecodeError."""
+    try:
+        event: AnyOutputEvent = _output_adapter.validate_json(value)
+    except ValidationError as error:
+        raise _decode_error(error) from None
+    return event
+
+
+def _decode_error(error: ValidationError) -> DecodeError:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    kind = first["type"]
+    where = ".".join(str(part) for part in first["loc"]) or "event"
+    message = f"{where}: {first['msg']}"
+    if kind == "json_invalid":
+        return DecodeError("invalid_json", f"not valid JSON: {first['msg']}")
+    if kind in {"union_tag_invalid", "union_tag_not_found"}:
+        known = ", ".join(cls.model_fields["type"].default for cls in INPUT_EVENTS)
+        return DecodeError("unknown_type", f"field 'type' is missing or unknown; known input types: {known}")
+    if first["loc"] and first["loc"][-1] == "schema":
+        return DecodeError("unknown_schema", f"field 'schema': this program reads version {SCHEMA_VERSION} only")
+    return DecodeError("invalid_event", message)

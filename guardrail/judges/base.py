@@ -1,0 +1,95 @@
+"""The Judge protocol: claims with their passages in, verdicts out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from guardrail.claims.model import Claim
+from guardrail.events import Evidence, Usage, Verdict
+from guardrail.evidence.index import EvidenceIndex
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """Claims of *one* response, to be judged in one go.
+
+    ``claims`` maps claim ids to claims, in the order of the text. ``evidence`` is the response's prepared
+    contexts: passages, search, and the check of quotes; it may be shared between concurrent requests.
+    ``deadline`` is a reading of ``time.monotonic()``: nobody waits for an answer after it.
+    """
+
+    response_id: str
+    question: str
+    claims: dict[str, Claim]
+    evidence: EvidenceIndex
+    deadline: float
+    generator_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge says of one claim. Quotes in ``evidence`` have been located in their context."""
+
+    claim_id: str
+    verdict: Verdict
+    confidence: float
+    support: float | None
+    judge: str
+    evidence: tuple[Evidence, ...] = ()
+    conflicting_contexts: tuple[str, ...] = ()
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """The judgements of one request, joined by claim id, and what they cost."""
+
+    judgements: tuple[Judgement, ...]
+    usage: Usage = field(default_factory=Usage)
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Anything that gives verdicts.
+
+    ``judge`` answers one request. It may be called concurrently, may be cancelled at any await, must not
+    block the event loop, and raises JudgeError when it can't answer at all. It answers for asked ids only;
+    an id that is missing from the reply becomes UNVERIFIED (see ``reconcile``). ``aclose`` releases what
+    the judge holds; no call follows it.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply: ...
+
+    async def aclose(self) -> None: ...
+
+
+def unverified(claim_id: str, judge: str, reason: str) -> Judgement:
+    """The judgement of a claim that could not be checked."""
+    return Judgement(claim_id, Verdict.UNVERIFIED, 0.0, None, judge, reasoning=reason)
+
+
+def reconcile(asked: Sequence[str], reply: JudgeReply, judge: str) -> dict[str, Judgement]:
+    """Join judgements to the asked claims by id: exactly one each.
+
+    Unasked ids are dropped; a missing one is UNVERIFIED; of duplicates that disagree neither is believed.
+    """
+    wanted = set(asked)
+    found: dict[str, Judgement] = {}
+    for judgement in reply.judgements:
+        claim_id = judgement.claim_id
+        if claim_id not in wanted:
+            continue
+        other = found.get(claim_id)
+        if other is not None and other.verdict is not judgement.verdict:
+            found[claim_id] = unverified(claim_id, judge, "the judge gave two different verdicts for this claim")
+        elif other is None:
+            found[claim_id] = judgement
+    return {
+        claim_id: found.get(claim_id) or unverified(claim_id, judge, "the judge's reply has no verdict for this claim")
+        for claim_id in asked
+    }

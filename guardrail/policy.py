@@ -1,0 +1,271 @@
+"""Score and rules -> decision.
+
+A policy is plain, frozen data that operators write in configuration. Rules are tried in order on every
+claim, the first that matches says what happens to the claim's segment; thresholds on the score say what
+happens to the response. The harder of the two wins.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from guardrail.claims.severity_rules import SeverityRules
+from guardrail.events import Decision, PolicyRef, Probability, Severity, Verdict
+from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS
+
+Mode = Literal["hold", "stream", "observe"]
+
+
+class FailPolicy(StrEnum):
+    """What happens to a claim that the judge could not check."""
+
+    FAIL_CLOSED = "fail_closed"
+    FAIL_OPEN = "fail_open"
+    FLAG = "flag"
+
+
+class OnIncomplete(StrEnum):
+    """What happens to a response whose text ends early: aborted, timed out, or with a gap."""
+
+    BLOCK = "block"
+    FLAG = "flag"
+    RELEASE = "release"
+
+
+_COMPARISON: Final = re.compile(r"(?P<field>[a-z_]+)\s*(?P<op>>=|<=|==|>|<|is\b|in\b|)\s*(?P<value>.+)", re.I)
+_RULE_HELP: Final = (
+    "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
+    "severity [>=|<=|==] minor|normal|major|critical, support < 0.3, confidence >= 0.8, reason NAME|NAME; "
+    "actions: release, flag, redact, block"
+)
+
+
+class Rule(BaseModel):
+    """One rule on a claim. Every condition given must hold; one left out holds always."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(default="", description="Shown as the rule of a decision; made from the conditions when empty.")
+    verdict: tuple[Verdict, ...] = Field(default=(), description="Any of these verdicts.")
+    min_severity: Severity = Field(default=Severity.MINOR, description="This severity or a higher one.")
+    max_severity: Severity = Field(default=Severity.CRITICAL, description="This severity or a lower one.")
+    support_below: Probability | None = Field(default=None, description="Support probability under this.")
+    min_support: Probability | None = Field(default=None, description="Support probability of at least this.")
+    min_confidence: Probability | None = Field(default=None, description="Judge's confidence of at least this.")
+    confidence_below: Probability | None = Field(default=None, description="Judge's confidence under this.")
+    reason: tuple[str, ...] = Field(default=(), description="Any of these severity reasons (price, dosage, …).")
+    action: Decision = Field(description="What happens to the segment that holds the claim.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Any) -> Any:
+        return parse_rule(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _named(self) -> Rule:
+        if not self.name:
+            object.__setattr__(self, "name", self._describe())
+        return self
+
+    def _describe(self) -> str:
+        parts = []
+        if self.verdict:
+            parts.append("verdict " + "|".join(self.verdict))
+        if self.min_severity is not Severity.MINOR:
+            parts.append(f"severity >= {self.min_severity}")
+        if self.max_severity is not Severity.CRITICAL:
+            parts.append(f"severity <= {self.max_severity}")
+        for name, op, bound in (
+            ("support", "<", self.support_below),
+            ("support", ">=", self.min_support),
+            ("confidence", ">=", self.min_confidence),
+            ("confidence", "<", self.confidence_below),
+        ):
+            if bound is not None:
+                parts.append(f"{name} {op} {bound:g}")
+        if self.reason:
+            parts.append("reason " + "|".join(self.reason))
+        return f"{' and '.join(parts) or 'always'}: {self.action}"
+
+    def matches(
+        self, verdict: Verdict, severity: Severity, support: float | None, confidence: float, reasons: tuple[str, ...]
+    ) -> bool:
+        """Does every condition hold? Conditions on ``support`` fail where there is none."""
+        if self.verdict and verdict not in self.verdict:
+            return False
+        if not self.min_severity.rank <= severity.rank <= self.max_severity.rank:
+            return False
+        if self.support_below is not None and (support is None or support >= self.support_below):
+            return False
+        if self.min_support is not None and (support is None or support < self.min_support):
+            return False
+        if self.min_confidence is not None and confidence < self.min_confidence:
+            return False
+        if self.confidence_below is not None and confidence >= self.confidence_below:
+            return False
+        return not self.reason or any(reason in reasons for reason in self.reason)
+
+
+def parse_rule(text: str) -> dict[str, Any]:
+    """Read a rule in its one-line form into the fields of Rule. Raises ValueError with the remedy."""
+    conditions, colon, action = text.rpartition(":")
+    if not colon:
+        raise ValueError(f"rule {text!r} has no action; {_RULE_HELP}")
+    fields: dict[str, Any] = {"action": action.strip().lower()}
+    for condition in re.split(r"\s+and\s+", conditions.strip(), flags=re.I):
+        if condition.lower() == "always":
+            continue
+        match = _COMPARISON.fullmatch(condition.strip())
+        if match is None:
+            raise ValueError(f"condition {condition!r} can't be read; {_RULE_HELP}")
+        _add_condition(fields, match["field"].lower(), match["op"].lower(), match["value"].strip(), condition)
+    return fields
+
+
+def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condition: str) -> None:
+    alternatives = tuple(part.strip() for part in value.split("|"))
+    equals = op in {"", "is", "in", "=="}
+    new: dict[str, Any]
+    if name == "verdict" and equals:
+        new = {"verdict": tuple(v.upper() for v in alternatives)}
+    elif name == "reason" and equals:
+        new = {"reason": alternatives}
+    elif name == "severity" and (equals or op in {">=", "<="}):
+        bound = value.lower()
+        new = ({} if op == "<=" else {"min_severity": bound}) | ({} if op == ">=" else {"max_severity": bound})
+    elif name in {"support", "confidence"} and op in {"<", ">="}:
+        new = {f"{name}_below" if op == "<" else f"min_{name}": value}
+    else:
+        raise ValueError(f"condition {condition!r} can't be read; {_RULE_HELP}")
+    twice = new.keys() & fields.keys()
+    if twice:
+        raise ValueError(f"condition {condition!r} sets {', '.join(sorted(twice))} a second time; {_RULE_HELP}")
+    fields.update(new)
+
+
+# The default is made for a judge that is sure of contradictions and less sure of gaps: a contradicted fact
+# that matters stops the answer, an unbacked critical fact is taken out, the rest is shown to reviewers.
+DEFAULT_RULES: Final = (
+    "verdict CONTRADICTED and severity >= major: block",
+    "verdict CONTRADICTED: redact",
+    "verdict UNSUPPORTED and severity >= critical: redact",
+    "verdict UNSUPPORTED and severity >= normal: flag",
+    "verdict PARTIALLY_SUPPORTED and severity >= critical: flag",
+)
+
+
+class Policy(BaseModel):
+    """Thresholds, weights, rules and mode; chosen per route or tenant."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(min_length=1)] = "default"
+    version: Annotated[str, Field(min_length=1)] = Field(
+        default="1", description="Change it with the policy: it is in every verdict and in the ids of outputs."
+    )
+    mode: Mode = Field(
+        default="stream",
+        description="hold: nothing leaves before the last verdict. stream: each segment leaves when its claims "
+        "pass. observe: everything leaves at once, verdicts follow.",
+    )
+    rules: tuple[Rule, ...] = Field(
+        default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
+        description="Tried in order on every checked claim; the first that matches decides its segment.",
+    )
+    flag_below: Probability = Field(default=0.8, description="A response whose score is under this is flagged.")
+    block_below: Probability = Field(default=0.4, description="A response whose score is under this is blocked.")
+    score_after_claims: Annotated[int, Field(ge=1)] = Field(
+        default=4,
+        description="In stream mode, block_below is applied to the running score only after this many checked "
+        "claims; at the end, and in hold mode, it always is.",
+    )
+    weights: dict[Severity, Annotated[float, Field(ge=0)]] = Field(
+        default_factory=lambda: dict(DEFAULT_WEIGHTS), description="Weight of each severity in the score."
+    )
+    credits: dict[Verdict, Probability] = Field(
+        default_factory=lambda: dict(DEFAULT_CREDITS), description="Credit of each verdict in the score."
+    )
+    on_unverified: FailPolicy = Field(
+        default=FailPolicy.FAIL_CLOSED,
+        description="What happens when the judge can't answer for a claim in time: fail_closed blocks, fail_open "
+        "releases, flag releases and flags.",
+    )
+    on_incomplete: OnIncomplete = Field(
+        default=OnIncomplete.BLOCK,
+        description="What happens when the text ends early (aborted, timed out, gap): block; or judge what came, "
+        "release it, and flag it or not.",
+    )
+    claim_timeout_ms: Annotated[int, Field(gt=0)] = Field(
+        default=10_000, description="Longest wait for the verdict of a claim."
+    )
+    incomplete_timeout_ms: Annotated[int, Field(gt=0)] = Field(
+        default=60_000, description="A response from which nothing came for this long is incomplete."
+    )
+    fallback_message: str = Field(
+        default="This answer was withheld because it could not be verified against the source documents.",
+        description="What the user sees in place of a blocked response.",
+    )
+    redaction_text: str = Field(
+        default="[removed: not backed by the sources]", description="What replaces a redacted segment."
+    )
+    max_segment_chars: Annotated[int, Field(ge=40)] = Field(
+        default=600, description="Text without a sentence end is cut at about this many characters."
+    )
+    severity: SeverityRules = Field(
+        default_factory=SeverityRules, description="The operator's own severity patterns and keywords."
+    )
+
+    @field_validator("weights")
+    @classmethod
+    def _all_weights(cls, value: dict[Severity, float]) -> dict[Severity, float]:
+        return {**DEFAULT_WEIGHTS, **value}
+
+    @field_validator("credits")
+    @classmethod
+    def _all_credits(cls, value: dict[Verdict, float]) -> dict[Verdict, float]:
+        if Verdict.UNVERIFIED in value:
+            raise ValueError("UNVERIFIED claims are not scored; on_unverified says what happens to them")
+        return {**DEFAULT_CREDITS, **value}
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Policy:
+        if self.block_below > self.flag_below:
+            raise ValueError(
+                f"block_below ({self.block_below:g}) is above flag_below ({self.flag_below:g}); "
+                "a response would be blocked before it is flagged: lower block_below or raise flag_below"
+            )
+        return self
+
+    @property
+    def ref(self) -> PolicyRef:
+        return PolicyRef(name=self.name, version=self.version)
+
+    def decide_claim(
+        self, verdict: Verdict, severity: Severity, support: float | None, confidence: float, reasons: tuple[str, ...]
+    ) -> tuple[Decision, str]:
+        """What happens to the segment of this claim, and the rule that says so."""
+        if verdict is Verdict.UNVERIFIED:
+            action = {
+                FailPolicy.FAIL_CLOSED: Decision.BLOCK,
+                FailPolicy.FAIL_OPEN: Decision.RELEASE,
+                FailPolicy.FLAG: Decision.FLAG,
+            }[self.on_unverified]
+            return action, f"on_unverified: {self.on_unverified}"
+        for rule in self.rules:
+            if rule.matches(verdict, severity, support, confidence, reasons):
+                return rule.action, rule.name
+        return Decision.RELEASE, "no rule matched"
+
+    def decide_score(self, score: float | None) -> tuple[Decision, str]:
+        """What the score alone says of the response."""
+        if score is None:
+            return Decision.RELEASE, "nothing to check"
+        if score < self.block_below:
+            return Decision.BLOCK, f"score < block_below {self.block_below:g}"
+        if score < self.flag_below:
+            return Decision.FLAG, f"score < flag_below {self.flag_below:g}"
+        return Decision.RELEASE, "score and rules passed"
