@@ -19,7 +19,7 @@ MEBIBYTE: Final = 1024 * 1024
 
 
 class Topics(BaseModel):
-    """The topics, keyed by ``response_id`` throughout. ``sessions`` has as many partitions as ``responses``."""
+    """The topics, all keyed by ``response_id``. ``sessions`` has as many partitions as ``responses``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -103,7 +103,7 @@ class KafkaSettings(BaseModel):
 
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         default="earliest",
-        description="Where a group without a committed position begins; latest skips what was written before.",
+        description="Where a group without a committed position begins; latest skips what is there already.",
     )
     isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
         default="read_committed", description="Whether records of aborted transactions stay unseen."
@@ -117,7 +117,7 @@ class KafkaSettings(BaseModel):
     session_timeout_ms: int = Field(
         default=30_000,
         ge=1_000,
-        description="Silence after which a guard counts as dead; also the time it has to drain at a rebalance.",
+        description="Silence after which a guard counts as dead; also its time to drain at a rebalance.",
     )
     heartbeat_interval_ms: int = Field(
         default=3_000, ge=100, description="At most a third of the session timeout."
@@ -162,15 +162,16 @@ class KafkaSettings(BaseModel):
     def _consistent(self) -> KafkaSettings:
         if self.heartbeat_interval_ms * 3 > self.session_timeout_ms:
             raise ValueError(
-                f"heartbeat_interval_ms {self.heartbeat_interval_ms} is more than a third of session_timeout_ms "
-                f"{self.session_timeout_ms}; lower the first or raise the second"
+                f"heartbeat_interval_ms {self.heartbeat_interval_ms} is more than a third of "
+                f"session_timeout_ms {self.session_timeout_ms}; lower the first or raise the second"
             )
         if self.security_protocol.startswith("SASL_"):
             if not self.sasl_username:
                 raise ValueError(f"security_protocol {self.security_protocol} needs sasl_username")
             if (self.sasl_password is None) == (self.sasl_password_file is None):
                 raise ValueError(
-                    f"security_protocol {self.security_protocol} needs either sasl_password or sasl_password_file"
+                    f"security_protocol {self.security_protocol} needs sasl_password or sasl_password_file, "
+                    "and not both"
                 )
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise ValueError("ssl_certfile and ssl_keyfile go together; give both or neither")

@@ -1,0 +1,83 @@
+"""The logs of the in-process broker: a topic is a list of partitions, a partition a list of records."""
+
+from __future__ import annotations
+
+import asyncio
+
+from consumers.transport import Headers, Partition, Record
+
+
+class PartitionLog:
+    """Records of one partition, ``start`` (oldest kept) to ``end`` (next to be written).
+
+    With a bound, the oldest are dropped in blocks so that appending stays constant in time: between one
+    and two times ``retention_records`` are kept.
+    """
+
+    __slots__ = ("_records", "_retention_records", "partition", "start")
+
+    def __init__(self, partition: Partition, retention_records: int | None) -> None:
+        if retention_records is not None and retention_records < 1:
+            raise ValueError(
+                f"retention_records {retention_records}: give at least 1, or None to keep everything"
+            )
+        self.partition = partition
+        self.start = 0
+        self._records: list[Record] = []
+        self._retention_records = retention_records
+
+    @property
+    def end(self) -> int:
+        """Offset that the next record gets."""
+        return self.start + len(self._records)
+
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
+        """Write one record at the end."""
+        records = self._records
+        record = Record(self.partition, self.start + len(records), key, value, headers, timestamp_ms)
+        records.append(record)
+        keep = self._retention_records
+        if keep is not None and len(records) >= 2 * keep:
+            self.start += len(records) - keep
+            del records[:-keep]
+        return record
+
+    def read(self, offset: int, max_records: int | None) -> list[Record]:
+        """Records from ``offset`` (which is at least ``start``) on."""
+        first = offset - self.start
+        return self._records[first : None if max_records is None else first + max_records]
+
+
+class TopicLog:
+    """The partitions of a topic, and who waits for a record in one of them."""
+
+    __slots__ = ("_turn", "name", "partitions", "waiting")
+
+    def __init__(self, name: str, partitions: int, retention_records: int | None) -> None:
+        self.name = name
+        self.partitions = [
+            PartitionLog(Partition(name, index), retention_records) for index in range(partitions)
+        ]
+        self.waiting: set[asyncio.Future[None]] = set()
+        self._turn = 0
+
+    def next_without_key(self) -> PartitionLog:
+        """Records without a key go around the partitions."""
+        self._turn += 1
+        return self.partitions[self._turn % len(self.partitions)]
+
+    def wake(self) -> None:
+        """Tell everyone who waits that there is a new record."""
+        waiting, self.waiting = self.waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def appended(self) -> None:
+        """Return at the next record written to any partition."""
+        future = asyncio.get_running_loop().create_future()
+        self.waiting.add(future)
+        try:
+            await future
+        finally:
+            self.waiting.discard(future)
