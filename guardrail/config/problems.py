@@ -1,0 +1,180 @@
+"""What is wrong with a configuration, told so that it can be mended at once."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
+
+from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from guardrail.errors import ConfigError
+from guardrail.printable import escape_controls, shorten
+
+Loc = tuple[str | int, ...]
+
+_SECRET_NAME: Final = re.compile(r"password|secret|token|api_?key|credential", re.IGNORECASE)
+_VALUE_CHARS: Final = 80
+_BOUNDS: Final = {
+    "greater_than_equal": "give {ge} or more:",
+    "greater_than": "give more than {gt}:",
+    "less_than_equal": "give {le} or less:",
+    "less_than": "give less than {lt}:",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One wrong setting. ``path`` is dotted, and empty when the whole source is meant."""
+
+    path: str
+    wrong: str
+    remedy: str
+    value: str | None = None
+    where: str | None = None
+
+    def __str__(self) -> str:
+        setting = self.path if self.value is None else f"{self.path} = {self.value}"
+        return (
+            ": ".join(part for part in (self.where, setting, self.wrong) if part)
+            + f"\n  remedy: {self.remedy}"
+        )
+
+
+class SettingsError(ConfigError):
+    """One or more settings are wrong; ``problems`` lists all of them, the message tells them."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def dotted(loc: Loc) -> str:
+    """A path as it is written in messages: ``policies.default.rules.0``."""
+    return ".".join(escape_controls(str(part)) for part in loc)
+
+
+def fields_of(annotation: Any) -> Mapping[str, FieldInfo]:
+    """The fields of a settings class, also of an optional one; none for anything else."""
+    optional = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else ()
+    for candidate in (annotation, *optional):
+        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+            return candidate.model_fields
+    return {}
+
+
+def explain(
+    root: type[BaseModel], error: ValidationError, where: Callable[[Loc], str | None]
+) -> list[Problem]:
+    """The problems in a failed validation of ``root``; ``where`` tells which source gave a path."""
+    return [_explain_one(root, details, where) for details in error.errors(include_url=False)]
+
+
+def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[Loc], str | None]) -> Problem:
+    context = details.get("ctx") or {}
+    loc: Loc = context.get("path", details["loc"])
+    value = context.get("value", details["input"])
+    if details["type"] == "extra_forbidden":
+        return Problem(dotted(loc), "no such setting", _suggest(root, loc), where=where(loc))
+    if loc and loc[-1] == "[key]":
+        loc = loc[:-1]
+    field = _field_at(root, loc)
+    wrong = escape_controls(details["msg"]).removeprefix("Value error, ")
+    wrong, _, told = wrong.partition("; ")
+    if details["type"] == "unknown_policy":
+        wrong = f"no policy has this name; there are: {context['known']}"
+        told = _close(str(value), context["known"].split(", ")) or "correct it, or add the policy to policies"
+    if wrong and details["type"] != "value_error":
+        wrong = wrong[0].lower() + wrong[1:]
+    remedy = told or _remedy(details["type"], value, context, field)
+    return Problem(dotted(loc), wrong, remedy, value=_show(value, loc, field), where=where(loc))
+
+
+def _remedy(kind: str, value: Any, context: Mapping[str, Any], field: FieldInfo | None) -> str:
+    hints = [_BOUNDS[kind].format_map(context)] if kind in _BOUNDS else []
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        hints.append(f'put it in quotes: "{value}"')
+    if kind in {"literal_error", "enum"}:
+        known = re.findall(r"'([^']+)'", str(context.get("expected", "")))
+        close = _close(str(value), known)
+        hints.extend([close] if close else [])
+    if field is not None and field.description:
+        hints.append(escape_controls(field.description))
+    if field is not None and not field.is_required():
+        default = field.get_default(call_default_factory=False)
+        if isinstance(default, str | int | float):
+            hints.append(f"(default: {default})")
+    return " ".join(hints) or "see 'guardrail config schema' for what may stand here"
+
+
+def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
+    """The value given, short and without secrets; None for whole sections."""
+    if value is None:
+        return "null"
+    if isinstance(value, BaseModel | Mapping):
+        return None
+    if _is_secret(field) or _SECRET_NAME.search(str(loc[-1]) if loc else ""):
+        return "(hidden)"
+    return shorten(escape_controls(repr(value) if isinstance(value, str) else str(value)), _VALUE_CHARS)
+
+
+def _is_secret(field: FieldInfo | None) -> bool:
+    if field is None:
+        return False
+    return any(kind in {SecretStr, SecretBytes} for kind in (field.annotation, *get_args(field.annotation)))
+
+
+def _field_at(root: type[BaseModel], loc: Loc) -> FieldInfo | None:
+    """The declaration of the setting at ``loc``, or of the list or mapping that it stands in."""
+    return _walk(root, loc)[1]
+
+
+def _walk(root: type[BaseModel], loc: Loc) -> tuple[Any, FieldInfo | None]:
+    """The type that stands at ``loc`` and the last field on the way there; (None, None) for unknown paths."""
+    annotation: Any = root
+    field: FieldInfo | None = None
+    for part in loc:
+        fields = fields_of(annotation)
+        if fields:
+            field = fields.get(str(part))
+            if field is None:
+                return None, None
+            annotation = field.annotation
+        else:
+            inner = [argument for argument in get_args(annotation) if argument is not Ellipsis]
+            annotation = inner[-1] if inner else None
+    return annotation, field
+
+
+def _suggest(root: type[BaseModel], loc: Loc) -> str:
+    known = fields_of(_walk(root, loc[:-1])[0])
+    name = str(loc[-1])
+    close = _close(name, list(known), dotted(loc[:-1]))
+    if close:
+        return close
+    elsewhere = [path for path in _paths(root) if path[-1] == name]
+    if elsewhere:
+        return f"did you mean {dotted(elsewhere[0])}?"
+    return f"known here: {', '.join(known)}" if known else "take it out"
+
+
+def _paths(root: Any, prefix: Loc = ()) -> list[Loc]:
+    """Every setting's path, a section before what stands in it; mappings and lists are not entered."""
+    fields = fields_of(root)
+    here: list[Loc] = [(*prefix, name) for name in fields]
+    for name, field in fields.items():
+        here.extend(_paths(field.annotation, (*prefix, name)))
+    return here
+
+
+def _close(name: str, known: Sequence[str], section: str = "") -> str | None:
+    folded = {candidate.lower(): candidate for candidate in known}
+    found = difflib.get_close_matches(name.lower().replace("-", "_"), folded, n=1, cutoff=0.6)
+    if not found:
+        return None
+    return f"did you mean {section + '.' if section else ''}{folded[found[0]]}?"

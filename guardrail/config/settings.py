@@ -1,0 +1,165 @@
+"""Every setting of the guardrail, in one tree of frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from guardrail.judges.settings import JudgeSettings
+from guardrail.kafka_settings import KafkaSettings
+from guardrail.limits import Limits
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter, Route
+
+ENV_PREFIX: Final = "GUARDRAIL_"
+ENV_DELIMITER: Final = "__"
+BUILT_IN_POLICY: Final = "default"
+
+LogFormat = Literal["auto", "json", "console"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class LoggingSettings(BaseModel):
+    """What is logged, and how; logs go to stderr."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: LogFormat = Field(
+        default="auto",
+        description="json: one object a line. console: for people. auto: console in a terminal, else json.",
+    )
+    level: LogLevel = Field(default="info", description="The least level that is logged.")
+    log_texts: bool = Field(
+        default=False,
+        description="Log questions, contexts, answers and claims too; they may hold personal data.",
+    )
+
+
+class ShutdownSettings(BaseModel):
+    """How the guard leaves."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    drain_timeout_ms: Annotated[int, Field(gt=0)] = Field(
+        default=20_000,
+        description="How long responses in flight may take to finish after SIGTERM; those left are read again "
+        "by the next guard. Keep it under the grace period of whatever stops the process.",
+    )
+
+
+class Settings(BaseSettings):
+    """The whole configuration. ``Settings()`` is the defaults; only ``load_settings`` reads any source.
+
+    Raises pydantic's ValidationError for wrong values; ``load_settings`` turns that into a ConfigError that
+    names file, path, value and remedy.
+    """
+
+    model_config = SettingsConfigDict(
+        extra="forbid",
+        frozen=True,
+        env_prefix=ENV_PREFIX,
+        env_nested_delimiter=ENV_DELIMITER,
+        validate_default=False,
+    )
+
+    kafka: KafkaSettings = Field(
+        default_factory=KafkaSettings, description="Brokers, consumer group, topics, security, batching."
+    )
+    limits: Limits = Field(
+        default_factory=Limits, description="Bounds on what one guard process holds at a time."
+    )
+    judge: JudgeSettings = Field(default_factory=JudgeSettings, description="What gives the verdicts.")
+    policies: dict[Annotated[str, Field(min_length=1)], Policy] = Field(
+        default_factory=dict,
+        validate_default=True,
+        description="Policies by name. The built-in 'default' is always there; name it here to change it.",
+    )
+    routes: tuple[Route, ...] = Field(
+        default=(),
+        description="Which policy a response gets by its route and tenant; the first match wins.",
+    )
+    default_policy: str = Field(
+        default=BUILT_IN_POLICY, description="Name of the policy where no route matches."
+    )
+    logging: LoggingSettings = Field(default_factory=LoggingSettings, description="Logs of the process.")
+    shutdown: ShutdownSettings = Field(default_factory=ShutdownSettings, description="How the guard leaves.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic-settings'
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take what is given only: an embedded guard must not change with the environment of its host."""
+        return (init_settings,)
+
+    @field_validator("policies", mode="before")
+    @classmethod
+    def _name_policies(cls, value: Any) -> Any:
+        """The key is the policy's name; a policy left empty is the built-in one under another name."""
+        if value is None:
+            value = {}
+        if not isinstance(value, Mapping):
+            return value
+        return {BUILT_IN_POLICY: {}} | {key: _named(key, policy) for key, policy in value.items()}
+
+    @field_validator("policies", mode="after")
+    @classmethod
+    def _names_match(cls, value: dict[str, Policy]) -> dict[str, Policy]:
+        return {
+            key: policy if policy.name == key else policy.model_copy(update={"name": key})
+            for key, policy in value.items()
+        }
+
+    @field_validator("routes", mode="before")
+    @classmethod
+    def _empty_routes(cls, value: Any) -> Any:
+        return () if value is None else value
+
+    @model_validator(mode="after")
+    def _policies_exist(self) -> Self:
+        for i, route in enumerate(self.routes):
+            self._check_policy(route.policy, ("routes", i, "policy"))
+        self._check_policy(self.default_policy, ("default_policy",))
+        return self
+
+    def _check_policy(self, name: str, path: tuple[str | int, ...]) -> None:
+        if name not in self.policies:
+            raise PydanticCustomError(
+                "unknown_policy",
+                "{where}: no policy has the name {name}; there are: {known}",
+                {
+                    "where": ".".join(map(str, path)),
+                    "name": repr(name),
+                    "known": ", ".join(sorted(self.policies)),
+                    "path": path,
+                    "value": name,
+                },
+            )
+
+    def router(self) -> PolicyRouter:
+        """The policies with their routing table."""
+        return PolicyRouter(self.policies, self.routes, self.default_policy)
+
+    def masked(self) -> dict[str, Any]:
+        """The settings as plain values that YAML and JSON can hold, secrets masked."""
+        return self.model_dump(mode="json")
+
+
+def _named(key: Any, policy: Any) -> Any:
+    if policy is None:
+        return {}
+    if isinstance(policy, Mapping) and policy.get("name", key) != key:
+        raise PydanticCustomError(
+            "policy_name",
+            "its key is its name, and 'name' differs; leave 'name' out",
+            {"path": ("policies", key, "name"), "value": policy["name"]},
+        )
+    return policy

@@ -1,0 +1,38 @@
+"""Untrusted text made fit for a terminal or a log line.
+
+Answers, contexts, ids and settings may hold anything: escape sequences that recolour or rewrite a terminal,
+line breaks that forge a log line, marks that turn the reading direction, lone surrogates that no encoder
+takes. Each becomes a visible escape; everything else, in any script, stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}"
+
+
+# C0 and C1 controls with DEL, line and paragraph separators, marks and overrides of direction, byte order mark.
+_CODES: Final = (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F))
+_MORE: Final = (*range(0x2066, 0x206A), 0xFEFF, *range(0xD800, 0xE000))
+_TABLE: Final = {code: _escape(code) for code in (*_CODES, *_MORE)} | {9: "\\t", 10: "\\n", 13: "\\r"}
+_KEEP_LINES: Final = {code: text for code, text in _TABLE.items() if code not in {9, 10}}
+
+
+def escape_controls(text: str, *, keep_lines: bool = False) -> str:
+    """``text`` with control characters written as escapes; with ``keep_lines``, tabs and line feeds stay.
+
+    Linear in the text. The backslash itself is not doubled: the result is for reading, not for decoding.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return text.translate(_KEEP_LINES if keep_lines else _TABLE)
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most ``limit`` characters of ``text``, cut off with an ellipsis; ``limit`` is at least 1."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
