@@ -19,7 +19,9 @@ SCHEMA_VERSION: Final = 1
 
 Span = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
-ResponseId = Annotated[str, Field(min_length=1, max_length=256, description="Identifies the response; also the Kafka key.")]
+ResponseId = Annotated[
+    str, Field(min_length=1, max_length=256, description="Identifies the response; also the Kafka key.")
+]
 Seq = Annotated[int, Field(ge=0)]
 
 
@@ -34,7 +36,7 @@ class Verdict(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a wrong claim costs, from least to most; ``rank`` orders them."""
+    """How much a wrong claim costs, from least to most."""
 
     MINOR = "minor"
     NORMAL = "normal"
@@ -50,7 +52,7 @@ _SEVERITY_RANK: Final = {s: i for i, s in enumerate(Severity)}
 
 
 class Decision(StrEnum):
-    """What happens to a text, from mildest to hardest; ``rank`` orders them."""
+    """What happens to a text, from mildest to hardest."""
 
     RELEASE = "release"
     FLAG = "flag"
@@ -85,7 +87,9 @@ class WireModel(BaseModel):
 class Event(WireModel):
     """Base of every event."""
 
-    schema_version: Literal[1] = Field(default=SCHEMA_VERSION, alias="schema", description="Version of the event's schema.")
+    schema_version: Literal[1] = Field(
+        default=SCHEMA_VERSION, alias="schema", description="Version of the event's schema."
+    )
 
     def to_json(self) -> bytes:
         """The event as UTF-8 JSON, unset optional fields left out."""
@@ -98,7 +102,7 @@ class Event(WireModel):
 class Context(WireModel):
     """One retrieved document handed to the generator."""
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Annotated[str, Field(min_length=1, description="Unique within the response; evidence refers to it.")]
     text: str
     source: str | None = Field(default=None, description="Where it comes from: a URL, a file, a title.")
     score: float | None = Field(default=None, description="The retriever's score, as given.")
@@ -108,14 +112,18 @@ class ResponseHead(Event):
     """What is known of a response before its text."""
 
     response_id: ResponseId
-    question: str = ""
-    contexts: tuple[Context, ...] = ()
+    question: str = Field(default="", description="What the user asked.")
+    contexts: tuple[Context, ...] = Field(
+        default=(),
+        description="The retrieved documents the answer is written from; without any, nothing is supported.",
+    )
     route: str | None = Field(default=None, description="Chooses the policy, with tenant.")
-    tenant: str | None = None
+    tenant: str | None = Field(default=None, description="Chooses the policy, with route.")
     generator_model: str | None = Field(default=None, description="The model that writes the answer.")
     deadline_ms: Annotated[int, Field(gt=0)] | None = Field(
         default=None,
-        description="How long after this event the last verdict may come; claims not judged by then are UNVERIFIED.",
+        description="How long after this event the last verdict may come; claims not judged by then are "
+        "UNVERIFIED.",
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Passed through to the flagged case.")
 
@@ -131,8 +139,8 @@ class ResponseDelta(Event):
 
     type: Literal["response.delta"] = "response.delta"
     response_id: ResponseId
-    seq: Seq
-    text: str
+    seq: Seq = Field(description="Number of this delta, from 0 without gaps.")
+    text: str = Field(description="Appended to the text so far, exactly as it is.")
 
 
 class ResponseCompleted(Event):
@@ -140,8 +148,8 @@ class ResponseCompleted(Event):
 
     type: Literal["response.completed"] = "response.completed"
     response_id: ResponseId
-    seq: Seq
-    finish_reason: str | None = None
+    seq: Seq = Field(description="Number of deltas sent.")
+    finish_reason: str | None = Field(default=None, description="Why the generator stopped, in its words.")
 
 
 class ResponseAborted(Event):
@@ -149,19 +157,20 @@ class ResponseAborted(Event):
 
     type: Literal["response.aborted"] = "response.aborted"
     response_id: ResponseId
-    seq: Seq | None = None
-    reason: str | None = None
+    seq: Seq | None = Field(default=None, description="Number of deltas sent, if known.")
+    reason: str | None = Field(default=None, description="Why the generator gave up.")
 
 
 class Response(ResponseHead):
     """A whole response in one event."""
 
     type: Literal["response"] = "response"
-    answer: str
+    answer: str = Field(description="The whole text.")
 
 
 InputEvent = Annotated[
-    ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response, Field(discriminator="type")
+    ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response,
+    Field(discriminator="type"),
 ]
 
 # --------------------------------------------------------------------------------------------- output
@@ -171,7 +180,7 @@ class PolicyRef(WireModel):
     """The policy that was applied."""
 
     name: str
-    version: str
+    version: str = Field(description="Changed by the operator with the policy.")
 
 
 class Evidence(WireModel):
@@ -179,7 +188,7 @@ class Evidence(WireModel):
 
     context_id: str
     quote: str
-    span: Span
+    span: Span = Field(description="Code points of the context's text.")
 
 
 class OutputEvent(Event):
@@ -193,23 +202,25 @@ class ClaimVerdict(OutputEvent):
     """The verdict on one claim."""
 
     type: Literal["verdict.claim"] = "verdict.claim"
-    claim_id: str
+    claim_id: str = Field(description="Deterministic id of the claim; verdicts are joined by it.")
     index: Annotated[int, Field(ge=0, description="Position among the claims of the response.")]
-    text: str
+    text: str = Field(description="The claim as it stands in the response.")
     span: Span = Field(description="Code points of the response's text.")
     segment: Annotated[int, Field(ge=0, description="Index of the segment the claim stands in.")]
-    severity: Severity
-    severity_reasons: tuple[str, ...] = ()
+    severity: Severity = Field(description="How much it costs if the claim is wrong.")
+    severity_reasons: tuple[str, ...] = Field(
+        default=(), description="What the severity comes from: price, dosage, …"
+    )
     verdict: Verdict
     confidence: Probability = Field(description="How sure the judge is of this verdict.")
     support: Probability | None = Field(
         description="Calibrated probability that the claim is supported; null when UNVERIFIED."
     )
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict rests on.")
     conflicting_contexts: tuple[str, ...] = Field(
         default=(), description="Ids of contexts that contradict a claim that another context supports."
     )
-    reasoning: str = ""
+    reasoning: str = Field(default="", description="Why, in the judge's words.")
     judge: str = Field(description="Name of the judge that gave the verdict.")
     latency_ms: Annotated[float, Field(ge=0)] = Field(description="From the claim being cut to its verdict.")
     policy: PolicyRef
@@ -248,7 +259,9 @@ class ResponseVerdict(OutputEvent):
     """The verdict on the whole response. The order of ``claims`` is that of the text."""
 
     type: Literal["verdict.response"] = "verdict.response"
-    score: Probability | None = Field(description="Severity-weighted share of supported claims; null: nothing to check.")
+    score: Probability | None = Field(
+        description="Severity-weighted share of supported claims; null: nothing to check."
+    )
     counts: VerdictCounts
     decision: Decision
     rule: str = Field(description="The rule that made the decision.")
@@ -342,7 +355,9 @@ _input_adapter: Final[TypeAdapter[Any]] = TypeAdapter(InputEvent)
 _output_adapter: Final[TypeAdapter[Any]] = TypeAdapter(Annotated[AnyOutputEvent, Field(discriminator="type")])
 
 
-def parse_input(value: bytes | str) -> ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response:
+def parse_input(
+    value: bytes | str,
+) -> ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response:
     """Read one input event. Raises DecodeError, whose message quotes no text of the event."""
     try:
         event: ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
@@ -372,5 +387,7 @@ def _decode_error(error: ValidationError) -> DecodeError:
         known = ", ".join(cls.model_fields["type"].default for cls in INPUT_EVENTS)
         return DecodeError("unknown_type", f"field 'type' is missing or unknown; known input types: {known}")
     if first["loc"] and first["loc"][-1] == "schema":
-        return DecodeError("unknown_schema", f"field 'schema': this program reads version {SCHEMA_VERSION} only")
+        return DecodeError(
+            "unknown_schema", f"field 'schema': this program reads version {SCHEMA_VERSION} only"
+        )
     return DecodeError("invalid_event", message)

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from guardrail.errors import DecodeError
+from guardrail.events import (
+    INPUT_EVENTS,
+    OUTPUT_EVENTS,
+    ClaimVerdict,
+    Context,
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    Event,
+    Evidence,
+    FlaggedCase,
+    PolicyRef,
+    Response,
+    ResponseVerdict,
+    Severity,
+    Timings,
+    Verdict,
+    VerdictCounts,
+    parse_input,
+)
+from guardrail.kafka_settings import Topics
+from guardrail.schema import asyncapi_document, check_schemas, event_type, json_schemas, write_schemas
+
+DOCS = Path(__file__).parents[2] / "docs"
+SCHEMAS = json_schemas()
+POLICY = PolicyRef(name="default", version="1")
+
+CLAIM = ClaimVerdict(
+    id="v1",
+    response_id="r1",
+    claim_id="k1",
+    index=0,
+    text="It costs $50.",
+    span=(0, 13),
+    segment=0,
+    severity=Severity.CRITICAL,
+    severity_reasons=("price",),
+    verdict=Verdict.SUPPORTED,
+    confidence=0.9,
+    support=0.95,
+    evidence=(Evidence(context_id="a", quote="$50", span=(4, 7)),),
+    judge="local",
+    latency_ms=1.5,
+    policy=POLICY,
+)
+OUTPUTS: list[Event] = [
+    CLAIM,
+    CLAIM.model_copy(update={"verdict": Verdict.UNVERIFIED, "support": None, "evidence": ()}),
+    ResponseVerdict(
+        id="v2",
+        response_id="r1",
+        score=None,
+        counts=VerdictCounts(),
+        decision=Decision.RELEASE,
+        rule="nothing to check",
+        mode="hold",
+        complete=True,
+        claims=(CLAIM,),
+        summary="Nothing to check.",
+        timings=Timings(total_ms=3.0),
+        policy=POLICY,
+    ),
+    DeliverySegment(id="d1", response_id="r1", seq=0, text="Hi.", span=(0, 3), decision=Decision.FLAG),
+    DeliveryCompleted(id="d2", response_id="r1", seq=1, decision=Decision.RELEASE, rule="passed"),
+    DeliveryBlocked(id="d3", response_id="r1", seq=1, message="No.", rule="r", released_chars=3),
+    FlaggedCase(
+        id="f1",
+        response_id="r1",
+        question="?",
+        contexts=(Context(id="a", text="x"),),
+        answer="y",
+        delivered="",
+        decision=Decision.BLOCK,
+        rule="r",
+        score=0.0,
+        claims=(CLAIM,),
+        metadata={"user": {"id": 7}},
+        policy=POLICY,
+    ),
+]
+GOOD_INPUTS: list[dict[str, Any]] = [
+    {"type": "response.started", "response_id": "r"},
+    {"type": "response.started", "schema": 1, "response_id": "r", "contexts": [{"id": "a", "text": ""}]},
+    {"type": "response.started", "response_id": "r", "tenant": None, "deadline_ms": 1, "not_known": [1]},
+    {"type": "response.delta", "response_id": "r", "seq": 0, "text": ""},
+    {"type": "response.completed", "response_id": "r", "seq": 0},
+    {"type": "response.aborted", "response_id": "r"},
+    {"type": "response", "response_id": "r", "answer": "x", "metadata": {"a": {"b": None}}},
+]
+BAD_INPUTS: list[tuple[str, dict[str, Any]]] = [
+    ("response.started", {"response_id": "r"}),
+    ("response.started", {"type": "response.started"}),
+    ("response.started", {"type": "response.started", "response_id": ""}),
+    ("response.started", {"type": "response.started", "response_id": "r" * 257}),
+    ("response.started", {"type": "response.started", "response_id": "r", "schema": 2}),
+    ("response.started", {"type": "response.started", "response_id": "r", "deadline_ms": 0}),
+    ("response.started", {"type": "response.started", "response_id": "r", "contexts": [{"id": "a"}]}),
+    ("response.started", {"type": "response.started", "response_id": "r", "metadata": None}),
+    ("response.delta", {"type": "response.delta", "response_id": "r", "seq": -1, "text": ""}),
+    ("response.delta", {"type": "response.delta", "response_id": "r", "text": ""}),
+    ("response.completed", {"type": "response.completed", "response_id": "r"}),
+    ("response", {"type": "response", "response_id": "r"}),
+]
+
+
+def _valid(name: str, value: Any) -> bool:
+    return Draft202012Validator(SCHEMAS[name]).is_valid(value)
+
+
+def test_the_committed_files_are_current() -> None:
+    assert check_schemas(DOCS) == []
+
+
+def test_there_is_one_valid_schema_per_event_with_an_id_and_a_title_of_its_own() -> None:
+    assert list(SCHEMAS) == [event_type(model) for model in (*INPUT_EVENTS, *OUTPUT_EVENTS)]
+    for schema in SCHEMAS.values():
+        Draft202012Validator.check_schema(schema)
+    assert len({schema["$id"] for schema in SCHEMAS.values()}) == len(SCHEMAS)
+    assert len({schema["title"] for schema in SCHEMAS.values()}) == len(SCHEMAS)
+
+
+@pytest.mark.parametrize("event", OUTPUTS, ids=lambda event: event.type)
+def test_what_is_written_is_what_the_schema_says(event: Event) -> None:
+    """Every field of an output is there, so the schema can require it and still hold."""
+    name = event_type(type(event))
+    written = json.loads(event.to_json())
+    assert [error.message for error in Draft202012Validator(SCHEMAS[name]).iter_errors(written)] == []
+    assert set(SCHEMAS[name]["required"]) == set(written)
+
+
+def test_every_output_event_has_an_example() -> None:
+    assert {type(event) for event in OUTPUTS} == set(OUTPUT_EVENTS)
+
+
+@pytest.mark.parametrize("value", GOOD_INPUTS, ids=lambda value: f"{value['type']}-{len(value)}")
+def test_what_the_reader_takes_the_schema_takes(value: dict[str, Any]) -> None:
+    parse_input(json.dumps(value))
+    assert _valid(value["type"], value)
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_INPUTS)
+def test_what_the_reader_refuses_the_schema_refuses(name: str, value: dict[str, Any]) -> None:
+    with pytest.raises(DecodeError):
+        parse_input(json.dumps(value))
+    assert not _valid(name, value)
+
+
+def test_a_written_input_event_is_valid_too() -> None:
+    event = Response(response_id="r", answer="x", contexts=(Context(id="a", text="b"),))
+    assert _valid("response", json.loads(event.to_json()))
+
+
+def _refs(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        for child in node.values():
+            yield from _refs(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _refs(child)
+
+
+def _resolve(document: Any, ref: str) -> Any:
+    assert ref.startswith("#/")
+    for part in ref[2:].split("/"):
+        document = document[part]
+    return document
+
+
+def test_every_reference_of_the_asyncapi_document_resolves() -> None:
+    document = asyncapi_document()
+    refs = set(_refs(document))
+    assert len(refs) > 20
+    for ref in refs:
+        _resolve(document, ref)
+
+
+def test_the_asyncapi_operations_use_messages_of_their_own_channel() -> None:
+    """AsyncAPI 3 asks for references into the channel, not into the components."""
+    document = asyncapi_document()
+    assert {operation["action"] for operation in document["operations"].values()} == {"receive", "send"}
+    for operation in document["operations"].values():
+        channel = operation["channel"]["$ref"]
+        assert operation["messages"]
+        for message in operation["messages"]:
+            assert message["$ref"].startswith(f"{channel}/messages/")
+
+
+def test_every_event_stands_in_exactly_one_channel() -> None:
+    document = asyncapi_document()
+    named = [name for channel in document["channels"].values() for name in channel["messages"]]
+    assert sorted(named) == sorted([*SCHEMAS, "dead.letter"])
+    assert set(named) == set(document["components"]["messages"])
+
+
+def test_no_component_schema_is_left_over() -> None:
+    document = asyncapi_document()
+    used = {ref.rsplit("/", 1)[1] for ref in _refs(document) if ref.startswith("#/components/schemas/")}
+    assert used == set(document["components"]["schemas"])
+
+
+@pytest.mark.parametrize("event", OUTPUTS, ids=lambda event: event.type)
+def test_the_asyncapi_payload_describes_the_same_events(event: Event) -> None:
+    document = asyncapi_document()
+    payload = document["components"]["messages"][event_type(type(event))]["payload"]
+    schema = {**payload, "components": document["components"]}
+    Draft202012Validator(schema).validate(json.loads(event.to_json()))
+    assert not Draft202012Validator(schema).is_valid({})
+
+
+def test_configured_topics_are_the_addresses() -> None:
+    topics = Topics(responses="in", deliveries="out", verdicts="v", flagged="f", dead_letters="d")
+    channels = asyncapi_document(topics)["channels"]
+    assert [channel["address"] for channel in channels.values()] == ["in", "out", "v", "f", "d"]
+    assert channels["responses"]["bindings"]["kafka"]["topic"] == "in"
+
+
+def test_files_are_written_in_a_stable_order_and_read_back(tmp_path: Path) -> None:
+    files = write_schemas(tmp_path)
+    assert files == write_schemas(tmp_path)
+    assert check_schemas(tmp_path) == []
+    assert yaml.safe_load((tmp_path / "asyncapi.yaml").read_text("utf-8")) == asyncapi_document()
+    for file in files:
+        if file.suffix == ".json":
+            assert json.loads(file.read_text("utf-8")) == SCHEMAS[file.stem]
+
+
+def test_missing_stale_and_stray_files_are_named_with_the_remedy(tmp_path: Path) -> None:
+    write_schemas(tmp_path)
+    (tmp_path / "schemas" / "response.json").unlink()
+    (tmp_path / "asyncapi.yaml").write_text("asyncapi: 2.6.0\n", "utf-8")
+    (tmp_path / "schemas" / "old.event.json").write_text("{}", "utf-8")
+    problems = check_schemas(tmp_path)
+    assert len(problems) == 3
+    assert "response.json is missing; run 'guardrail schema'" in problems[0]
+    assert "asyncapi.yaml is out of date; run 'guardrail schema'" in problems[1]
+    assert "old.event.json belongs to no event; delete it" in problems[2]
