@@ -1,0 +1,114 @@
+"""The prepared contexts of one response: passages, search, and the check of quotes."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from guardrail.events import Context, Evidence
+from guardrail.evidence.layout import Layout
+from guardrail.evidence.locate import find_quote
+from guardrail.evidence.model import Passage
+from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.evidence.tokens import words
+
+_K1: Final = 1.2
+_B: Final = 0.75
+
+
+class EvidenceIndex:
+    """What the claims of one response are checked against.
+
+    Making one is cheap: the index itself is built at the first search, once, by whichever thread comes
+    first. It is pure CPU work (about 1 ms per 1,000 words): call ``search``, ``passages`` and
+    ``layout`` off the event loop. ``release`` drops what was built; the next search builds it again.
+    """
+
+    __slots__ = ("_layout", "_lock", "_overlap_words", "_passage_words", "contexts")
+
+    def __init__(
+        self, contexts: Sequence[Context], *, passage_words: int = 110, overlap_words: int = 40
+    ) -> None:
+        """``passage_words`` is the length of a passage, ``overlap_words`` what neighbours share of it."""
+        if not 0 <= overlap_words < passage_words:
+            raise ValueError(f"overlap_words must lie in 0..{passage_words - 1}, not {overlap_words}")
+        self.contexts: tuple[Context, ...] = tuple(contexts)
+        self._passage_words = passage_words
+        self._overlap_words = overlap_words
+        self._layout: Layout | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def layout(self) -> Layout:
+        """The built arrays, for judges that compare more than passages."""
+        layout = self._layout
+        if layout is None:
+            with self._lock:
+                layout = self._layout
+                if layout is None:
+                    texts = [context.text for context in self.contexts]
+                    layout = self._layout = Layout(texts, self._passage_words, self._overlap_words)
+        return layout
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """All passages of all contexts, in their order."""
+        return tuple(self._passage(number) for number in range(len(self.layout.passages)))
+
+    def search(self, query: str, k: int = 3) -> list[Passage]:
+        """The ``k`` passages that fit ``query`` best (BM25 over all passages), best first.
+
+        Passages that share no word with the query are left out. Words that only hold sentences
+        together count only where the query has no others.
+        """
+        terms = {term for _, term, _ in words(query)}
+        return [self._passage(number, score) for number, score in self.rank(terms, k)]
+
+    def rank(self, terms: set[int], k: int) -> list[tuple[int, float]]:
+        """As ``search``, by terms and to passage numbers, best first; equals in the order of the text."""
+        layout = self.layout
+        passages = len(layout.passages)
+        if not passages:
+            return []
+        spans = zip(layout.passages.first, layout.passages.last, strict=True)
+        lengths = [last - first for first, last in spans]
+        average = sum(lengths) / passages
+        scores: dict[int, float] = {}
+        for term in terms - STOP_TERMS or terms:
+            frequency: dict[int, int] = {}
+            for position in layout.positions(term):
+                for number in layout.passages.holding(position):
+                    frequency[number] = frequency.get(number, 0) + 1
+            rarity = math.log(1.0 + (passages - len(frequency) + 0.5) / (len(frequency) + 0.5))
+            for number, count in frequency.items():
+                damping = _K1 * (1.0 - _B + _B * lengths[number] / average)
+                gain = rarity * count * (_K1 + 1.0) / (count + damping)
+                scores[number] = scores.get(number, 0.0) + gain
+        return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
+
+    def locate(self, quote: str, context_id: str | None = None) -> Evidence | None:
+        """The quote as evidence with its span, or None if it stands in no context.
+
+        White space, kinds of quotation marks and dashes, and case may differ; ``Evidence.quote`` is
+        the text as it stands in the context. ``context_id`` is where to look first: a judge that
+        names the wrong context for a quote that is real has not invented it.
+        """
+        preferred = [context for context in self.contexts if context.id == context_id]
+        others = [context for context in self.contexts if context.id != context_id]
+        for context in (*preferred, *others):
+            span = find_quote(context.text, quote)
+            if span is not None:
+                return Evidence(context_id=context.id, quote=context.text[span[0] : span[1]], span=span)
+        return None
+
+    def release(self) -> None:
+        """Drop what was built; safe while others search."""
+        self._layout = None
+
+    def _passage(self, number: int, score: float = 0.0) -> Passage:
+        passages = self.layout.passages
+        context = self.contexts[passages.context[number]]
+        start, end = passages.start[number], passages.end[number]
+        return Passage(context.id, start, end, context.text[start:end], score)
