@@ -16,6 +16,6 @@ STOP_WORDS: Final = frozenset(
     then there therefore these they this those through thus to too under until up upon us very was we
     were what when where whether which while who whom whose why will with within would you your yours
     yourself
-    """.split()
+    """.split()  # noqa: SIM905 (a list of words reads best as words)
 )
 STOP_TERMS: Final = frozenset(term_of(word) for word in STOP_WORDS)

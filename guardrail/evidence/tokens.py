@@ -13,7 +13,9 @@ from array import array
 from typing import Final
 
 # Scripts without spaces between words: kana, han, hangul (agglutinated), Thai, Lao, Khmer, Burmese.
-_DENSE: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_DENSE: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+)
 # Vowel signs and accents are no \w in Python, but belong to their word. Danda (U+0964, U+0965) is a full
 # stop.
 _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
@@ -84,12 +86,14 @@ _IRREGULAR: Final[dict[str, str]] = {
         "10": "ten",
         "11": "eleven",
         "12": "twelve",
-        "not": "n't don't doesn't didn't isn't aren't wasn't weren't hasn't haven't hadn't won't
-        wouldn't can't cannot " "couldn't shouldn't mustn't needn't",
+        "not": "n't don't doesn't didn't isn't aren't wasn't weren't hasn't haven't hadn't won't wouldn't "
+        "can't cannot couldn't shouldn't mustn't needn't",
     }.items()
     for form in forms.split()
 }
-_KEEP: Final = frozenset("this his its was has does news always thus across less unless bus gas is as us".split())
+_KEEP: Final = frozenset(
+    "this his its was has does news always thus across less unless bus gas is as us".split()  # noqa: SIM905
+)
 _VOWELS: Final = frozenset("aeiouy")
 _CACHE_TERMS: Final = 65_536
 
@@ -97,11 +101,11 @@ _terms: dict[str, int] = {}  # surface -> term, process-wide; emptied when full.
 
 
 def stem(word: str) -> str:
-    """The form that a word shares with its inflections: case, plural, -ing, -ed and irregular verbs
-    folded.""" w = word.casefold().replace("’", "'") if w in _IRREGULAR:
+    """The form a word shares with its inflections: case, plurals, -ing, -ed, irregular verbs folded."""
+    w = word.casefold().replace("’", "'")
+    if w in _IRREGULAR:
         return _strip_e(_IRREGULAR[w])
-    if w.endswith("'s"):
-        w = w[:-2]
+    w = w.removesuffix("'s")
     if w[:1].isdigit():
         return _plain_number(w)
     if len(w) < 4 or w in _KEEP or not w.isascii():
