@@ -1,0 +1,117 @@
+"""Streaming guardrail for RAG: every claim of an answer checked against its sources while it is written."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from guardrail.errors import (
+        ConfigError,
+        DecodeError,
+        GuardrailError,
+        InputError,
+        JudgeError,
+        ProtocolError,
+        TransportError,
+    )
+    from guardrail.events import (
+        ClaimVerdict,
+        Context,
+        Decision,
+        DeliveryBlocked,
+        DeliveryCompleted,
+        DeliverySegment,
+        Evidence,
+        FlaggedCase,
+        Response,
+        ResponseVerdict,
+        Severity,
+        Verdict,
+    )
+    from guardrail.guard import Guard
+    from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+    from guardrail.limits import Limits
+    from guardrail.policy import Policy, Rule
+    from guardrail.routing import PolicyRouter, Route
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ClaimVerdict",
+    "ConfigError",
+    "Context",
+    "Decision",
+    "DecodeError",
+    "DeliveryBlocked",
+    "DeliveryCompleted",
+    "DeliverySegment",
+    "Evidence",
+    "FlaggedCase",
+    "Guard",
+    "GuardrailError",
+    "InputError",
+    "Judge",
+    "JudgeError",
+    "JudgeReply",
+    "JudgeRequest",
+    "Judgement",
+    "Limits",
+    "Policy",
+    "PolicyRouter",
+    "ProtocolError",
+    "Response",
+    "ResponseVerdict",
+    "Route",
+    "Rule",
+    "Severity",
+    "TransportError",
+    "Verdict",
+    "__version__",
+]
+
+# Imported at first use (PEP 562): the command line and the contracts start without the engine.
+_HOME: Final = {
+    "ClaimVerdict": "guardrail.events",
+    "ConfigError": "guardrail.errors",
+    "Context": "guardrail.events",
+    "Decision": "guardrail.events",
+    "DecodeError": "guardrail.errors",
+    "DeliveryBlocked": "guardrail.events",
+    "DeliveryCompleted": "guardrail.events",
+    "DeliverySegment": "guardrail.events",
+    "Evidence": "guardrail.events",
+    "FlaggedCase": "guardrail.events",
+    "Guard": "guardrail.guard",
+    "GuardrailError": "guardrail.errors",
+    "InputError": "guardrail.errors",
+    "Judge": "guardrail.judges.base",
+    "JudgeError": "guardrail.errors",
+    "JudgeReply": "guardrail.judges.base",
+    "JudgeRequest": "guardrail.judges.base",
+    "Judgement": "guardrail.judges.base",
+    "Limits": "guardrail.limits",
+    "Policy": "guardrail.policy",
+    "PolicyRouter": "guardrail.routing",
+    "ProtocolError": "guardrail.errors",
+    "Response": "guardrail.events",
+    "ResponseVerdict": "guardrail.events",
+    "Route": "guardrail.routing",
+    "Rule": "guardrail.policy",
+    "Severity": "guardrail.events",
+    "TransportError": "guardrail.errors",
+    "Verdict": "guardrail.events",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

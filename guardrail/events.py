@@ -381,6 +381,8 @@ def _decode_error(error: ValidationError) -> DecodeError:
     kind = first["type"]
     where = ".".join(str(part) for part in first["loc"]) or "event"
     message = f"{where}: {first['msg']}"
+    if kind == "json_invalid" and error.errors()[0].get("input") in ("", b""):
+        return DecodeError("empty_value", "there is no value")
     if kind == "json_invalid":
         return DecodeError("invalid_json", f"not valid JSON: {first['msg']}")
     if kind in {"union_tag_invalid", "union_tag_not_found"}:

@@ -16,11 +16,16 @@ class Limits(BaseModel):
 
     max_sessions: Positive = Field(default=10_000, description="Responses in flight at once.")
     max_bytes: Positive = Field(
-        default=256 * 1024 * 1024, description="Characters of questions, contexts and answers in flight, all responses together."
+        default=256 * 1024 * 1024,
+        description="Characters of questions, contexts and answers in flight, all responses together.",
     )
-    max_pending_claims: Positive = Field(default=5_000, description="Claims waiting for a verdict, all responses together.")
+    max_pending_claims: Positive = Field(
+        default=5_000, description="Claims waiting for a verdict, all responses together."
+    )
     max_concurrent_judgements: Positive = Field(default=64, description="Calls of the judge at once.")
-    max_claims_per_call: Positive = Field(default=16, description="Claims of one response put to the judge in one call.")
+    max_claims_per_call: Positive = Field(
+        default=16, description="Claims of one response put to the judge in one call."
+    )
     max_context_chars: Positive = Field(
         default=2_000_000, description="Contexts of one response; a larger one is rejected as bad input."
     )
@@ -32,10 +37,11 @@ class Limits(BaseModel):
     )
     overload_grace_ms: Positive = Field(
         default=5_000,
-        description="How long reading may be paused with nothing under way that could end the pause; after that, "
-        "new responses are turned away under their policy's on_unverified until there is room.",
+        description="How long reading may be paused with nothing under way that could end the pause; after "
+        "that, new responses are turned away under their policy's on_unverified until there is room.",
     )
     finished_responses_remembered: Positive = Field(
-        default=20_000, description="Ids of finished responses kept, so that a late event is told from an unknown one."
+        default=20_000,
+        description="Ids of finished responses kept, so that a late event is told from an unknown one.",
     )
     finished_response_ttl_ms: Positive = Field(default=900_000, description="How long such an id is kept.")

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.claims.severity_rules import SeverityRules
-from guardrail.events import Decision, PolicyRef, Probability, Severity, Verdict
+from guardrail.events import Decision, PolicyRef, Probability, SegmentKind, Severity, Verdict
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS
 
 Mode = Literal["hold", "stream", "observe"]
@@ -36,7 +36,9 @@ class OnIncomplete(StrEnum):
     RELEASE = "release"
 
 
-_COMPARISON: Final = re.compile(r"(?P<field>[a-z_]+)\s*(?P<op>>=|<=|==|>|<|is\b|in\b|)\s*(?P<value>.+)", re.I)
+_COMPARISON: Final = re.compile(
+    r"(?P<field>[a-z_]+)\s*(?P<op>>=|<=|==|>|<|is\b|in\b|)\s*(?P<value>.+)", re.IGNORECASE
+)
 _RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
     "severity [>=|<=|==] minor|normal|major|critical, support < 0.3, confidence >= 0.8, reason NAME|NAME; "
@@ -49,15 +51,21 @@ class Rule(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field(default="", description="Shown as the rule of a decision; made from the conditions when empty.")
+    name: str = Field(
+        default="", description="Shown as the rule of a decision; made from the conditions when empty."
+    )
     verdict: tuple[Verdict, ...] = Field(default=(), description="Any of these verdicts.")
     min_severity: Severity = Field(default=Severity.MINOR, description="This severity or a higher one.")
     max_severity: Severity = Field(default=Severity.CRITICAL, description="This severity or a lower one.")
     support_below: Probability | None = Field(default=None, description="Support probability under this.")
     min_support: Probability | None = Field(default=None, description="Support probability of at least this.")
-    min_confidence: Probability | None = Field(default=None, description="Judge's confidence of at least this.")
+    min_confidence: Probability | None = Field(
+        default=None, description="Judge's confidence of at least this."
+    )
     confidence_below: Probability | None = Field(default=None, description="Judge's confidence under this.")
-    reason: tuple[str, ...] = Field(default=(), description="Any of these severity reasons (price, dosage, …).")
+    reason: tuple[str, ...] = Field(
+        default=(), description="Any of these severity reasons (price, dosage, …)."
+    )
     action: Decision = Field(description="What happens to the segment that holds the claim.")
 
     @model_validator(mode="before")
@@ -92,7 +100,12 @@ class Rule(BaseModel):
         return f"{' and '.join(parts) or 'always'}: {self.action}"
 
     def matches(
-        self, verdict: Verdict, severity: Severity, support: float | None, confidence: float, reasons: tuple[str, ...]
+        self,
+        verdict: Verdict,
+        severity: Severity,
+        support: float | None,
+        confidence: float,
+        reasons: tuple[str, ...],
     ) -> bool:
         """Does every condition hold? Conditions on ``support`` fail where there is none."""
         if self.verdict and verdict not in self.verdict:
@@ -116,7 +129,7 @@ def parse_rule(text: str) -> dict[str, Any]:
     if not colon:
         raise ValueError(f"rule {text!r} has no action; {_RULE_HELP}")
     fields: dict[str, Any] = {"action": action.strip().lower()}
-    for condition in re.split(r"\s+and\s+", conditions.strip(), flags=re.I):
+    for condition in re.split(r"\s+and\s+", conditions.strip(), flags=re.IGNORECASE):
         if condition.lower() == "always":
             continue
         match = _COMPARISON.fullmatch(condition.strip())
@@ -136,14 +149,18 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
         new = {"reason": alternatives}
     elif name == "severity" and (equals or op in {">=", "<="}):
         bound = value.lower()
-        new = ({} if op == "<=" else {"min_severity": bound}) | ({} if op == ">=" else {"max_severity": bound})
+        new = ({} if op == "<=" else {"min_severity": bound}) | (
+            {} if op == ">=" else {"max_severity": bound}
+        )
     elif name in {"support", "confidence"} and op in {"<", ">="}:
         new = {f"{name}_below" if op == "<" else f"min_{name}": value}
     else:
         raise ValueError(f"condition {condition!r} can't be read; {_RULE_HELP}")
     twice = new.keys() & fields.keys()
     if twice:
-        raise ValueError(f"condition {condition!r} sets {', '.join(sorted(twice))} a second time; {_RULE_HELP}")
+        raise ValueError(
+            f"condition {condition!r} sets {', '.join(sorted(twice))} a second time; {_RULE_HELP}"
+        )
     fields.update(new)
 
 
@@ -165,23 +182,28 @@ class Policy(BaseModel):
 
     name: Annotated[str, Field(min_length=1)] = "default"
     version: Annotated[str, Field(min_length=1)] = Field(
-        default="1", description="Change it with the policy: it is in every verdict and in the ids of outputs."
+        default="1",
+        description="Change it with the policy: it is in every verdict and in the ids of outputs.",
     )
     mode: Mode = Field(
         default="stream",
-        description="hold: nothing leaves before the last verdict. stream: each segment leaves when its claims "
-        "pass. observe: everything leaves at once, verdicts follow.",
+        description="hold: nothing leaves before the last verdict. stream: each segment leaves when its "
+        "claims pass. observe: everything leaves at once, verdicts follow.",
     )
     rules: tuple[Rule, ...] = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
         description="Tried in order on every checked claim; the first that matches decides its segment.",
     )
-    flag_below: Probability = Field(default=0.8, description="A response whose score is under this is flagged.")
-    block_below: Probability = Field(default=0.4, description="A response whose score is under this is blocked.")
+    flag_below: Probability = Field(
+        default=0.8, description="A response whose score is under this is flagged."
+    )
+    block_below: Probability = Field(
+        default=0.4, description="A response whose score is under this is blocked."
+    )
     score_after_claims: Annotated[int, Field(ge=1)] = Field(
         default=4,
-        description="In stream mode, block_below is applied to the running score only after this many checked "
-        "claims; at the end, and in hold mode, it always is.",
+        description="In stream mode, block_below is applied to the running score only after this many "
+        "checked claims; at the end, and in hold mode, it always is.",
     )
     weights: dict[Severity, Annotated[float, Field(ge=0)]] = Field(
         default_factory=lambda: dict(DEFAULT_WEIGHTS), description="Weight of each severity in the score."
@@ -191,19 +213,23 @@ class Policy(BaseModel):
     )
     on_unverified: FailPolicy = Field(
         default=FailPolicy.FAIL_CLOSED,
-        description="What happens when the judge can't answer for a claim in time: fail_closed blocks, fail_open "
-        "releases, flag releases and flags.",
+        description="What happens when the judge can't answer for a claim in time: fail_closed blocks, "
+        "fail_open releases, flag releases and flags.",
     )
     on_incomplete: OnIncomplete = Field(
         default=OnIncomplete.BLOCK,
-        description="What happens when the text ends early (aborted, timed out, gap): block; or judge what came, "
-        "release it, and flag it or not.",
+        description="What happens when the text ends early (aborted, timed out, gap): block; or judge what "
+        "came, release it, and flag it or not.",
     )
     claim_timeout_ms: Annotated[int, Field(gt=0)] = Field(
         default=10_000, description="Longest wait for the verdict of a claim."
     )
     incomplete_timeout_ms: Annotated[int, Field(gt=0)] = Field(
         default=60_000, description="A response from which nothing came for this long is incomplete."
+    )
+    segment_kinds: dict[SegmentKind, Decision] = Field(
+        default_factory=dict,
+        description="What happens to segments of a kind whatever their claims say, e.g. {code: flag}.",
     )
     fallback_message: str = Field(
         default="This answer was withheld because it could not be verified against the source documents.",
@@ -245,7 +271,12 @@ class Policy(BaseModel):
         return PolicyRef(name=self.name, version=self.version)
 
     def decide_claim(
-        self, verdict: Verdict, severity: Severity, support: float | None, confidence: float, reasons: tuple[str, ...]
+        self,
+        verdict: Verdict,
+        severity: Severity,
+        support: float | None,
+        confidence: float,
+        reasons: tuple[str, ...],
     ) -> tuple[Decision, str]:
         """What happens to the segment of this claim, and the rule that says so."""
         if verdict is Verdict.UNVERIFIED:

@@ -86,10 +86,13 @@ def reconcile(asked: Sequence[str], reply: JudgeReply, judge: str) -> dict[str, 
             continue
         other = found.get(claim_id)
         if other is not None and other.verdict is not judgement.verdict:
-            found[claim_id] = unverified(claim_id, judge, "the judge gave two different verdicts for this claim")
+            found[claim_id] = unverified(
+                claim_id, judge, "the judge gave two different verdicts for this claim"
+            )
         elif other is None:
             found[claim_id] = judgement
     return {
-        claim_id: found.get(claim_id) or unverified(claim_id, judge, "the judge's reply has no verdict for this claim")
+        claim_id: found.get(claim_id)
+        or unverified(claim_id, judge, "the judge's reply has no verdict for this claim")
         for claim_id in asked
     }

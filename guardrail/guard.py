@@ -1,0 +1,212 @@
+"""The Python API: check an answer, or guard it while it is being written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from guardrail.engine import Engine, Output
+from guardrail.errors import GuardrailError, InputError
+from guardrail.events import (
+    AnyOutputEvent,
+    Context,
+    OutputEvent,
+    Response,
+    ResponseAborted,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+)
+from guardrail.judges.base import Judge
+from guardrail.limits import Limits
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+
+ContextLike = Context | str | Mapping[str, Any]
+_Queue = asyncio.Queue[OutputEvent | None]
+
+
+class Guard:
+    """Checks RAG answers against the contexts they were generated from.
+
+    ::
+
+        async with Guard() as guard:
+            verdict = await guard.check(question, contexts, answer)
+
+    ``judge`` is the local judge when left out; one that is handed in stays open when the guard closes.
+    Give ``policy`` for one policy, or ``router`` to choose it by route and tenant. Use on one event loop;
+    any number of calls may run at once, and wait for room when ``limits`` are reached.
+    """
+
+    def __init__(
+        self,
+        judge: Judge | None = None,
+        policy: Policy | None = None,
+        *,
+        router: PolicyRouter | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if policy is not None and router is not None:
+            raise ValueError("give policy or router, not both: the router chooses among its own policies")
+        self._own_judge = judge is None
+        self._judge = judge if judge is not None else _local_judge()
+        self._router = router or PolicyRouter.single(policy or Policy())
+        self._limits = limits
+        self._engine: Engine | None = None
+        self._queues: dict[str, _Queue] = {}
+
+    async def __aenter__(self) -> Self:
+        engine = Engine(
+            self._judge, self._router, emit=self._emit, on_closed=self._closed, limits=self._limits
+        )
+        self._engine = await engine.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        engine, self._engine = self._engine, None
+        try:
+            if engine is not None:
+                await engine.__aexit__(kind, error, traceback)
+        finally:
+            if self._own_judge:
+                await self._judge.aclose()
+
+    async def check(
+        self,
+        question: str,
+        contexts: Sequence[ContextLike],
+        answer: str,
+        *,
+        response_id: str | None = None,
+        **head: Any,
+    ) -> ResponseVerdict:
+        """Judge a whole answer. ``head`` takes the other fields of ``Response`` (route, tenant, …)."""
+        return await self.check_event(
+            Response(
+                response_id=response_id or uuid4().hex,
+                question=question,
+                contexts=as_contexts(contexts),
+                answer=answer,
+                **head,
+            )
+        )
+
+    async def check_event(self, response: Response) -> ResponseVerdict:
+        """Judge a whole answer given as an event. Raises InputError when its id is in use."""
+        verdict: ResponseVerdict | None = None
+        async for event in self._run(response, ()):
+            if isinstance(event, ResponseVerdict):
+                verdict = event
+        if verdict is None:
+            raise GuardrailError("the response ended without a verdict")
+        return verdict
+
+    def stream(
+        self,
+        question: str,
+        contexts: Sequence[ContextLike],
+        deltas: AsyncIterable[str] | Iterable[str],
+        *,
+        response_id: str | None = None,
+        **head: Any,
+    ) -> AsyncIterator[AnyOutputEvent]:
+        """Guard an answer while it is being written: yields deliveries, verdicts and the flagged case.
+
+        Show the text of ``delivery.segment`` as it comes; on ``delivery.blocked`` show its message instead.
+        An error raised by ``deltas`` ends the response as aborted and is raised again after its last event.
+        Closing the iterator early stops everything.
+        """
+        started = ResponseStarted(
+            response_id=response_id or uuid4().hex, question=question, contexts=as_contexts(contexts), **head
+        )
+        return self._run(started, deltas)
+
+    # ----------------------------------------------------------------------------------- inside
+
+    async def _run(
+        self, head: ResponseStarted | Response, deltas: AsyncIterable[str] | Iterable[str]
+    ) -> AsyncIterator[Any]:
+        engine = self._engine
+        if engine is None:
+            raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
+        response_id = head.response_id
+        await engine.room()
+        if response_id in self._queues:
+            raise InputError("duplicate_start", f"response_id {response_id!r} is being checked already")
+        queue = self._queues[response_id] = asyncio.Queue()
+        feeder: asyncio.Task[None] | None = None
+        failures: list[Exception] = []
+        try:
+            engine.handle(head)
+            if isinstance(head, ResponseStarted):
+                feeder = engine.spawn(_feed(engine, response_id, deltas, failures), name="guard-feeder")
+            elif not engine.knows(response_id) and queue.empty():
+                raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
+            while (event := await queue.get()) is not None:
+                yield event
+        finally:
+            del self._queues[response_id]
+            if feeder is not None:
+                feeder.cancel()
+            engine.discard([response_id])
+        if failures:
+            raise failures[0]
+
+    def _emit(self, output: Output) -> None:
+        queue = self._queues.get(output.event.response_id)
+        if queue is not None:
+            queue.put_nowait(output.event)
+
+    def _closed(self, response_id: str) -> None:
+        queue = self._queues.get(response_id)
+        if queue is not None:
+            queue.put_nowait(None)
+
+
+async def _feed(
+    engine: Engine, response_id: str, deltas: AsyncIterable[str] | Iterable[str], failures: list[Exception]
+) -> None:
+    """Hand the deltas to the engine; whatever goes wrong ends this response only."""
+    seq = 0
+    try:
+        if isinstance(deltas, AsyncIterable):
+            async for text in deltas:
+                engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text))
+                seq += 1
+        else:
+            for text in deltas:
+                engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text))
+                seq += 1
+                await asyncio.sleep(0)
+        engine.handle(ResponseCompleted(response_id=response_id, seq=seq))
+    except Exception as error:  # noqa: BLE001 - the caller's iterator may raise anything; it is raised again
+        failures.append(error)
+        engine.handle(ResponseAborted(response_id=response_id))
+
+
+def as_contexts(contexts: Sequence[ContextLike]) -> tuple[Context, ...]:
+    """Contexts from texts (named c1, c2, …), mappings or Context objects."""
+    if isinstance(contexts, str):
+        raise TypeError("contexts: give a list of contexts, not one text")
+    return tuple(
+        context
+        if isinstance(context, Context)
+        else Context(id=f"c{number}", text=context)
+        if isinstance(context, str)
+        else Context.model_validate(context)
+        for number, context in enumerate(contexts, start=1)
+    )
+
+
+def _local_judge() -> Judge:
+    # Imported here: the parameters are read and the pool is made only when they are used.
+    from guardrail.judges.local import LocalJudge
+
+    return LocalJudge()

@@ -1,0 +1,198 @@
+"""Builds the output events of one response, with their deterministic ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+
+from guardrail.claims.model import Claim, Segment
+from guardrail.events import (
+    ClaimVerdict,
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    FlaggedCase,
+    ResponseHead,
+    ResponseVerdict,
+    Span,
+    Timings,
+    Usage,
+    Verdict,
+)
+from guardrail.judges.base import Judgement
+from guardrail.policy import Policy
+from guardrail.scoring import count_verdicts
+
+_NOT_BACKED = (Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
+
+
+class OutputEvents:
+    """Makes the events that one response under one policy gives rise to.
+
+    Ids are blake2b digests of response id, policy name and version, and what the event is about, so that
+    the same input under the same policy gives the same ids on every run and every machine.
+    """
+
+    __slots__ = ("_hash", "_policy", "response_id")
+
+    def __init__(self, response_id: str, policy: Policy) -> None:
+        self.response_id = response_id
+        self._policy = policy
+        self._hash = blake2b(
+            f"{response_id}\0{policy.name}\0{policy.version}\0".encode("utf-8", "surrogatepass"),
+            digest_size=12,
+        )
+
+    def make_id(self, *about: object) -> str:
+        """24 hex digits, the same for the same response, policy and ``about``."""
+        digest = self._hash.copy()
+        digest.update("\0".join(map(str, about)).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def claim_id(self, claim: Claim) -> str:
+        return self.make_id("claim", claim.index, claim.start, claim.end, claim.text)
+
+    def claim_verdict(
+        self, claim_id: str, claim: Claim, judgement: Judgement, latency_ms: float
+    ) -> ClaimVerdict:
+        return ClaimVerdict(
+            id=self.make_id("verdict.claim", claim_id),
+            response_id=self.response_id,
+            claim_id=claim_id,
+            index=claim.index,
+            text=claim.text,
+            span=(claim.start, claim.end),
+            segment=claim.segment,
+            severity=claim.severity,
+            severity_reasons=claim.severity_reasons,
+            verdict=judgement.verdict,
+            confidence=judgement.confidence,
+            support=judgement.support,
+            evidence=judgement.evidence,
+            conflicting_contexts=judgement.conflicting_contexts,
+            reasoning=judgement.reasoning,
+            judge=judgement.judge,
+            latency_ms=round(max(0.0, latency_ms), 3),
+            policy=self._policy.ref,
+        )
+
+    def delivery_segment(
+        self,
+        seq: int,
+        text: str,
+        span: Span,
+        segment: int | None,
+        decision: Decision,
+        rule: str | None,
+        claims: Iterable[str],
+    ) -> DeliverySegment:
+        return DeliverySegment(
+            id=self.make_id("delivery.segment", seq, span[0]),
+            response_id=self.response_id,
+            seq=seq,
+            text=text,
+            segment=segment,
+            span=span,
+            decision=decision,
+            rule=rule,
+            claim_ids=tuple(claims),
+        )
+
+    def delivery_completed(
+        self, seq: int, decision: Decision, rule: str, score: float | None
+    ) -> DeliveryCompleted:
+        return DeliveryCompleted(
+            id=self.make_id("delivery.completed"),
+            response_id=self.response_id,
+            seq=seq,
+            decision=decision,
+            rule=rule,
+            score=score,
+        )
+
+    def delivery_blocked(
+        self, seq: int, rule: str, released_chars: int, score: float | None
+    ) -> DeliveryBlocked:
+        return DeliveryBlocked(
+            id=self.make_id("delivery.blocked"),
+            response_id=self.response_id,
+            seq=seq,
+            message=self._policy.fallback_message,
+            rule=rule,
+            released_chars=released_chars,
+            score=score,
+        )
+
+    def response_verdict(
+        self,
+        claims: Sequence[ClaimVerdict],
+        score: float | None,
+        decision: Decision,
+        rule: str,
+        *,
+        complete: bool,
+        usage: Usage,
+        timings: Timings,
+    ) -> ResponseVerdict:
+        return ResponseVerdict(
+            id=self.make_id("verdict.response"),
+            response_id=self.response_id,
+            score=score,
+            counts=count_verdicts(claim.verdict for claim in claims),
+            decision=decision,
+            rule=rule,
+            mode=self._policy.mode,
+            complete=complete,
+            claims=tuple(claims),
+            hallucinated_claims=tuple(claim.text for claim in claims if claim.verdict in _NOT_BACKED),
+            summary=_summary(claims, score, decision, rule, complete),
+            conflicting_contexts=tuple(sorted({c for claim in claims for c in claim.conflicting_contexts})),
+            usage=usage,
+            timings=timings,
+            policy=self._policy.ref,
+        )
+
+    def flagged_case(
+        self, head: ResponseHead, answer: str, delivered: str, verdict: ResponseVerdict
+    ) -> FlaggedCase:
+        return FlaggedCase(
+            id=self.make_id("case.flagged"),
+            response_id=self.response_id,
+            question=head.question,
+            contexts=head.contexts,
+            answer=answer,
+            delivered=delivered,
+            decision=verdict.decision,
+            rule=verdict.rule,
+            score=verdict.score,
+            claims=verdict.claims,
+            route=head.route,
+            tenant=head.tenant,
+            generator_model=head.generator_model,
+            metadata=head.metadata,
+            policy=verdict.policy,
+        )
+
+
+def redacted(segment: Segment, replacement: str) -> str:
+    """The segment's text with its body replaced; white space and list markers stay."""
+    start, end = segment.body
+    return segment.text[:start] + replacement + segment.text[end:]
+
+
+def _summary(
+    claims: Sequence[ClaimVerdict], score: float | None, decision: Decision, rule: str, complete: bool
+) -> str:
+    """One sentence for people; made of numbers and names of ours, never of the response's text."""
+    tail = f"; decision: {decision} ({rule})" + ("" if complete else "; the text ended early")
+    if not claims:
+        return f"Nothing to check{tail}."
+    by_verdict: dict[Verdict, int] = {}
+    for claim in claims:
+        by_verdict[claim.verdict] = by_verdict.get(claim.verdict, 0) + 1
+    counts = ", ".join(
+        f"{by_verdict[v]} {v.value.lower().replace('_', ' ')}" for v in Verdict if v in by_verdict
+    )
+    scored = "no score" if score is None else f"score {score:.2f}"
+    return f"{len(claims)} claim{'s' if len(claims) != 1 else ''}: {counts}; {scored}{tail}."

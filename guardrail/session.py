@@ -1,0 +1,468 @@
+"""The state machine of one response: events in, effects out. No I/O, no clock of its own.
+
+Life of a session::
+
+    text ──cut──> segments ──Judge──> verdicts ──in order of the text──> release | redact | flag | block
+
+Segments are resolved strictly in the order of the text, each as soon as all its claims have a verdict and
+all segments before it are resolved. What is decided is therefore a function of the text and the verdicts,
+not of the order in which verdicts happen to arrive: the same answer gives the same delivery on every
+transport and at every speed.
+
+Invariants (tests/property/test_session_properties.py):
+- in ``hold`` and ``stream`` mode no character leaves before the claims of its segment have a verdict;
+- what is released is, redactions apart, a prefix of the response's text;
+- every session ends with exactly one of ``delivery.completed`` and ``delivery.blocked``, and exactly one
+  ``verdict.response``; nothing is delivered after them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims.model import Claim, Segment
+from guardrail.errors import ProtocolError
+from guardrail.events import ClaimVerdict, Decision, OutputEvent, ResponseHead, Timings, Usage
+from guardrail.judges.base import Judgement, unverified
+from guardrail.output_events import OutputEvents, redacted
+from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from guardrail.scoring import ScoreKeeper
+
+
+class Channel(StrEnum):
+    """Where an output event goes."""
+
+    DELIVERIES = "deliveries"
+    VERDICTS = "verdicts"
+    FLAGGED = "flagged"
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Effect: put these claims, by id, to the judge."""
+
+    claims: tuple[tuple[str, Claim], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Effect: no verdict is wanted any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Effect: publish this event."""
+
+    channel: Channel
+    event: OutputEvent
+
+
+Effect = Judge | Cancel | Emit
+
+_NOTHING: Final[list[Effect]] = []
+OBSERVED: Final = "observe mode"
+
+
+class _Pending:
+    """A claim without a verdict."""
+
+    __slots__ = ("asked_at", "claim", "due", "held")
+
+    def __init__(self, claim: Claim, held: _Held, asked_at: float, due: float) -> None:
+        self.claim = claim
+        self.held = held
+        self.asked_at = asked_at
+        self.due = due
+
+
+class _Held:
+    """A segment that is not resolved yet, and what its claims have come to."""
+
+    __slots__ = ("missing", "segment", "verdicts")
+
+    def __init__(self, segment: Segment, claims: int) -> None:
+        self.segment = segment
+        self.missing = claims
+        self.verdicts: list[ClaimVerdict] = []
+
+
+class Session:
+    """One response from its start to its final events.
+
+    Every method takes ``now``, seconds on any monotonic clock, and returns the effects to carry out in
+    order. Methods raise ProtocolError for an event that does not fit; the session is unchanged then, and
+    the caller ends it with ``end_early``.
+    """
+
+    def __init__(
+        self, head: ResponseHead, policy: Policy, cutter: ClaimCutter, *, now: float, max_answer_chars: int
+    ) -> None:
+        self.head = head
+        self.policy = policy
+        self.decided = False  # the final events are out
+        self.input_ended = False  # no more text can come
+        self.next_seq = 0
+        self.answer_chars = 0
+        self.usage = Usage()
+        self._make = OutputEvents(head.response_id, policy)
+        self._cutter = cutter
+        self._max_answer_chars = max_answer_chars
+        self._parts: list[str] = []
+        self._queue: deque[_Held] = deque()
+        self._pending: dict[str, _Pending] = {}
+        self._claims: list[ClaimVerdict] = []
+        self._score = ScoreKeeper(policy.weights, policy.credits)
+        self._worst = Decision.RELEASE
+        self._worst_rule = ""
+        self._incomplete_rule: str | None = None
+        self._ready: list[tuple[Segment, Decision, str | None, tuple[str, ...]]] = []  # hold mode
+        self._replacements: list[tuple[int, int]] = []
+        self._released_end = 0
+        self._delivery_seq = 0
+        self._judging_stopped: str | None = None
+        self._started_at = now
+        self._last_event_at = now
+        self._text_ended_at: float | None = None
+        self._first_verdict_at: float | None = None
+        self._due = now + head.deadline_ms / 1000 if head.deadline_ms is not None else float("inf")
+        self._streaming = policy.mode == "stream"
+        self._observing = policy.mode == "observe"
+
+    # ------------------------------------------------------------------------------------ state
+
+    @property
+    def closed(self) -> bool:
+        """Nothing can come in or go out any more."""
+        return self.decided and self.input_ended
+
+    @property
+    def pending_claims(self) -> int:
+        return len(self._pending)
+
+    @property
+    def next_deadline(self) -> float:
+        """When ``tick`` has to be called at the latest, as things stand; infinity when never."""
+        due = float("inf")
+        if self._pending:
+            # Claims are asked in order with one time limit, so the first is due first.
+            due = next(iter(self._pending.values())).due
+        if not self.input_ended:
+            due = min(due, self._last_event_at + self.policy.incomplete_timeout_ms / 1000)
+        return due
+
+    def awaits(self, claim_id: str) -> bool:
+        """Is a verdict on this claim still wanted?"""
+        return claim_id in self._pending
+
+    def due(self, claim_ids: Iterable[str]) -> float:
+        """When the last of these claims is given up."""
+        return max(self._pending[claim_id].due for claim_id in claim_ids)
+
+    # ------------------------------------------------------------------------------------ input
+
+    def delta(self, seq: int, text: str, now: float) -> list[Effect]:
+        """A piece of text. A repeated ``seq`` is ignored, a gap is a ProtocolError."""
+        if seq < self.next_seq:
+            return _NOTHING
+        if self.decided or self._text_ended_at is not None:
+            self._ignore(seq, now)
+            return _NOTHING
+        if seq > self.next_seq:
+            raise ProtocolError("sequence_gap", f"delta {self.next_seq} was expected, {seq} came")
+        if self.answer_chars + len(text) > self._max_answer_chars:
+            raise ProtocolError(
+                "answer_too_long",
+                f"the response is longer than limits.max_answer_chars ({self._max_answer_chars:,})",
+            )
+        self.next_seq = seq + 1
+        self._last_event_at = now
+        return self._add_text(text, now)
+
+    def complete(self, seq: int, now: float) -> list[Effect]:
+        """The text is complete after ``seq`` deltas."""
+        if self.input_ended:
+            return _NOTHING
+        ended_early = self.decided or self._text_ended_at is not None
+        if not ended_early and seq != self.next_seq:
+            raise ProtocolError(
+                "sequence_gap",
+                f"response.completed says {seq} deltas were sent, {self.next_seq} have been read",
+            )
+        self.input_ended = True
+        return _NOTHING if ended_early else self._end_text(now)
+
+    def answer(self, text: str, now: float) -> list[Effect]:
+        """The whole text at once."""
+        return [*self.delta(0, text, now), *self.complete(1, now)]
+
+    def abort(self, now: float) -> list[Effect]:
+        """The generator gave up."""
+        if self.input_ended:
+            return _NOTHING
+        effects = self.end_early("aborted", now)
+        self.input_ended = True
+        return effects
+
+    def end_early(self, rule: str, now: float, *, force_block: bool = False) -> list[Effect]:
+        """Take no more text; the policy's ``on_incomplete`` says what happens to what came.
+
+        Input may still arrive and is ignored. ``force_block`` blocks whatever the policy says, unless it
+        only observes.
+        """
+        if self.decided or self._text_ended_at is not None:
+            return _NOTHING
+        self._incomplete_rule = rule
+        if self._observing:
+            return self._end_text(now)
+        if force_block or self.policy.on_incomplete is OnIncomplete.BLOCK:
+            self._text_ended_at = now
+            return self._block(rule, now)
+        if self.policy.on_incomplete is OnIncomplete.FLAG:
+            self._note(Decision.FLAG, rule)
+        return self._end_text(now)
+
+    def stop_judging(self, reason: str, now: float) -> list[Effect]:
+        """Ask no judge for this response, now or later: its claims are UNVERIFIED for ``reason``."""
+        self._judging_stopped = reason
+        if self.policy.on_unverified is FailPolicy.FAIL_CLOSED and not self._observing:
+            return self._block(reason, now)
+        return self._give_up(list(self._pending), reason, now)
+
+    def judged(self, judgements: Iterable[Judgement], now: float) -> list[Effect]:
+        """Verdicts arrived. Those for claims that are not waited for are ignored."""
+        effects: list[Effect] = []
+        for judgement in judgements:
+            if self.decided:
+                break
+            self._resolve(judgement, now, effects)
+        return effects
+
+    def tick(self, now: float) -> list[Effect]:
+        """Time has passed: give up claims that are overdue, and a response from which nothing comes."""
+        effects: list[Effect] = []
+        overdue = [claim_id for claim_id, pending in self._pending.items() if pending.due <= now]
+        if overdue:
+            effects += self._give_up(overdue, "no verdict in time", now)
+        if not self.input_ended and now >= self._last_event_at + self.policy.incomplete_timeout_ms / 1000:
+            effects += self.end_early("timed out", now)
+            self.input_ended = True
+        return effects
+
+    # ----------------------------------------------------------------------------------- inside
+
+    def _ignore(self, seq: int, now: float) -> None:
+        """Text that comes after the end: expected after a block, wrong after the completion."""
+        if self.input_ended:
+            raise ProtocolError("response_finished", f"delta {seq} came after the end of the response")
+        self.next_seq = seq + 1
+        self._last_event_at = now
+
+    def _add_text(self, text: str, now: float) -> list[Effect]:
+        start = self.answer_chars
+        self.answer_chars = start + len(text)
+        self._parts.append(text)
+        cut = self._cutter.feed(text)
+        if not self._observing:
+            return self._add_segments(cut, now) if cut else _NOTHING
+        effects: list[Effect] = []
+        if text:
+            effects.append(
+                self._deliver(text, (start, self.answer_chars), None, Decision.RELEASE, OBSERVED, ())
+            )
+        return effects + self._add_segments(cut, now)
+
+    def _end_text(self, now: float) -> list[Effect]:
+        self._text_ended_at = now
+        effects: list[Effect] = []
+        if self._observing:
+            rule = f"{OBSERVED}: {self._incomplete_rule}" if self._incomplete_rule else OBSERVED
+            completed = self._make.delivery_completed(self._delivery_seq, Decision.RELEASE, rule, None)
+            effects.append(Emit(Channel.DELIVERIES, completed))
+        effects += self._add_segments(self._cutter.finish(), now)
+        if not self.decided:
+            self._advance(effects, now)
+        return effects
+
+    def _add_segments(self, cut: Iterable[tuple[Segment, tuple[Claim, ...]]], now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        asked: list[tuple[str, Claim]] = []
+        due = min(now + self.policy.claim_timeout_ms / 1000, self._due)
+        for segment, claims in cut:
+            held = _Held(segment, len(claims))
+            self._queue.append(held)
+            for claim in claims:
+                claim_id = self._make.claim_id(claim)
+                self._pending[claim_id] = _Pending(claim, held, now, due)
+                asked.append((claim_id, claim))
+        if asked and self._judging_stopped is not None:
+            return self._give_up([claim_id for claim_id, _ in asked], self._judging_stopped, now)
+        if asked:
+            effects.append(Judge(tuple(asked)))
+        self._advance(effects, now)
+        return effects
+
+    def _give_up(self, claim_ids: list[str], reason: str, now: float) -> list[Effect]:
+        return self.judged([unverified(claim_id, "guardrail", reason) for claim_id in claim_ids], now)
+
+    def _resolve(self, judgement: Judgement, now: float, effects: list[Effect]) -> None:
+        pending = self._pending.pop(judgement.claim_id, None)
+        if pending is None:
+            return
+        latency_ms = (now - pending.asked_at) * 1000
+        verdict = self._make.claim_verdict(judgement.claim_id, pending.claim, judgement, latency_ms)
+        if self._first_verdict_at is None:
+            self._first_verdict_at = now
+        pending.held.verdicts.append(verdict)
+        pending.held.missing -= 1
+        effects.append(Emit(Channel.VERDICTS, verdict))
+        if pending.held.missing == 0:
+            self._advance(effects, now)
+
+    def _advance(self, effects: list[Effect], now: float) -> None:
+        """Resolve the segments at the head of the queue, and the response when none is left."""
+        while self._queue and self._queue[0].missing == 0:
+            held = self._queue.popleft()
+            held.verdicts.sort(key=lambda verdict: verdict.index)
+            self._claims += held.verdicts
+            decision, rule = self._decide_segment(held)
+            self._note(decision, rule)
+            if decision is Decision.BLOCK and not self._observing:
+                effects += self._block(rule, now)
+                return
+            if not self._observing:
+                ids = tuple(verdict.claim_id for verdict in held.verdicts)
+                shown_rule = None if decision is Decision.RELEASE else rule
+                if self._streaming:
+                    effects.append(self._release(held.segment, decision, shown_rule, ids))
+                else:
+                    self._ready.append((held.segment, decision, shown_rule, ids))
+        if self._text_ended_at is not None and not self._queue and not self.decided:
+            self._finish(effects, now)
+
+    def _decide_segment(self, held: _Held) -> tuple[Decision, str]:
+        policy = self.policy
+        worst, rule = (
+            policy.segment_kinds.get(held.segment.kind, Decision.RELEASE),
+            f"segment kind {held.segment.kind}",
+        )
+        for verdict in held.verdicts:
+            self._score.add(verdict.severity, verdict.verdict)
+            decision, name = policy.decide_claim(
+                verdict.verdict,
+                verdict.severity,
+                verdict.support,
+                verdict.confidence,
+                verdict.severity_reasons,
+            )
+            if decision.rank > worst.rank:
+                worst, rule = decision, name
+        if self._streaming and held.verdicts and self._score.checked >= policy.score_after_claims:
+            decision, name = policy.decide_score(self._score.score)
+            if decision is Decision.BLOCK and worst is not Decision.BLOCK:
+                return decision, name
+        return worst, rule
+
+    def _note(self, decision: Decision, rule: str) -> None:
+        if decision.rank > self._worst.rank:
+            self._worst, self._worst_rule = decision, rule
+
+    def _finish(self, effects: list[Effect], now: float) -> None:
+        decision, rule = self.policy.decide_score(self._score.score)
+        if self._score.checked == 0 and self._claims:
+            rule = "no claim could be checked"
+        if self._worst.rank >= decision.rank and self._worst is not Decision.RELEASE:
+            decision, rule = self._worst, self._worst_rule
+        if self._observing:
+            self._conclude(decision, rule, effects, now)
+            return
+        if decision is Decision.BLOCK:
+            effects += self._block(rule, now)
+            return
+        for ready in self._ready:
+            effects.append(self._release(*ready))
+        completed = self._make.delivery_completed(self._delivery_seq, decision, rule, self._score.score)
+        effects.append(Emit(Channel.DELIVERIES, completed))
+        self._conclude(decision, rule, effects, now)
+
+    def _block(self, rule: str, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        if self._pending:
+            effects.append(Cancel())
+        blocked = self._make.delivery_blocked(self._delivery_seq, rule, self._released_end, self._score.score)
+        effects.append(Emit(Channel.DELIVERIES, blocked))
+        self._conclude(Decision.BLOCK, rule, effects, now)
+        return effects
+
+    def _conclude(self, decision: Decision, rule: str, effects: list[Effect], now: float) -> None:
+        """The final verdict and, if anything was wrong, the case; then let go of what they needed."""
+        self.decided = True
+        verdict = self._make.response_verdict(
+            self._claims,
+            self._score.score,
+            decision,
+            rule,
+            complete=self._incomplete_rule is None and self._text_ended_at is not None,
+            usage=self.usage,
+            timings=self._timings(now),
+        )
+        effects.append(Emit(Channel.VERDICTS, verdict))
+        if decision is not Decision.RELEASE:
+            answer = "".join(self._parts)
+            case = self._make.flagged_case(self.head, answer, self._delivered(answer), verdict)
+            effects.append(Emit(Channel.FLAGGED, case))
+        self._parts.clear()
+        self._queue.clear()
+        self._pending.clear()
+        self._ready.clear()
+        self._claims = []
+        if self.head.contexts:
+            self.head = self.head.model_copy(update={"contexts": ()})
+
+    def _timings(self, now: float) -> Timings:
+        def ms(since: float, until: float) -> float:
+            return round(max(0.0, until - since) * 1000, 3)
+
+        return Timings(
+            total_ms=ms(self._started_at, now),
+            first_claim_ms=None
+            if self._first_verdict_at is None
+            else ms(self._started_at, self._first_verdict_at),
+            after_completion_ms=None if self._text_ended_at is None else ms(self._text_ended_at, now),
+            max_claim_ms=max((claim.latency_ms for claim in self._claims), default=None),
+        )
+
+    def _release(
+        self, segment: Segment, decision: Decision, rule: str | None, claim_ids: tuple[str, ...]
+    ) -> Emit:
+        text = segment.text
+        if decision is Decision.REDACT:
+            text = redacted(segment, self.policy.redaction_text)
+            self._replacements.append((segment.start + segment.body[0], segment.start + segment.body[1]))
+        return self._deliver(text, (segment.start, segment.end), segment.index, decision, rule, claim_ids)
+
+    def _deliver(
+        self,
+        text: str,
+        span: tuple[int, int],
+        segment: int | None,
+        decision: Decision,
+        rule: str | None,
+        ids: tuple[str, ...],
+    ) -> Emit:
+        event = self._make.delivery_segment(self._delivery_seq, text, span, segment, decision, rule, ids)
+        self._delivery_seq += 1
+        self._released_end = span[1]
+        return Emit(Channel.DELIVERIES, event)
+
+    def _delivered(self, answer: str) -> str:
+        """The text as released; rebuilt rather than kept, because few responses need it."""
+        pieces, at = [], 0
+        for start, end in self._replacements:
+            pieces += (answer[at:start], self.policy.redaction_text)
+            at = end
+        return "".join(pieces) + answer[at : self._released_end]
