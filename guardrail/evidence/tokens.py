@@ -144,11 +144,16 @@ def _plain_number(w: str) -> str:
     return w
 
 
+def term_of_stem(stemmed: str) -> int:
+    """The term of what ``stem`` gave."""
+    return zlib.crc32(stemmed.encode("utf-8", "surrogatepass"))
+
+
 def term_of(word: str) -> int:
     """The 32-bit term of a word. Stable over processes, so that verdicts are."""
     term = _terms.get(word)
     if term is None:
-        term = zlib.crc32(stem(word).encode("utf-8", "surrogatepass"))
+        term = term_of_stem(stem(word))
         if len(_terms) >= _CACHE_TERMS:
             _terms.clear()
         if len(word) <= 64:

@@ -1,0 +1,61 @@
+"""What of a claim is compared with the contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from guardrail.claims.model import Claim
+from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.evidence.tokens import term_of, words
+from guardrail.judges.local.rarity import Rarity
+
+_CLOSING_WEIGHT: Final = 0.35
+_PRONOUNS: Final = frozenset(
+    term_of(word)
+    for word in "it its he him his she her hers they them their this that these those such both one ones".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """The tokens of one claim. ``content`` maps each term that says what the claim is about to its rarity.
+
+    ``starts``, ``terms`` and ``surfaces`` are parallel: one entry a token of ``text``. ``hints`` are terms
+    of the question and the lead-in, for finding the place the claim speaks of, never for supporting it.
+    """
+
+    text: str
+    starts: tuple[int, ...]
+    terms: tuple[int, ...]
+    surfaces: tuple[str, ...]
+    content: dict[int, float]
+    hints: dict[int, float]
+    question: frozenset[int]
+    has_pronoun: bool
+
+    @property
+    def weight(self) -> float:
+        """The sum of all rarities."""
+        return sum(self.content.values())
+
+
+def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
+    """The view of a claim; linear in its length."""
+    tokens = words(claim.text)
+    terms = tuple(term for _, term, _ in tokens)
+    content = {term: rarity.of(term) for term in terms if term not in STOP_TERMS}
+    if not content:  # "He did." has nothing else to go by
+        content = dict.fromkeys(terms, _CLOSING_WEIGHT)
+    asked = frozenset(term for _, term, _ in words(question)) - STOP_TERMS
+    lead_in = frozenset(term for _, term, _ in words(claim.lead_in)) - STOP_TERMS
+    return ClaimView(
+        text=claim.text,
+        starts=tuple(start for start, _, _ in tokens),
+        terms=terms,
+        surfaces=tuple(surface for _, _, surface in tokens),
+        content=content,
+        hints={term: rarity.of(term) for term in asked | lead_in if term not in content},
+        question=asked,
+        has_pronoun=not _PRONOUNS.isdisjoint(terms),
+    )

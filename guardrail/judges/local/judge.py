@@ -1,0 +1,57 @@
+"""The local judge: checks claims on this machine, without a model, in a few milliseconds each."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.settings import LocalJudgeSettings
+
+NAME: Final = "local"
+
+
+class LocalJudge:
+    """A Judge. The claims of a request are one job of a thread pool that the judge owns.
+
+    A job stops between two claims when its caller was cancelled or its deadline has passed; what it has by
+    then is the reply, and the claims that are missing from it become UNVERIFIED.
+    """
+
+    def __init__(self, settings: LocalJudgeSettings | None = None) -> None:
+        """Raises ConfigError when ``settings.parameters_path`` can't be used."""
+        self.settings = settings or LocalJudgeSettings()
+        self._checker = ClaimChecker(self.settings, load_parameters(self.settings.parameters_path))
+        self._pool = ThreadPoolExecutor(self.settings.workers, thread_name_prefix="local-judge")
+
+    @property
+    def name(self) -> str:
+        """``local``."""
+        return NAME
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """Judge all claims of ``request`` that can be judged before its deadline."""
+        stopped = threading.Event()
+        job = asyncio.get_running_loop().run_in_executor(self._pool, self._judge, request, stopped)
+        try:
+            return await job
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
+
+    async def aclose(self) -> None:
+        """Let running jobs end at their next claim, drop waiting ones, and free the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _judge(self, request: JudgeRequest, stopped: threading.Event) -> JudgeReply:
+        judgements: list[Judgement] = []
+        for claim_id, claim in request.claims.items():
+            if stopped.is_set() or time.monotonic() >= request.deadline:
+                break
+            judgements.append(self._checker.check(claim_id, claim, request.question, request.evidence))
+        return JudgeReply(tuple(judgements))
