@@ -180,7 +180,9 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(min_length=1)] = "default"
+    name: Annotated[str, Field(min_length=1)] = Field(
+        default="default", description="In every verdict; in a configuration file it is the policy's key."
+    )
     version: Annotated[str, Field(min_length=1)] = Field(
         default="1",
         description="Change it with the policy: it is in every verdict and in the ids of outputs.",

@@ -16,7 +16,7 @@ def _escape(code: int) -> str:
     return f"\\u{code:04x}"
 
 
-# C0 and C1 controls with DEL, line and paragraph separators, marks and overrides of direction, byte order mark.
+# C0 and C1 controls, DEL, line and paragraph separators, marks and overrides of direction, byte order mark.
 _CODES: Final = (*range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F))
 _MORE: Final = (*range(0x2066, 0x206A), 0xFEFF, *range(0xD800, 0xE000))
 _TABLE: Final = {code: _escape(code) for code in (*_CODES, *_MORE)} | {9: "\\t", 10: "\\n", 13: "\\r"}

@@ -15,9 +15,13 @@ class SeverityPattern(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reason: str = Field(min_length=1, description="Reported with the claim, e.g. 'recall_notice'.")
-    severity: Severity
-    pattern: str | None = Field(default=None, description="Python regular expression, searched ignoring case.")
-    keywords: tuple[str, ...] = Field(default=(), description="Whole words or phrases, compared ignoring case.")
+    severity: Severity = Field(description="The claim has this severity or a higher one.")
+    pattern: str | None = Field(
+        default=None, description="Python regular expression, searched ignoring case."
+    )
+    keywords: tuple[str, ...] = Field(
+        default=(), description="Whole words or phrases, compared ignoring case."
+    )
 
     @field_validator("pattern")
     @classmethod
@@ -35,7 +39,9 @@ class SeverityRules(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    patterns: tuple[SeverityPattern, ...] = ()
+    patterns: tuple[SeverityPattern, ...] = Field(
+        default=(), description="Every one that matches a claim raises its severity and is reported."
+    )
     disabled_reasons: frozenset[str] = Field(
         default=frozenset(), description="Built-in reasons that are not to raise severity here."
     )

@@ -1,0 +1,64 @@
+"""The command line: the outermost ring, the only part of guardrail that knows consumers.
+
+Commands import what they need when they run, so that ``--help`` and a typing error cost no Kafka client.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from guardrail import __version__
+from guardrail.cli import config, run, schema, topics
+from guardrail.cli.errors import GuardrailGroup
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    cls=GuardrailGroup,
+    name="guardrail",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""[bold]Examples[/]
+
+guardrail topics create --bootstrap-servers localhost:9092
+
+guardrail run --bootstrap-servers localhost:9092 --group-id guardrail
+
+[bold]Status[/]: 0 done; 1 something failed, the message says what; 2 wrong usage or settings;
+130 interrupted.""",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"guardrail {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
+) -> None:
+    """Check every claim of a RAG answer against its documents while it is being written.
+
+    Text that is not backed by the retrieved documents is flagged, redacted or blocked before it is read.
+    """
+
+
+app.command("run", epilog=run.EPILOG)(run.run_command)
+app.add_typer(topics.topics_app, name="topics")
+app.command("schema", epilog=schema.EPILOG)(schema.schema_command)
+app.add_typer(config.config_app, name="config")
+
+
+def main() -> None:
+    """Entry point of the ``guardrail`` program; leaves by SystemExit."""
+    app()

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from guardrail.config.problems import SettingsError, Loc, explain
+from guardrail.config.problems import Loc, SettingsError, explain
 from guardrail.config.settings import Settings
 from guardrail.config.sources import FileValues, environment_variable, read_environment, read_file
 

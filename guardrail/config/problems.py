@@ -19,6 +19,7 @@ from guardrail.printable import escape_controls, shorten
 Loc = tuple[str | int, ...]
 
 _SECRET_NAME: Final = re.compile(r"password|secret|token|api_?key|credential", re.IGNORECASE)
+_URL_LOGIN: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _VALUE_CHARS: Final = 80
 _BOUNDS: Final = {
     "greater_than_equal": "give {ge} or more:",
@@ -84,7 +85,7 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     if loc and loc[-1] == "[key]":
         loc = loc[:-1]
     field = _field_at(root, loc)
-    wrong = escape_controls(details["msg"]).removeprefix("Value error, ")
+    wrong = _URL_LOGIN.sub("(hidden)", escape_controls(details["msg"])).removeprefix("Value error, ")
     wrong, _, told = wrong.partition("; ")
     if details["type"] == "unknown_policy":
         wrong = f"no policy has this name; there are: {context['known']}"
@@ -120,7 +121,8 @@ def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
         return None
     if _is_secret(field) or _SECRET_NAME.search(str(loc[-1]) if loc else ""):
         return "(hidden)"
-    return shorten(escape_controls(repr(value) if isinstance(value, str) else str(value)), _VALUE_CHARS)
+    shown = escape_controls(repr(value) if isinstance(value, str) else str(value))
+    return shorten(_URL_LOGIN.sub("(hidden)", shown), _VALUE_CHARS)
 
 
 def _is_secret(field: FieldInfo | None) -> bool:

@@ -46,8 +46,8 @@ class ShutdownSettings(BaseModel):
 
     drain_timeout_ms: Annotated[int, Field(gt=0)] = Field(
         default=20_000,
-        description="How long responses in flight may take to finish after SIGTERM; those left are read again "
-        "by the next guard. Keep it under the grace period of whatever stops the process.",
+        description="How long responses in flight may take to finish after SIGTERM; those left are read "
+        "again by the next guard. Keep it under the grace period of whatever stops the process.",
     )
 
 

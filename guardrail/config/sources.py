@@ -15,7 +15,7 @@ import yaml
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.problems import SettingsError, Loc, Problem, dotted, fields_of
+from guardrail.config.problems import Loc, Problem, SettingsError, dotted, fields_of
 from guardrail.config.settings import ENV_DELIMITER, ENV_PREFIX, Settings
 from guardrail.printable import escape_controls
 
@@ -82,6 +82,8 @@ def read_file(path: Path) -> FileValues:
     finally:
         if loader is not None:
             loader.dispose()
+    if values is None:
+        return FileValues(path)
     if not isinstance(values, dict):
         problem = Problem(
             "",

@@ -1,0 +1,86 @@
+"""``guardrail config``: check, describe and show the settings."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from guardrail.cli.options import ConfigOption, settings_from
+
+config_app = typer.Typer(
+    no_args_is_help=True, help="Check, describe and show the settings.", rich_markup_mode="rich"
+)
+
+CHECK_EPILOG = """[bold]Example[/]
+
+guardrail config check guardrail.yaml && guardrail run --config guardrail.yaml"""
+
+SCHEMA_EPILOG = """[bold]Example[/]
+
+guardrail config schema > guardrail.schema.json
+
+Editors that know YAML schemas complete and check the file when its first line is
+'# yaml-language-server: $schema=guardrail.schema.json'."""
+
+SHOW_EPILOG = """[bold]Examples[/]
+
+guardrail config show
+
+GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json"""
+
+
+@config_app.command("check", epilog=CHECK_EPILOG)
+def check_command(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", show_default=False, help="YAML file with the settings.")
+    ],
+) -> None:
+    """Check FILE with the environment over it; status 2 and every problem with its remedy if wrong."""
+    from guardrail.cli.terminal import out, safe
+
+    settings = settings_from(file, {})
+    policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
+    console = out()
+    console.print(f"[green]ok[/] {safe(str(file))}", soft_wrap=True)
+    for name, value in (
+        ("judge", settings.judge.kind),
+        ("brokers", settings.kafka.bootstrap_servers),
+        ("group", settings.kafka.group_id),
+        ("policies", policies),
+        ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
+    ):
+        console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
+
+
+@config_app.command("schema", epilog=SCHEMA_EPILOG)
+def schema_command() -> None:
+    """Print the JSON Schema of the settings: every name, its meaning, its default and what it may hold."""
+    from guardrail.config import Settings
+
+    _write(json.dumps(Settings.model_json_schema(), indent=2))
+
+
+@config_app.command("show", epilog=SHOW_EPILOG)
+def show_command(
+    config: ConfigOption = None,
+    output_format: Annotated[
+        Literal["yaml", "json"], typer.Option("--format", "-f", help="Form of the output.")
+    ] = "yaml",
+) -> None:
+    """Print all settings as they hold, defaults included, secrets masked."""
+    import yaml
+
+    values = settings_from(config, {}).masked()
+    if output_format == "json":
+        _write(json.dumps(values, indent=2))
+    else:
+        _write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n"))
+
+
+def _write(text: str) -> None:
+    # Not through rich: programs read it too, and it must not be wrapped. JSON and YAML escape by themselves.
+    sys.stdout.write(text + "\n")

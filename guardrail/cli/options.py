@@ -1,0 +1,49 @@
+"""Options that several commands share, and how they become settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from guardrail.config import Settings
+
+KAFKA_PANEL = "Kafka"
+LOGS_PANEL = "Logs"
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        envvar="GUARDRAIL_CONFIG",
+        show_default="all settings at their defaults",
+        help="YAML file with the settings. Environment variables (GUARDRAIL_KAFKA__GROUP_ID=…) go over it, "
+        "options of this command over both.",
+    ),
+]
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-servers",
+        "-b",
+        metavar="HOST:PORT[,…]",
+        show_default="kafka.bootstrap_servers, localhost:9092",
+        rich_help_panel=KAFKA_PANEL,
+        help="Kafka brokers to ask first.",
+    ),
+]
+
+
+def settings_from(config: Path | None, options: dict[str, dict[str, Any]]) -> Settings:
+    """The settings with the options given over them; one that is None was not given. Raises ConfigError."""
+    from guardrail.config import load_settings
+
+    given = {
+        section: {name: value for name, value in values.items() if value is not None}
+        for section, values in options.items()
+    }
+    return load_settings(config, {section: values for section, values in given.items() if values})

@@ -1,0 +1,168 @@
+"""``guardrail run``: the guard as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from guardrail import __version__
+from guardrail.cli.options import KAFKA_PANEL, LOGS_PANEL, BootstrapOption, ConfigOption, settings_from
+
+if TYPE_CHECKING:
+    from guardrail.config import Settings
+
+EPILOG = """[bold]Examples[/]
+
+guardrail run --bootstrap-servers localhost:9092 --group-id guardrail
+
+guardrail run --config guardrail.yaml --log-format json
+
+GUARDRAIL_JUDGE__LLM__API_KEY=… guardrail run -c guardrail.yaml --judge llm
+
+[bold]Signals[/]: SIGTERM or SIGINT once stops reading, finishes the responses in flight and leaves with
+status 0; a second one leaves at once."""
+
+
+def run_command(
+    config: ConfigOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    group_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default="kafka.group_id, guardrail",
+            rich_help_panel=KAFKA_PANEL,
+            help="Consumer group. Guards with the same one share the partitions.",
+        ),
+    ] = None,
+    judge: Annotated[
+        Literal["local", "llm"] | None,
+        typer.Option(show_default="judge.kind, local", help="What gives the verdicts."),
+    ] = None,
+    drain_timeout_ms: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="MS",
+            show_default="shutdown.drain_timeout_ms, 20000",
+            help="How long responses in flight may take to finish after a signal.",
+        ),
+    ] = None,
+    log_format: Annotated[
+        Literal["auto", "json", "console"] | None,
+        typer.Option(
+            show_default="logging.format, auto",
+            rich_help_panel=LOGS_PANEL,
+            help="auto: console in a terminal, else one JSON object a line.",
+        ),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None,
+        typer.Option(
+            show_default="logging.level, info",
+            rich_help_panel=LOGS_PANEL,
+            help="The least level that is logged.",
+        ),
+    ] = None,
+) -> None:
+    """Guard the answers on Kafka: read them as they stream, judge every claim, release what is backed.
+
+    Runs until SIGTERM. Without --config everything is at its default: the local judge, the default topics.
+    The topics must exist: 'guardrail topics create' makes them.
+    """
+    from guardrail.logs import configure_logging
+
+    settings = settings_from(
+        config,
+        {
+            "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
+            "judge": {"kind": judge},
+            "shutdown": {"drain_timeout_ms": drain_timeout_ms},
+            "logging": {"format": log_format, "level": log_level},
+        },
+    )
+    configure_logging(settings.logging)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve(settings))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed; None is asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def serve(settings: Settings) -> None:
+    """Guard until a signal comes, then drain. Raises ConfigError and TransportError."""
+    import structlog
+    from consumers.kafka import KafkaTransport
+
+    from consumers.guard import GuardConsumer
+    from guardrail.judges.factory import build_judge
+
+    log = structlog.stdlib.get_logger("guardrail.run")
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    topics = settings.kafka.topics
+    judge = build_judge(settings.judge)
+    try:
+        guard = GuardConsumer(
+            KafkaTransport(settings.kafka, [topics.responses]),
+            judge,
+            settings.router(),
+            limits=settings.limits,
+            topics=topics,
+            poll_timeout_ms=settings.kafka.poll_timeout_ms,
+            max_poll_records=settings.kafka.max_poll_records,
+            drain_timeout_ms=settings.shutdown.drain_timeout_ms,
+        )
+        log.info("guard starts", version=__version__, judge=judge.name, settings=_told(settings))
+        await guard.run(stop)
+        log.info("guard has left")
+    finally:
+        await judge.aclose()
+
+
+def _told(settings: Settings) -> dict[str, Any]:
+    """What the log says of the settings: those that differ from the defaults, secrets masked."""
+    from guardrail.config import Settings
+
+    return _difference(settings.masked(), Settings().masked())
+
+
+def _difference(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    different: dict[str, Any] = {}
+    for key, value in values.items():
+        default = defaults.get(key)
+        if value == default:
+            continue
+        different[key] = (
+            _difference(value, default) if isinstance(value, dict) and isinstance(default, dict) else value
+        )
+    return different
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    """SIGTERM or SIGINT sets ``stop``; the next one ends the process, with 128 + its number as status."""
+    import structlog
+
+    log = structlog.stdlib.get_logger("guardrail.run")
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            log.warning("second signal, leaving at once", signal=number.name)
+            os._exit(128 + number)
+        log.info("draining", signal=number.name)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)

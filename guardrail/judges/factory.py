@@ -1,0 +1,21 @@
+"""Settings -> judge."""
+
+from __future__ import annotations
+
+from guardrail.judges.base import Judge
+from guardrail.judges.settings import JudgeSettings
+
+
+def build_judge(settings: JudgeSettings) -> Judge:
+    """The judge that ``settings.kind`` names. Raises ConfigError when its own settings don't suffice.
+
+    Each kind is imported when it is asked for: the local judge needs no HTTP client, and the LLM judge none
+    of the local one's tables.
+    """
+    if settings.kind == "llm":
+        from guardrail.judges.llm.judge import LlmJudge
+
+        return LlmJudge(settings.llm)
+    from guardrail.judges.local.judge import LocalJudge
+
+    return LocalJudge(settings.local)
