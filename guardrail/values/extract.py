@@ -1,0 +1,203 @@
+"""The scan: text -> values, in one pass over its tokens.
+
+Why no library does this: see the docstring of the package.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from guardrail.values.addresses import find_addresses
+from guardrail.values.dates import (
+    Found,
+    is_year,
+    read_day_month,
+    read_month,
+    read_numeric_date,
+    read_period,
+    read_time,
+)
+from guardrail.values.lexicon import MONTHS, WEEKDAYS
+from guardrail.values.model import DateParts, Value, ValueKind
+from guardrail.values.names import capitalises_nouns, is_acronym, is_capitalised, read_name
+from guardrail.values.numerals import ADVERBS, NUMBER_WORDS, ORDINALS
+from guardrail.values.quantities import read_quantity, singular
+from guardrail.values.tokens import Tok, Token, tokenize
+from guardrail.values.units import SIGNS
+
+_SUFFIXES: Final = frozenset({"st", "nd", "rd", "th", "er", "º", "ª"})
+_YEAR_AFTER: Final = frozenset(
+    "in since from until till by during before after of to around circa year fiscal early late mid and ( - – , through im seit bis en depuis desde"
+    .split()
+)  # fmt: skip
+_ARTICLES: Final = frozenset({"a", "an", "ein", "eine", "un", "une", "una"})
+_NUMBER_STARTS: Final = NUMBER_WORDS | _ARTICLES | frozenset(ADVERBS)
+_CLOCK_WORDS: Final = frozenset({"noon", "midday", "midnight"})
+
+
+def extract(text: str) -> list[Value]:
+    """The checkable values of ``text`` in their order, non-overlapping; ``text[v.start:v.end] == v.text``."""
+    addresses = find_addresses(text)
+    if not addresses:
+        return _scan(text)
+    blanked = text
+    for value in addresses:
+        blanked = blanked[: value.start] + "\ufffc" + " " * (value.end - value.start - 1) + blanked[value.end :]
+    values = [v for v in _scan(blanked) if "\ufffc" not in v.text]
+    return sorted([*values, *addresses], key=lambda value: value.start)
+
+
+def _scan(text: str) -> list[Value]:
+    tokens = tokenize(text)
+    nouns = capitalises_nouns(tokens)
+    tokens += [tokens[-1]] * 8  # so that looking ahead needs no check
+    values: list[Value] = []
+    i = 0
+    while tokens[i].kind is not Tok.END:
+        found, after = _read(text, tokens, i, nouns)
+        values += found
+        i = max(after, i + 1)
+    return values
+
+
+def _read(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Value], int]:
+    """What begins at token ``i``, and the index to go on from."""
+    token = tokens[i]
+    kind = token.kind
+    if kind is Tok.WORD:
+        return _word(text, tokens, i, nouns)
+    if kind is Tok.NUMBER:
+        return _number(text, tokens, i)
+    if kind is Tok.SYMBOL:
+        if token.text in SIGNS or token.text in "-−½¼¾⅓⅔" or token.text == "–":
+            return read_quantity(text, tokens, i) or ([], i + 1)
+        return [], i + 1
+    if kind is Tok.DATE:
+        date = read_numeric_date(token, i)
+        return (_dated(text, tokens, i, date), date.next) if date else ([_keyed(ValueKind.IDENTIFIER, token)], i + 1)
+    if kind is Tok.TIME:
+        time = read_time(tokens, i)
+        return (_dated(text, tokens, i, time), time.next) if time else ([], i + 1)
+    if kind is Tok.PHONE:
+        digits = "".join(c for c in token.text if c.isdigit())
+        return [Value(ValueKind.PHONE, token.text, token.start, token.end, key=digits)], i + 1
+    if kind is Tok.VERSION:
+        return read_quantity(text, tokens, i) or ([_keyed(ValueKind.VERSION, token)], i + 1)
+    if kind is Tok.IDENT:
+        found = read_period(tokens, i) or read_time(tokens, i)
+        return (_dated(text, tokens, i, found), found.next) if found else ([_keyed(ValueKind.IDENTIFIER, token)], i + 1)
+    if tokens[i + 1].text == "$":
+        money = read_quantity(text, tokens, i)
+        if money:
+            return money
+    if is_acronym(token.text):
+        name, after = read_name(text, tokens, i, nouns)
+        return ([name] if name else []), after
+    return [], i + 1
+
+
+def _word(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Value], int]:
+    token = tokens[i]
+    low = token.low
+    if low in MONTHS or low in WEEKDAYS or low in _CLOCK_WORDS:
+        found = read_month(tokens, i) if low in MONTHS else read_period(tokens, i) if low in WEEKDAYS else read_time(tokens, i)
+        if found:
+            return _dated(text, tokens, i, found), found.next
+    if low in ORDINALS and (found := read_period(tokens, i)):
+        return _dated(text, tokens, i, found), found.next
+    if low in _NUMBER_STARTS or token.text in SIGNS or tokens[i + 1].text == "$":
+        quantity = read_quantity(text, tokens, i)
+        if quantity:
+            return quantity
+    if low in ORDINALS:
+        ordinal = _ordinal_word(tokens, i)
+        if ordinal:
+            return [ordinal], i + 1
+    if token.low in {"version", "v"} and tokens[i + 1].kind is Tok.NUMBER:
+        number = tokens[i + 1]
+        return [Value(ValueKind.VERSION, number.text, number.start, number.end, key=number.text)], i + 2
+    if is_capitalised(token):
+        joined = _acronym_number(text, tokens, i)
+        if joined:
+            return [joined], i + 2
+        name, after = read_name(text, tokens, i, nouns)
+        return ([name] if name else []), after
+    return [], i + 1
+
+
+def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
+    token, after = tokens[i], tokens[i + 1]
+    found = read_day_month(tokens, i) or read_time(tokens, i) or read_period(tokens, i)
+    if found:
+        return _dated(text, tokens, i, found), found.next
+    adjacent = after.start == token.end and after.kind is Tok.WORD
+    if adjacent and after.low in _SUFFIXES and token.text.isdigit():
+        amount = Decimal(token.text[:20])
+        noun = singular(tokens[i + 2].low) if tokens[i + 2].kind is Tok.WORD else None
+        value = Value(ValueKind.ORDINAL, text[token.start : after.end], token.start, after.end, amount, readings=(amount,), noun=noun)
+        return [value], i + 2
+    quantity = read_quantity(text, tokens, i)
+    if quantity is None:
+        return [], i + 1
+    values, after_index = quantity
+    value = values[0]
+    if value.kind is ValueKind.NUMBER and value.upper is None:
+        if adjacent and after.end == tokens[i + 1].end and value.end == token.end and len(after.text) <= 4:
+            joined = text[token.start : after.end]  # "5G", "2FA"
+            return [Value(ValueKind.IDENTIFIER, joined, token.start, after.end, key=_fold_key(joined))], i + 2
+        if value.end == token.end and is_year(token) and _stands_for_year(tokens, i, value):
+            return [_year(value, int(token.text))], after_index
+    return values, after_index
+
+
+def _stands_for_year(tokens: list[Token], i: int, value: Value) -> bool:
+    year = int(tokens[i].text)
+    before = tokens[i - 1].low if i else ""
+    if before in _YEAR_AFTER or before in MONTHS:
+        return year >= 1000 and (value.noun is None or tokens[i + 1].low not in {"people", "patients"})
+    counted = value.noun is not None and (tokens[i + 1].low.endswith("s") or tokens[i + 1].low in {"people", "men", "women"})
+    return 1800 <= year <= 2100 and not counted
+
+
+def _year(value: Value, year: int) -> Value:
+    """A bare year: a date, and the number that it also may be."""
+    return Value(ValueKind.DATE, value.text, value.start, value.end, value.amount, readings=value.readings, bound=value.bound,
+                 noun=value.noun, dates=(DateParts(year),), key=value.key)  # fmt: skip
+
+
+def _ordinal_word(tokens: list[Token], i: int) -> Value | None:
+    """ "the third edition"; "first" and "second" only right before what they count."""
+    token, after = tokens[i], tokens[i + 1]
+    counts = after.kind is Tok.WORD and after.start - token.end <= 1
+    if token.low in {"first", "second"} and (not counts or token.text[0].isupper()):
+        return None
+    amount = Decimal(ORDINALS[token.low])
+    return Value(ValueKind.ORDINAL, token.text, token.start, token.end, amount, readings=(amount,), noun=singular(after.low) if counts else None)
+
+
+def _acronym_number(text: str, tokens: list[Token], i: int) -> Value | None:
+    """ "ISO 9001" is one identifier; "WHO 2021" is not."""
+    token, number = tokens[i], tokens[i + 1]
+    if number.kind is not Tok.NUMBER or not number.text.isdigit() or not 3 <= len(number.text) <= 8 or is_year(number):
+        if not (number.kind is Tok.NUMBER and token.text in {"ISO", "RFC", "DIN", "EN", "IEC"} and number.text.isdigit()):
+            return None
+    if not is_acronym(token.text) or not 0 < number.start - token.end <= 1:
+        return None
+    joined = text[token.start : number.end]
+    return Value(ValueKind.IDENTIFIER, joined, token.start, number.end, key=_fold_key(joined))
+
+
+def _dated(text: str, tokens: list[Token], i: int, found: Found) -> list[Value]:
+    start, end = tokens[i].start, tokens[found.next - 1].end
+    kind = ValueKind.TIME if found.times else ValueKind.DATE
+    return [Value(kind, text[start:end], start, end, dates=found.dates, times=found.times, zone=found.zone)]
+
+
+def _keyed(kind: ValueKind, token: Token) -> Value:
+    key = token.low.removeprefix("v") if kind is ValueKind.VERSION else _fold_key(token.text)
+    return Value(kind, token.text, token.start, token.end, key=key)
+
+
+def _fold_key(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())

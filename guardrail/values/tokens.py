@@ -1,0 +1,84 @@
+"""Text -> tokens: one regular expression, possessive throughout, so that no input makes it backtrack.
+
+Every alternative either fails within a bounded number of characters or keeps all that it has read; the
+only unbounded re-reading is a word that turns out not to be an identifier, which is read twice.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class Tok(IntEnum):
+    """Kinds of tokens. The values are the group numbers in the expression."""
+
+    PHONE = 1
+    DATE = 2
+    TIME = 3
+    VERSION = 4
+    IDENT = 5
+    NUMBER = 6
+    ABBREVIATION = 7
+    WORD = 8
+    SYMBOL = 9
+    END = 10
+
+
+class Token(NamedTuple):
+    """A piece of the text; ``low`` is its case-folded form. Spans are code points."""
+
+    kind: Tok
+    text: str
+    start: int
+    end: int
+    low: str
+
+
+# Spaces that group digits: plain, no-break, thin, narrow no-break.
+_GROUP_SPACE: Final = " \u00a0\u2009\u202f"
+
+_TOKEN: Final = re.compile(
+    rf"""
+    ( \+\d{{1,3}}[ .\-/]?(?:\(\d{{1,4}}\)[ .\-/]?)?\d{{1,5}}(?:[ .\-/]?\d{{2,5}}){{1,5}}+(?!\d)
+    | \(\d{{3,5}}\)[ .\-]?\d{{3,4}}[ .\-]?\d{{3,5}}(?!\d)
+    | (?:1[.\- ])?\d{{3}}[.\-]\d{{3}}[.\-]\d{{4}}(?![\d\-])
+    | 0\d{{1,4}}[ \-/]\d{{2,4}}(?:[ \-]\d{{2,4}}){{1,3}}+(?!\d)
+    )
+    | ( \d{{4}}(?P<s>[\-/.])\d{{1,2}}(?P=s)\d{{1,2}}(?![\d])(?:T(?=\d\d:))?
+      | \d{{1,2}}(?P<t>[\-/.])\d{{1,2}}(?P=t)\d{{4}}(?!\d)
+      | \d{{1,2}}/\d{{1,2}}/\d{{2}}(?!\d)
+      )
+    | ( \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?![\d:]) )
+    | ( [vV]\d++(?:\.\d++)*+(?:-?(?:alpha|beta|rc|b|a)\.?\d*+)?(?!\w) | \d++(?:\.\d++){{2,}}+(?:-(?:alpha|beta|rc)\.?\d*+)? )
+    | ( [^\W\d_]++\d\w*+(?:[\-_]\w++)*+
+      | (?!(?:Mid|Pre|Post|Non|Sub|Late|Early)-)[A-Z][A-Za-z]{{0,15}}-\d\w*+(?:-\w++)*+
+      | \d++[A-Za-z]{{1,4}}+\d\w*+
+      )
+    | ( \d{{1,3}}(?:[{_GROUP_SPACE}]\d{{3}}(?!\d))++(?:[.,]\d{{1,3}}(?!\d))?
+      | \d++(?:[.,'’]\d++)*+
+      | (?<![\w.])\.\d++
+      )
+    | ( (?:[^\W\d_]\.){{2,}}+ )
+    | ( [^\W\d_]++(?:['’][^\W\d_]++)*+ )
+    | ( [^\s\w] | _ )
+    """,
+    re.VERBOSE,
+)
+
+# lastindex counts the named groups <s> and <t> inside DATE: they close before their parent, so it is the parent's
+_NUMBER_OF: Final = {1: Tok.PHONE, 2: Tok.DATE, 5: Tok.TIME, 6: Tok.VERSION, 7: Tok.IDENT, 8: Tok.NUMBER,
+                     9: Tok.ABBREVIATION, 10: Tok.WORD, 11: Tok.SYMBOL}  # fmt: skip
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of ``text`` in order, with an END token last. White space is between tokens."""
+    kinds = _NUMBER_OF
+    tokens = []
+    add = tokens.append
+    for match in _TOKEN.finditer(text):
+        piece = match.group()
+        add(Token(kinds[match.lastindex or 11], piece, match.start(), match.end(), piece.casefold()))
+    add(Token(Tok.END, "", len(text), len(text), ""))
+    return tokens
