@@ -103,9 +103,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def serve(settings: Settings) -> None:
     """Guard until a signal comes, then drain. Raises ConfigError and TransportError."""
     import structlog
-    from consumers.kafka import KafkaTransport
 
     from consumers.guard import GuardConsumer
+    from consumers.kafka import KafkaTransport
     from guardrail.judges.factory import build_judge
 
     log = structlog.stdlib.get_logger("guardrail.run")
