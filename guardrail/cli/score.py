@@ -1,0 +1,185 @@
+"""``guardrail score``: complete responses from a file, judged offline."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import stat
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+
+import typer
+
+from guardrail.cli.options import ConfigOption, settings_from
+
+if TYPE_CHECKING:
+    from guardrail.cli.score_report import Report
+    from guardrail.config import Settings
+    from guardrail.routing import PolicyRouter
+
+EPILOG = """[bold]Examples[/]
+
+guardrail score answers.jsonl --out verdicts.jsonl
+
+guardrail score answers.jsonl --out - | jq .score
+
+zcat answers.jsonl.gz | guardrail score - --out verdicts.jsonl --config guardrail.yaml --policy strict
+
+[bold]Status[/]: 0 all lines were judged; 1 some could not be read, each is named on stderr and the others are
+judged; 2 wrong usage or settings."""
+
+_EXIT_UNREADABLE: Final = 1
+_EXIT_PIPE_CLOSED: Final = 128 + 13  # as a shell reports a program that SIGPIPE ended
+
+
+def score_command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN.jsonl", help="One 'response' event a line; - for stdin.", show_default=False
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="OUT.jsonl",
+            show_default=False,
+            help="Where one 'verdict.response' event a line goes, in the order of the input; - for stdout, and "
+            "the table then goes to stderr.",
+        ),
+    ],
+    config: ConfigOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default="by route and tenant", help="Apply this policy to all responses."
+        ),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            "-j",
+            min=1,
+            max=1024,
+            metavar="N",
+            show_default="the processors for the local judge, 16 for a language model",
+            help="Responses judged at the same time.",
+        ),
+    ] = None,
+) -> None:
+    """Judge complete answers from a file: a verdict with every claim, a score and a decision for each.
+
+    Every claim is judged, also those after one that would have ended a live answer. Files of any length
+    are read and written as they go.
+    """
+    settings = settings_from(config, {})
+    router = _router(settings, policy)
+    with ExitStack() as stack:
+        lines = stack.enter_context(_open_source(source))
+        events = stack.enter_context(_open_out(out, lines))
+        try:
+            report = asyncio.run(_score(settings, router, source, lines, events, out == "-", concurrency))
+        except KeyboardInterrupt:
+            raise typer.Exit(128 + signal.SIGINT) from None
+        except BrokenPipeError:
+            # Whoever read the events has enough; what they left unread is nobody's loss.
+            stack.pop_all()
+            _silence(events)
+            raise typer.Exit(_EXIT_PIPE_CLOSED) from None
+    if report.totals.unreadable:
+        raise typer.Exit(_EXIT_UNREADABLE)
+
+
+async def _score(
+    settings: Settings,
+    router: PolicyRouter,
+    source: str,
+    lines: BinaryIO,
+    events: BinaryIO,
+    events_on_stdout: bool,
+    concurrency: int | None,
+) -> Report:
+    from guardrail.cli.score_report import Report
+    from guardrail.judges.factory import build_judge
+    from guardrail.logs import configure_logging
+    from guardrail.offline.lines import beside_the_loop, read_lines
+    from guardrail.offline.scorer import checker, score_lines
+
+    configure_logging(settings.logging.model_copy(update={"level": "error"}))
+    workers = concurrency or (16 if settings.judge.kind == "llm" else os.cpu_count() or 1)
+    judge = build_judge(settings.judge)
+    name = "<stdin>" if source == "-" else source
+    report = Report(name, _size(lines), events, table_on_stderr=events_on_stdout)
+    try:
+        with report:
+            await score_lines(
+                beside_the_loop(read_lines(lines), ahead=workers),
+                checker(judge, router, settings.limits),
+                report.add,
+                concurrency=workers,
+            )
+    finally:
+        await judge.aclose()
+    return report
+
+
+def _router(settings: Settings, policy: str | None) -> PolicyRouter:
+    from guardrail.offline.scorer import judging_everything
+    from guardrail.routing import PolicyRouter
+
+    policies = {name: judging_everything(each) for name, each in settings.policies.items()}
+    if policy is None:
+        return PolicyRouter(policies, settings.routes, settings.default_policy)
+    if policy not in policies:
+        known = ", ".join(sorted(policies))
+        message = f"{policy!r} is no policy; there are: {known}. Give one of them, or add it to --config"
+        raise typer.BadParameter(message, param_hint="--policy")
+    return PolicyRouter.single(policies[policy])
+
+
+def _open_source(source: str) -> BinaryIO:
+    if source == "-":
+        # Not sys.stdin itself: a thread may still wait in it when the process ends.
+        return open(0, "rb", closefd=False)
+    try:
+        return Path(source).open("rb")
+    except OSError as error:
+        message = f"{source}: {error.strerror}; give a file with one response event a line, or - for stdin"
+        raise typer.BadParameter(message, param_hint="IN.jsonl") from None
+
+
+def _open_out(out: str, lines: BinaryIO) -> BinaryIO:
+    if out == "-":
+        return open(1, "wb", closefd=False)
+    path = Path(out)
+    try:
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(lines.fileno())):
+            message = f"{out} is the file that is read; give another one"
+            raise typer.BadParameter(message, param_hint="--out")
+        return path.open("wb")
+    except OSError as error:
+        message = f"{out}: {error.strerror}; give a file that can be written, or - for stdout"
+        raise typer.BadParameter(message, param_hint="--out") from None
+
+
+def _size(lines: BinaryIO) -> int | None:
+    """Bytes of a regular file; None for a pipe or a terminal, which have no known end."""
+    status = os.fstat(lines.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _silence(events: BinaryIO) -> None:
+    """Close without an error what can't be written any more, and keep Python from trying at its exit."""
+    try:
+        events.close()
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            raise
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,120 @@
+"""The table at the end of the demo, and what the answers were made to show."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from guardrail.demo.board import Board, Card
+from guardrail.demo.examples import Example
+from guardrail.demo.style import (
+    DECISION_STYLES,
+    DECISION_WORDS,
+    VERDICT_STYLES,
+    Symbols,
+    milliseconds,
+    one_line,
+    score,
+)
+from guardrail.events import Decision, ResponseVerdict, Verdict
+
+_COUNTED: Final = (
+    Verdict.SUPPORTED,
+    Verdict.PARTIALLY_SUPPORTED,
+    Verdict.UNSUPPORTED,
+    Verdict.CONTRADICTED,
+    Verdict.UNVERIFIED,
+)
+
+
+def as_expected(example: Example, card: Card) -> bool:
+    """Was the answer treated as it was written for, and the wrong detail among what did not pass?"""
+    verdict = card.verdict
+    if verdict is None or verdict.decision is not example.decision:
+        return False
+    return example.bad_claim is None or any(example.bad_claim in text for text in verdict.hallucinated_claims)
+
+
+def summary(
+    board: Board, examples: Sequence[Example], symbols: Symbols, *, ascii_only: bool = False
+) -> RenderableType:
+    """A row for every response, then the totals."""
+    table = Table(
+        box=box.ASCII if ascii_only else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title_justify="left"
+    )
+    table.add_column("response", no_wrap=True)
+    table.add_column("kind", no_wrap=True)
+    table.add_column("decision", no_wrap=True)
+    table.add_column("rule", overflow="fold")
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("claims", no_wrap=True)
+    table.add_column("delay p50", justify="right", no_wrap=True)
+    for example in examples:
+        card = board.cards.get(example.response.response_id)
+        if card is not None and card.verdict is not None:
+            table.add_row(*_cells(example, card, card.verdict, symbols))
+    return Group(Text(), table, _totals(board, examples, symbols))
+
+
+def _cells(
+    example: Example, card: Card, verdict: ResponseVerdict, symbols: Symbols
+) -> tuple[RenderableType, ...]:
+    style = DECISION_STYLES[verdict.decision]
+    return (
+        Text(one_line(card.response_id, 24, symbols.ellipsis)),
+        Text(one_line(example.kind, 12, symbols.ellipsis), "dim"),
+        Text(f"{symbols.decisions[verdict.decision]} {DECISION_WORDS[verdict.decision]}", style),
+        Text(one_line(verdict.rule, 60, symbols.ellipsis), "dim"),
+        Text(score(verdict.score)),
+        _counts([claim.verdict for claim in verdict.claims], symbols),
+        Text(milliseconds(card.delay_p50_ms)),
+    )
+
+
+def _counts(verdicts: Sequence[Verdict], symbols: Symbols) -> Text:
+    text = Text()
+    for verdict in _COUNTED:
+        count = verdicts.count(verdict)
+        if count:
+            text.append(f"{' ' if text else ''}{count}{symbols.verdicts[verdict]}", VERDICT_STYLES[verdict])
+    return text or Text("none", "dim")
+
+
+def _totals(board: Board, examples: Sequence[Example], symbols: Symbols) -> Text:
+    pairs = [(example, board.cards[example.response.response_id]) for example in examples]
+    decided = [card.verdict for _, card in pairs if card.verdict is not None]
+    words = []
+    for decision in Decision:
+        count = sum(verdict.decision is decision for verdict in decided)
+        if count:
+            words.append(f"{count} {DECISION_WORDS[decision].lower()}")
+    claims = [claim for verdict in decided for claim in verdict.claims]
+    text = Text(f"{len(decided)} answers: {', '.join(words)}; {len(claims)} claims: ")
+    text += _counts([claim.verdict for claim in claims], symbols)
+    wrong = [(example, card) for example, card in pairs if example.bad_claim is not None]
+    faithful = [(example, card) for example, card in pairs if example.bad_claim is None]
+    caught = sum(as_expected(example, card) for example, card in wrong)
+    released = sum(as_expected(example, card) for example, card in faithful)
+    if wrong:
+        text.append(f"\n{caught} of {len(wrong)} answers with one wrong detail were caught")
+    if faithful:
+        text.append(f"\n{released} of {len(faithful)} faithful answers were released untouched")
+    streamed = [
+        delay
+        for _, card in pairs
+        if card.verdict is not None and card.verdict.mode == "stream"
+        for delay in card.delays_ms
+    ]
+    if streamed:
+        wait = milliseconds(statistics.median(streamed))
+        text.append(f"\nstream mode: text was released {wait} (median) after its last character was written")
+    legend = ", ".join(
+        f"{symbols.verdicts[verdict]} {verdict.lower().replace('_', ' ')}" for verdict in _COUNTED
+    )
+    return text.append(f"\n{legend}", "dim")

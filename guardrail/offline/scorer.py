@@ -1,0 +1,147 @@
+"""Judge many complete responses at once and hand the verdicts back in the order of the input."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from guardrail.errors import DecodeError, InputError
+from guardrail.events import Response, ResponseVerdict, parse_input
+from guardrail.guard import Guard
+from guardrail.judges.base import Judge
+from guardrail.limits import Limits
+from guardrail.offline.lines import MAX_LINE_BYTES, Line
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+
+_HELD_BYTES: Final = 64 * 1024 * 1024
+_LINES_PER_SLOT: Final = 4
+
+
+Check = Callable[[Response], Awaitable[ResponseVerdict]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a line: a verdict, or the reason why it could not be read. ``size`` is in bytes."""
+
+    line: int
+    size: int
+    verdict: ResponseVerdict | None
+    problem: str | None
+
+
+def judging_everything(policy: Policy) -> Policy:
+    """The policy for offline use: same rules and thresholds, but no claim goes unjudged.
+
+    A live answer ends at the first claim that blocks it; here nobody waits for the text, and the score is
+    to speak of all claims, so that answers can be compared.
+    """
+    return policy if policy.mode == "observe" else policy.model_copy(update={"mode": "observe"})
+
+
+def checker(judge: Judge, router: PolicyRouter, limits: Limits | None = None) -> Check:
+    """A function that judges one response with a guard of its own.
+
+    A shared guard takes an id once only, as a stream must; in a file the same id may stand twice, with two
+    answers to compare, and both are judged. The judge, which is what costs, is shared.
+    """
+
+    async def check(response: Response) -> ResponseVerdict:
+        async with Guard(judge, router=router, limits=limits) as guard:
+            return await guard.check_event(response)
+
+    return check
+
+
+def decode_line(line: Line) -> Response:
+    """Read one line. Raises InputError with a message that quotes nothing of it."""
+    if line.data is None:
+        raise DecodeError(
+            "line_too_long",
+            f"{line.size:,} bytes; a line may have {MAX_LINE_BYTES:,}: give fewer or shorter contexts",
+        )
+    try:
+        line.data.decode()
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8 (byte {error.start + 1} of the line); convert the file to UTF-8"
+        raise DecodeError("invalid_utf8", message) from None
+    try:
+        event = parse_input(line.data)
+    except DecodeError as error:
+        # The parser counts lines within the event, which is one line; that number would mislead.
+        raise DecodeError(error.reason, str(error).replace(" at line 1 column ", " at column ")) from None
+    if not isinstance(event, Response):
+        raise DecodeError(
+            "no_response", f"type {event.type!r}; only whole answers can be scored, those of type 'response'"
+        )
+    return event
+
+
+async def score_lines(
+    lines: AsyncIterator[Line],
+    check: Check,
+    on_outcome: Callable[[Outcome], None],
+    *,
+    concurrency: int,
+    max_held_bytes: int = _HELD_BYTES,
+) -> None:
+    """Judge every line, ``concurrency`` at a time; ``on_outcome`` is called for each in order, as soon as
+    all before it are done.
+
+    Memory is bounded: no more than a few lines for each concurrent judgement, and about
+    ``max_held_bytes`` of them, are read ahead of the first that is not done. What ``on_outcome`` raises
+    ends everything and is raised here.
+    """
+    slots = asyncio.Semaphore(concurrency)
+    ahead = asyncio.Queue[asyncio.Task[Outcome] | None](concurrency * _LINES_PER_SLOT)
+    held = _Held(max_held_bytes)
+
+    async def score(line: Line) -> Outcome:
+        async with slots:
+            try:
+                verdict = await check(decode_line(line))
+            except InputError as error:
+                return Outcome(line.number, line.size, None, str(error))
+            return Outcome(line.number, line.size, verdict, None)
+
+    async def read(group: asyncio.TaskGroup) -> None:
+        async for line in lines:
+            await held.take(line.size)
+            await ahead.put(group.create_task(score(line)))
+        await ahead.put(None)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(read(group))
+            while (task := await ahead.get()) is not None:
+                outcome = await task
+                held.give_back(outcome.size)
+                on_outcome(outcome)
+    except BaseExceptionGroup as errors:
+        # One cause is the rule, and callers handle causes (a closed pipe, a full disk), not groups.
+        if len(errors.exceptions) == 1:
+            raise errors.exceptions[0] from None
+        raise
+
+
+class _Held:
+    """Bytes of lines between being read and being done. One taker."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._room = asyncio.Event()
+
+    async def take(self, size: int) -> None:
+        # A line above the limit is let through alone.
+        while self._bytes and self._bytes + size > self._limit:
+            self._room.clear()
+            await self._room.wait()
+        self._bytes += size
+
+    def give_back(self, size: int) -> None:
+        self._bytes = max(0, self._bytes - size)
+        self._room.set()
