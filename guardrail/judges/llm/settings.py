@@ -47,7 +47,7 @@ class LlmJudgeSettings(BaseModel):
     )
     base_url: str = Field(
         default=OPENAI_BASE_URL,
-        description="Root of an OpenAI-compatible API (OpenAI, Azure, vLLM, llama.cpp, Ollama, …), with its /v1.",
+        description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), with its /v1.",
     )
     api_key: SecretStr | None = Field(
         default=None, description="Key of the API. Better in a file or in the environment."
@@ -57,8 +57,8 @@ class LlmJudgeSettings(BaseModel):
     )
     api_key_env: str | None = Field(
         default=None,
-        description=f"Environment variable that holds the key; {OPENAI_KEY_ENV} when base_url is OpenAI's and no "
-        "other source is named. Elsewhere a key is sent only if one is named here.",
+        description=f"Environment variable that holds the key; {OPENAI_KEY_ENV} when base_url is OpenAI's "
+        "and no other source is named. Elsewhere a key is sent only if one is named here.",
     )
     extra_headers: dict[str, SecretStr] = Field(
         default_factory=dict,
@@ -66,28 +66,28 @@ class LlmJudgeSettings(BaseModel):
     )
     extra_body: dict[str, Any] = Field(
         default_factory=dict,
-        description="Members to add to the body of every call, such as reasoning_effort or a server's own options.",
+        description="Members to add to the body of every call: reasoning_effort, a server's own options.",
     )
     system_role: Literal["system", "developer", "user"] = Field(
         default="system",
-        description="Role of the instructions; user puts them ahead of the data in one message, for models that "
-        "have no system role.",
+        description="Role of the instructions; user puts them ahead of the data in one message, for models "
+        "that have no system role.",
     )
 
     timeout_ms: Annotated[int, Field(gt=0)] = Field(
         default=30_000,
-        description="Longest time for the verdicts of one request, retries and waits included. The deadline of "
-        "the claims ends it earlier.",
+        description="Longest time for the verdicts of one request, retries and waits included. The deadline "
+        "of the claims ends it earlier.",
     )
     attempt_timeout_ms: Annotated[int, Field(gt=0)] | None = Field(
         default=None,
-        description="Longest time for one call, after which it is tried again; left out, a call may take all the "
-        "time there is.",
+        description="Longest time for one call, after which it is tried again; left out, a call may take all "
+        "the time there is.",
     )
     max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
         default=2,
-        description="Calls after the first when the server is busy, fails or replies with what can't be used. "
-        "The API client's own retries are off.",
+        description="Calls after the first when the server is busy, fails or replies with what can't be "
+        "used. The API client's own retries are off.",
     )
     backoff_initial_ms: Annotated[int, Field(gt=0)] = Field(
         default=250, description="Bound of the random wait before the first retry; doubles with each."
@@ -101,13 +101,13 @@ class LlmJudgeSettings(BaseModel):
 
     structured_output: Literal["auto", "json_schema", "json_object", "text"] = Field(
         default="auto",
-        description="How the server is held to the form of the reply. auto: by JSON schema, and when it refuses "
-        "that, by JSON mode, then by the prompt alone; what it refused is remembered.",
+        description="How the server is held to the form of the reply. auto: by JSON schema, and when it "
+        "refuses that, by JSON mode, then by the prompt alone; what it refused is remembered.",
     )
     reasoning: Reasoning = Field(
         default=Reasoning.NOT_SUPPORTED,
-        description="Reasons before each verdict, after it, after it and only for what is not supported, or none. "
-        "Fewer words are faster.",
+        description="Reasons before each verdict, after it, after it and only for what is not supported, or "
+        "none. Fewer words are faster.",
     )
     max_output_tokens: Annotated[int, Field(ge=64)] = Field(
         default=4_096, description="Most tokens of one reply; verdicts complete by then are used."
@@ -123,8 +123,8 @@ class LlmJudgeSettings(BaseModel):
 
     max_context_chars: Annotated[int, Field(ge=2_000)] = Field(
         default=120_000,
-        description="Most characters of contexts in one call. When there are more, the passages closest to each "
-        "claim are sent in their stead, and the reasoning says so.",
+        description="Most characters of contexts in one call. When there are more, the passages closest to "
+        "each claim are sent in their stead, and the reasoning says so.",
     )
     passages_per_claim: Annotated[int, Field(ge=1, le=50)] = Field(
         default=6, description="Most passages per claim when the contexts don't fit."
@@ -182,7 +182,7 @@ class LlmJudgeSettings(BaseModel):
         key = os.environ.get(variable, "").strip()
         if not key:
             raise ConfigError(
-                f"judge.llm.api_key_env: the environment variable {variable} is not set; set it, or name a file "
-                "that holds the key as judge.llm.api_key_file"
+                f"judge.llm.api_key_env: the environment variable {variable} is not set; set it, or name a "
+                "file that holds the key as judge.llm.api_key_file"
             )
         return key

@@ -1,0 +1,74 @@
+"""What a server takes and what it refuses, learnt from its refusals."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import openai
+
+from guardrail.judges.llm.settings import LlmJudgeSettings, OutputMode
+
+_LADDER: Final = (OutputMode.JSON_SCHEMA, OutputMode.JSON_OBJECT, OutputMode.TEXT)
+
+# 500 and 501 belong here: llama-cpp-python answers an unknown response_format with a 500 that names it.
+_REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
+_FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
+_OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
+_UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
+_MESSAGE_CHARS: Final = 500
+
+
+class Dialect:
+    """The arguments that one model on one server takes beyond model and messages.
+
+    Shared by concurrent calls, which may all be refused for the same reason: ``adapt`` compares with what the
+    refused call had sent, so that one refusal is one step.
+    """
+
+    def __init__(self, settings: LlmJudgeSettings) -> None:
+        self._auto = settings.structured_output == "auto"
+        self.mode = _LADDER[0] if self._auto else OutputMode(settings.structured_output)
+        self._options: dict[str, Any] = {settings.output_tokens_field: settings.max_output_tokens}
+        if settings.temperature is not None:
+            self._options["temperature"] = settings.temperature
+        if settings.seed is not None:
+            self._options["seed"] = settings.seed
+        self._swapped = False
+
+    def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of the call. In text mode the prompt alone describes the form."""
+        formats: dict[OutputMode, dict[str, Any]] = {
+            OutputMode.JSON_SCHEMA: {
+                "type": "json_schema",
+                "json_schema": {"name": "verdicts", "strict": True, "schema": schema},
+            },
+            OutputMode.JSON_OBJECT: {"type": "json_object"},
+        }
+        arguments = dict(self._options)
+        if self.mode in formats:
+            arguments["response_format"] = formats[self.mode]
+        return arguments
+
+    def adapt(self, error: openai.APIStatusError, sent: dict[str, Any]) -> bool:
+        """Does the refusal name something that can be left out? If so it is from now on: ask again."""
+        if error.status_code not in _REFUSALS:
+            return False
+        # The message may echo data, so it is read for our own argument names only, and never reported.
+        words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+        if self._auto and "response_format" in sent and any(word in words for word in _FORMAT_WORDS):
+            tried = OutputMode(sent["response_format"]["type"])
+            if self.mode is tried:
+                self.mode = _LADDER[_LADDER.index(tried) + 1]
+            return True
+        if error.status_code not in {400, 422} or not any(word in words for word in _UNKNOWN_WORDS):
+            return False
+        refused = [name for name in sent if name != "response_format" and re.search(rf"\b{name}\b", words)]
+        for name in refused:
+            value = self._options.pop(name, None)
+            other = _OTHER_FIELD.get(name)
+            # Only the first refusal swaps the name: when the other is refused too, no bound is sent at all.
+            if other and value is not None and not self._swapped:
+                self._options[other] = value
+                self._swapped = True
+        return bool(refused)

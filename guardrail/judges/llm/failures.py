@@ -1,0 +1,92 @@
+"""What a failed call means: may it be repeated, and when."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import openai
+
+from guardrail.errors import JudgeError, JudgeUnavailable
+from guardrail.judges.llm.settings import LlmJudgeSettings
+
+_CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_REMEDIES: Final = {
+    401: "check the API key",
+    403: "check what the API key may do",
+    404: "check judge.llm.base_url and judge.llm.model",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """``error`` is what the caller gets when it isn't repeated. ``retry_after`` is in seconds from now."""
+
+    error: JudgeError
+    retry: bool
+    retry_after: float | None = None
+
+
+def describe(error: openai.APIError) -> Failure:
+    """Classify an error of the client. The message holds nothing of the server's body save a plain code."""
+    if isinstance(error, openai.APITimeoutError):
+        return Failure(JudgeUnavailable("the call timed out"), retry=True)
+    if isinstance(error, openai.APIConnectionError):
+        return Failure(JudgeUnavailable("the connection failed or was cut"), retry=True)
+    if not isinstance(error, openai.APIStatusError):
+        return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True)
+    status = error.status_code
+    code = error.code if error.code and _CODE.fullmatch(error.code) else ""
+    text = f"the server answered {status}{f' ({code})' if code else ''}"
+    headers = error.response.headers
+    advice = headers.get("x-should-retry")
+    retry = advice == "true" or (advice != "false" and (status in {408, 409, 429} or status >= 500))
+    # An exhausted account answers 429 for days.
+    if code == "insufficient_quota":
+        retry = False
+    if retry:
+        return Failure(JudgeUnavailable(text), retry=True, retry_after=retry_after(headers))
+    if status == 429 or status >= 500:
+        return Failure(JudgeUnavailable(text), retry=False)
+    remedy = _REMEDIES.get(status)
+    return Failure(JudgeError(f"{text}; {remedy}" if remedy else text), retry=False)
+
+
+def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
+    """Seconds the server asks to wait: ``retry-after-ms``, else ``Retry-After`` in seconds or as a date."""
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            continue
+        return None if math.isnan(seconds) else max(0.0, seconds)
+    try:
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now())
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return None
+
+
+class Backoff:
+    """Waits between calls: random in ``[0, min(max, initial * 2**retry)]`` ("full jitter"), so that callers
+    that failed together don't come back together; never shorter than what the server asks for.
+    """
+
+    def __init__(self, settings: LlmJudgeSettings, random_: Callable[[], float] = random.random) -> None:
+        self._initial = settings.backoff_initial_ms / 1000
+        self._max = settings.backoff_max_ms / 1000
+        self._random = random_
+
+    def seconds(self, retry: int, asked: float | None) -> float:
+        """Seconds before retry number ``retry``, from 0; ``asked`` is the server's Retry-After."""
+        if asked is not None:
+            return asked + self._random() * self._initial
+        return self._random() * min(self._max, self._initial * 2.0**retry)

@@ -1,0 +1,69 @@
+"""Fences: what is not ours to trust goes to the model between lines that it can't have written itself.
+
+The marker of a response is an HMAC of its id under a secret that this process drew at start. It is the same
+in all calls of one response, so that a provider's prefix cache survives, and nobody outside can know it: not
+the writer of a context, nor of a question, nor the model that wrote the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+_MARKER_BYTES: Final = 12
+
+# What chat templates use to tell roles apart: servers that tokenise the filled-in template (vLLM, llama.cpp,
+# TGI) read these as control tokens even where they stand in a message. Covered are <|im_start|> and all of
+# its shape (also DeepSeek's with the full-width bar), <s>, <bos>, <start_of_turn>, [INST], <<SYS>> and kin.
+_CONTROL: Final = re.compile(
+    r"<(?=[|｜])"
+    r"|(?<=[|｜])>"
+    r"|<(?=/?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn|start_of_image|think|tool_call|function)>)"
+    r"|<(?=</?SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
+    re.IGNORECASE,
+)
+_STAND_IN: Final = {"<": "‹", ">": "›", "[": "［"}
+
+
+class Fence:
+    """Wraps data of one response in marker lines that the data can't close."""
+
+    __slots__ = ("_forbidden", "marker")
+
+    def __init__(self, marker: str) -> None:
+        self.marker = marker
+        self._forbidden = re.compile(re.escape(marker), re.IGNORECASE)
+
+    def wrap(self, name: str, data: str) -> str:
+        """``data`` between two marker lines. ``name`` must be one of ours, never taken from data."""
+        return f"[{self.marker} begin {name}]\n{self.defuse(data)}\n[{self.marker} end {name}]"
+
+    def defuse(self, data: str) -> str:
+        """``data`` without the marker (which it could hold only if that had leaked) and control tokens.
+
+        Lone surrogates, which no JSON body can carry, become question marks. Linear in the length.
+        """
+        data = data.encode("utf-8", "replace").decode("utf-8")
+        if self._forbidden.search(data):
+            data = self._forbidden.sub("…", data)
+        return _CONTROL.sub(lambda match: _STAND_IN[match[0]], data)
+
+    def scrub(self, reply: str) -> str:
+        """Text of the model that others get to read, without the marker."""
+        return self._forbidden.sub("…", reply)
+
+
+def fences(secret: bytes | None = None) -> Callable[[str], Fence]:
+    """What makes the fence of a response from its id; a secret of its own is drawn when none is given."""
+    key = secret or secrets.token_bytes(32)
+
+    def fence(response_id: str) -> Fence:
+        digest = hmac.new(key, response_id.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return Fence(digest.digest()[:_MARKER_BYTES].hex())
+
+    return fence
