@@ -16,13 +16,12 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from itertools import count
 from typing import Final, Literal
 
+from consumers.checks import check_commits
 from consumers.memory_groups import Group, Member
 from consumers.memory_log import PartitionLog, TopicLog
 from consumers.partitioning import partition_of
 from consumers.transport import AssignmentListener, Commit, Headers, OutRecord, Partition, Record
 from guardrail.errors import TransportError, TransportUnavailable
-
-MAX_METADATA_BYTES: Final = 4096
 
 
 class MemoryBroker:
@@ -187,7 +186,7 @@ class MemoryTransport:
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """See ``Transport.pause``. A pause ends with the assignment."""
-        self._paused.update(partition for partition in partitions if partition in self._positions)
+        self._paused.update(partition for partition in partitions if partition in self._logs)
 
     def resume(self, partitions: Collection[Partition]) -> None:
         """See ``Transport.resume``."""
@@ -195,22 +194,13 @@ class MemoryTransport:
         self._wake()
 
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
-        """See ``Transport.publish``. Raises TransportError for a partition that this member does not hold."""
+        """See ``Transport.publish``. Raises PartitionLost, TransportUnavailable, TransportError."""
         if self._member is None:
             raise TransportError("publish was called before start or after stop")
+        check_commits(commits, self._logs)
         append = self._broker.append
         for record in records:
             append(record.topic, record.key, record.value, record.headers)
-        for partition, commit in commits.items():
-            if partition not in self._positions:
-                raise TransportError(
-                    f"position of {partition.topic}[{partition.index}] not committed: this member does not hold it"
-                )
-            if len(commit.metadata.encode()) > MAX_METADATA_BYTES:
-                raise TransportError(
-                    f"position of {partition.topic}[{partition.index}] not committed: its metadata is over "
-                    f"{MAX_METADATA_BYTES} bytes"
-                )
         self._group.committed.update(commits)
 
     async def stop(self) -> None:
@@ -269,21 +259,23 @@ class MemoryTransport:
 
     async def _assigned(self, partitions: Collection[Partition]) -> None:
         """Called by the group: tell the listener, and only then let ``poll`` see the partitions."""
-        assert self._listener is not None
         committed = {partition: self._group.committed.get(partition) for partition in partitions}
-        await self._listener.on_assigned(committed)
+        for partition in partitions:
+            self._logs[partition] = self._broker.topic(partition.topic).partitions[partition.index]
+        if self._listener is not None:
+            await self._listener.on_assigned(committed)
         for partition, commit in committed.items():
-            log = self._broker.topic(partition.topic).partitions[partition.index]
+            log = self._logs[partition]
             start = log.start if self._from_earliest else log.end
-            self._logs[partition] = log
             self._positions[partition] = commit.offset if commit else start
         self._wake()
 
     async def _revoked(self, partitions: Collection[Partition]) -> None:
         """Called by the group: the listener may still publish; after it the partitions are gone."""
-        assert self._listener is not None
+        self._positions.clear()
         try:
-            await self._listener.on_revoked(partitions)
+            if self._listener is not None:
+                await self._listener.on_revoked(partitions)
         finally:
             self._forget()
 

@@ -17,7 +17,7 @@ class Partition(NamedTuple):
     """One partition of a topic."""
 
     topic: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody misses
 
 
 @dataclass(frozen=True, slots=True)

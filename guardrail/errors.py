@@ -9,6 +9,7 @@
     │   ├── JudgeUnavailable      worth asking again (timeout, rate limit, connection)
     │   └── JudgeReplyError       the reply could not be used
     └── TransportError        the process: stop, say so, be restarted
+        ├── PartitionLost         nobody: another member of the group reads on from the last position
         └── TransportUnavailable  broker not reachable, topic missing, access denied
 
 The branch says who has to act.
@@ -55,6 +56,13 @@ class JudgeReplyError(JudgeError):
 
 class TransportError(GuardrailError):
     """Reading or writing failed in a way that retrying the call does not mend."""
+
+
+class PartitionLost(TransportError):
+    """A position was to be committed for a partition that the group has given to another member.
+
+    What was not committed is read again there: drop the partition's work and go on with the others.
+    """
 
 
 class TransportUnavailable(TransportError):

@@ -114,6 +114,11 @@ class KafkaSettings(BaseModel):
     request_timeout_ms: int = Field(
         default=30_000, ge=100, description="Longest wait for one answer of a broker."
     )
+    delivery_timeout_ms: int = Field(
+        default=60_000,
+        ge=100,
+        description="Longest wait for records to be acknowledged, or for a commit; then the guard stops.",
+    )
     session_timeout_ms: int = Field(
         default=30_000,
         ge=1_000,

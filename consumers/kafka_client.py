@@ -1,0 +1,213 @@
+"""What all Kafka clients of a process share: options from settings, the check before start, errors.
+
+The check before start exists because the client library says "unable to bootstrap" for a wrong port, a
+wrong password and a wrong certificate alike, and would create a misspelt topic where the broker allows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Collection
+from typing import Any, Final
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.errors import (
+    AuthenticationFailedError,
+    CommitFailedError,
+    GroupAuthorizationFailedError,
+    IllegalSaslStateError,
+    IllegalStateError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    UnsupportedSaslMechanismError,
+)
+
+from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
+from guardrail.kafka_settings import KafkaSettings
+
+_RETRY_S: Final = 0.25
+_REFUSED: Final = (
+    AuthenticationFailedError,
+    IllegalSaslStateError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+_log = logging.getLogger(__name__)
+
+
+def quiet_client_log() -> None:
+    """Let aiokafka log warnings and errors only, unless the operator chose a level for it."""
+    log = logging.getLogger("aiokafka")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.WARNING)
+
+
+def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
+    """TLS context of the SSL protocols, else None. Raises ConfigError for a file that can't be used."""
+    if not settings.security_protocol.endswith("SSL"):
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_cafile)
+        context.check_hostname = settings.ssl_check_hostname
+        if settings.ssl_certfile is not None:
+            context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"kafka TLS files can't be used: {error}; check ssl_cafile {settings.ssl_cafile}, "
+            f"ssl_certfile {settings.ssl_certfile} and ssl_keyfile {settings.ssl_keyfile}"
+        ) from error
+    return context
+
+
+def sasl_password(settings: KafkaSettings) -> str | None:
+    """The password, from its file where one is named. Raises ConfigError when it can't be read."""
+    if settings.sasl_password is not None:
+        return settings.sasl_password.get_secret_value()
+    if settings.sasl_password_file is None:
+        return None
+    try:
+        return settings.sasl_password_file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"kafka.sasl_password_file {settings.sasl_password_file} can't be read: {error}"
+        ) from error
+
+
+def client_options(settings: KafkaSettings) -> dict[str, Any]:
+    """Arguments that every aiokafka client takes. Raises ConfigError."""
+    return {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "client_id": settings.client_id,
+        "request_timeout_ms": settings.request_timeout_ms,
+        **_security_options(settings),
+    }
+
+
+def _security_options(settings: KafkaSettings) -> dict[str, Any]:
+    return {
+        "security_protocol": settings.security_protocol,
+        "ssl_context": ssl_context(settings),
+        "sasl_mechanism": settings.sasl_mechanism,
+        "sasl_plain_username": settings.sasl_username,
+        "sasl_plain_password": sasl_password(settings),
+    }
+
+
+async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
+    """A started admin client, after waiting up to ``connect_timeout_ms`` for any broker.
+
+    A broker that is still starting is waited for; a refused login is not. Raises TransportUnavailable and
+    ConfigError. The caller closes it.
+    """
+    quiet_client_log()
+    await _reach_any(settings)
+    admin = AIOKafkaAdminClient(**client_options(settings))
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            await admin.start()
+    except BaseException as error:
+        await admin.close()
+        if isinstance(error, (KafkaError, OSError, TimeoutError)):
+            raise _unreachable(settings, error) from error
+        raise
+    return admin
+
+
+async def _reach_any(settings: KafkaSettings) -> None:
+    """Log in to the first bootstrap server that answers, and hang up."""
+    hosts = collect_hosts(settings.bootstrap_servers)
+    security = _security_options(settings)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + settings.connect_timeout_ms / 1000
+    waiting = False
+    while True:
+        last: BaseException = TimeoutError("no answer")
+        for host, port, _family in hosts:
+            left_ms = max(100, int((deadline - loop.time()) * 1000))
+            try:
+                async with asyncio.timeout(left_ms / 1000):
+                    connection = await create_conn(
+                        host, port, client_id=settings.client_id, request_timeout_ms=left_ms, **security
+                    )
+            except _REFUSED as error:
+                raise TransportUnavailable(
+                    f"Kafka at {host}:{port} refused the login ({_named(error)}); check sasl_mechanism "
+                    f"{settings.sasl_mechanism}, sasl_username {settings.sasl_username!r} and the password"
+                ) from error
+            except ssl.SSLError as error:
+                raise TransportUnavailable(
+                    f"no TLS connection to Kafka at {host}:{port} ({_named(error)}); check security_protocol "
+                    f"{settings.security_protocol}, ssl_cafile and the broker's certificate"
+                ) from error
+            except (KafkaError, OSError, TimeoutError) as error:
+                last = error
+            else:
+                connection.close()
+                return
+        if loop.time() + _RETRY_S >= deadline:
+            raise _unreachable(settings, last) from last
+        if not waiting:
+            _log.warning("waiting for Kafka at %s: %s", settings.bootstrap_servers, _named(last))
+            waiting = True
+        await asyncio.sleep(_RETRY_S)
+
+
+def _unreachable(settings: KafkaSettings, error: BaseException) -> TransportUnavailable:
+    return TransportUnavailable(
+        f"Kafka can't be reached at {settings.bootstrap_servers} within {settings.connect_timeout_ms} ms "
+        f"({_named(error)}); start it, or check bootstrap_servers and security_protocol "
+        f"{settings.security_protocol}"
+    )
+
+
+async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: Collection[str]) -> None:
+    """Raise TransportUnavailable naming those of ``names`` that do not exist. Creates none of them."""
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            known = set(await admin.list_topics())
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise _unreachable(settings, error) from error
+    missing = sorted(set(names) - known)
+    if missing:
+        raise TransportUnavailable(
+            f"Kafka at {settings.bootstrap_servers} has no topic {', '.join(missing)}, or this user "
+            "may not see it; create it with: guardrail topics create --bootstrap-servers "
+            f"{settings.bootstrap_servers}"
+        )
+
+
+def translated(error: BaseException, doing: str) -> TransportError:
+    """The error of ours that says who has to act on one of aiokafka's; ``doing`` begins the message."""
+    match error:
+        case TransportError():
+            return error
+        case TimeoutError():
+            return TransportError(f"{doing}: no answer from Kafka in time; whether it was done is unknown")
+        case CommitFailedError() | IllegalStateError():
+            return PartitionLost(f"{doing}: the group has given the partition to another member")
+        case GroupAuthorizationFailedError() | TopicAuthorizationFailedError():
+            return TransportUnavailable(
+                f"{doing}: access denied ({_named(error)}); grant this user access to it"
+            )
+        case UnknownTopicOrPartitionError():
+            return TransportUnavailable(f"{doing}: the topic does not exist; run guardrail topics create")
+        case MessageSizeTooLargeError():
+            return TransportError(f"{doing}: a record is over the topic's max.message.bytes; raise it there")
+        case _:
+            return TransportError(f"{doing}: {_named(error)}")
+
+
+def _named(error: BaseException) -> str:
+    text = str(error)
+    return (
+        f"{type(error).__name__}: {text}"
+        if text and type(error).__name__ not in text
+        else text or type(error).__name__
+    )

@@ -1,0 +1,343 @@
+"""A real Apache Kafka for tests and benchmarks: one node in KRaft mode, started from its Maven Central jars.
+
+No look-alike broker enforces groups and transactions as Kafka does, so tests run against the real one.
+Needs Java 17 or later, and Maven once: the jars are kept in ``$GUARDRAIL_KAFKA_CACHE`` (default
+``~/.cache/guardrail/kafka-VERSION``) and found there without a network afterwards.
+
+``python -m tests.support.kafka_broker`` runs one in the foreground until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import atexit
+import base64
+import contextlib
+import ctypes
+import fcntl
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+KAFKA_VERSION: Final = "4.3.0"
+MINIMUM_JAVA: Final = 17
+START_ATTEMPTS: Final = 3
+START_TIMEOUT_S: Final = 60.0
+
+_POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>guardrail.tests</groupId>
+  <artifactId>kafka</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA_VERSION}</version>
+    </dependency>
+    <!-- Without a binding Kafka logs nothing. -->
+    <dependency>
+      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+
+_PROPERTIES: Final = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+"""
+
+
+class BrokerError(Exception):
+    """The broker did not start; the message has the end of its log."""
+
+
+class JavaMissing(BrokerError):
+    """This machine can't run Kafka; the message says what to install."""
+
+
+def java_version() -> int | None:
+    """Major version of the ``java`` on the path, or None."""
+    java = shutil.which("java")
+    if java is None:
+        return None
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)
+    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    return int(found.group(1)) if found else None
+
+
+def cache_folder() -> Path:
+    """Where the jars are kept."""
+    named = os.environ.get("GUARDRAIL_KAFKA_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "guardrail" / f"kafka-{KAFKA_VERSION}"
+
+
+def ensure_jars() -> Path:
+    """Folder with Kafka's jars, resolved by Maven the first time. Raises JavaMissing or BrokerError."""
+    version = java_version()
+    if version is None or version < MINIMUM_JAVA:
+        found = "no java was found" if version is None else f"java is version {version}"
+        raise JavaMissing(
+            f"Kafka needs Java {MINIMUM_JAVA} or later and {found}; "
+            "install it (Debian: apt-get install openjdk-17-jre-headless maven)"
+        )
+    cache = cache_folder()
+    libs = cache / "libs"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not libs.is_dir():
+            _resolve(cache, libs)
+    return libs
+
+
+def _resolve(cache: Path, libs: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise JavaMissing(
+            f"no Kafka jars in {cache} and no mvn to fetch them; install it (Debian: apt-get install maven)"
+        )
+    with tempfile.TemporaryDirectory(dir=cache) as work:
+        (Path(work) / "pom.xml").write_text(_POM)
+        fetched = Path(work) / "libs"
+        answer = subprocess.run(
+            [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"],
+            cwd=work,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        if answer.returncode != 0:
+            raise BrokerError(
+                f"Maven could not fetch Kafka {KAFKA_VERSION}:\n{(answer.stdout + answer.stderr)[-2000:]}"
+            )
+        fetched.rename(libs)
+
+
+class KafkaBroker:
+    """One broker process. A context manager; ``stop``, ``kill`` and ``start`` again keep address and data."""
+
+    def __init__(self, port: int | None = None) -> None:
+        self._libs = ensure_jars()
+        self._fixed_port = port
+        self._port = port or 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self.folder = Path(tempfile.mkdtemp(prefix="guardrail-kafka-"))
+        self.log = self.folder / "kafka.log"
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address for clients."""
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start and wait until the broker answers. Raises BrokerError with the end of its log."""
+        configured = (self.folder / "server.properties").exists()
+        for attempt in range(1, START_ATTEMPTS + 1):
+            if not configured:
+                self._configure()
+            self._launch()
+            try:
+                self._wait_ready()
+            except BrokerError:
+                self.kill()
+                # A port can be taken between choosing and binding: choose others, unless they are fixed.
+                if attempt == START_ATTEMPTS or configured or self._fixed_port:
+                    raise
+            else:
+                return
+
+    def stop(self) -> None:
+        """Shut down in order (SIGTERM), killed after 20 seconds."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End at once (SIGKILL)."""
+        self._end(signal.SIGKILL)
+
+    def close(self, *, keep_log: bool = False) -> None:
+        """End the process and remove its files; the log stays when asked for."""
+        self.kill()
+        atexit.unregister(self.close)
+        if keep_log:
+            shutil.rmtree(self.folder / "data", ignore_errors=True)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close(keep_log=True)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _configure(self) -> None:
+        port, controller_port = free_ports(2)
+        self._port = self._fixed_port or port
+        data = self.folder / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        properties = self.folder / "server.properties"
+        properties.write_text(_PROPERTIES.format(port=self._port, controller_port=controller_port, data=data))
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        format_command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
+        answer = subprocess.run(format_command, capture_output=True, text=True, check=False, timeout=120)
+        if answer.returncode != 0:
+            raise BrokerError(f"formatting the storage failed:\n{answer.stdout}{answer.stderr}")
+
+    def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:
+        options = [f"-Xmx{heap_mb}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        return ["java", *options, "-cp", f"{self._libs}/*", main, *arguments]
+
+    def _launch(self) -> None:
+        command = self._java("kafka.Kafka", str(self.folder / "server.properties"), heap_mb=512)
+        with self.log.open("ab") as log:
+            # A session of its own, so that a Ctrl-C reaches the tests first and they take it down in order.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        atexit.register(self.close)
+
+    def _wait_ready(self) -> None:
+        process = self._process
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while process is not None and time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise BrokerError(f"Kafka ended with status {process.returncode}:\n{self.log_tail()}")
+            if _accepts("127.0.0.1", self._port):
+                # In a thread: an async test that restarts its broker has a running loop here.
+                with ThreadPoolExecutor(1) as thread:
+                    if thread.submit(asyncio.run, _answers(self.bootstrap_servers)).result():
+                        return
+            time.sleep(0.1)
+        raise BrokerError(f"Kafka did not answer within {START_TIMEOUT_S:.0f} s:\n{self.log_tail()}")
+
+    def log_tail(self, characters: int = 3000) -> str:
+        """The end of the broker's log."""
+        return self.log.read_text(errors="replace")[-characters:] if self.log.exists() else "(no log)"
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+def _die_with_parent() -> None:
+    """In the child, before java: be killed should the tests be killed (Linux: PR_SET_PDEATHSIG = 1)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def _accepts(host: str, port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
+        return True
+    return False
+
+
+async def _answers(bootstrap_servers: str) -> bool:
+    """Whether the broker lists itself, which it does only when it is ready for requests."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers, request_timeout_ms=2_000)
+    try:
+        await admin.start()
+        cluster = await admin.describe_cluster()
+        return bool(cluster["brokers"])
+    except (KafkaError, OSError, TimeoutError):
+        return False
+    finally:
+        await admin.close()
+        logging.getLogger("aiokafka").setLevel(logging.NOTSET)
+
+
+@contextlib.contextmanager
+def running_broker(port: int | None = None) -> Iterator[str]:
+    """Address of a broker for as long as the block runs: ``$GUARDRAIL_TEST_KAFKA``, or one of our own."""
+    existing = os.environ.get("GUARDRAIL_TEST_KAFKA")
+    if existing:
+        yield existing
+    else:
+        with KafkaBroker(port) as broker:
+            yield broker.bootstrap_servers
+
+
+def main() -> int:
+    """Run a broker until SIGINT or SIGTERM; its data goes with it."""
+    parser = argparse.ArgumentParser(
+        description=f"Run Apache Kafka {KAFKA_VERSION} on loopback until Ctrl-C."
+    )
+    parser.add_argument("--port", type=int, default=9092, help="port of the broker (default 9092)")
+    port = parser.parse_args().port
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with KafkaBroker(port) as broker:
+            sys.stdout.write(f"Kafka {KAFKA_VERSION} is up on {broker.bootstrap_servers}; Ctrl-C ends it.\n")
+            sys.stdout.flush()
+            signal.pause()
+    except KeyboardInterrupt:
+        return 0
+    except BrokerError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,158 @@
+"""Both transports behind one face, so that the contract suite can't tell them apart."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from consumers.kafka import KafkaTransport
+from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.transport import Commit, OutRecord, Partition, Record, Transport
+from guardrail.kafka_settings import KafkaSettings
+
+MAX_RECORD_BYTES = 4 * 1024 * 1024
+
+
+class RecordingListener:
+    """Remembers what it was told; the hooks let a test act inside a rebalance."""
+
+    def __init__(self) -> None:
+        self.held: dict[Partition, Commit | None] = {}
+        self.log: list[tuple[str, tuple[Partition, ...]]] = []
+        self.while_assigned: Callable[[Collection[Partition]], Awaitable[None]] | None = None
+        self.while_revoked: Callable[[Collection[Partition]], Awaitable[None]] | None = None
+
+    async def on_assigned(self, committed: Mapping[Partition, Commit | None]) -> None:
+        if self.while_assigned is not None:
+            await self.while_assigned(tuple(committed))
+        self.log.append(("assigned", tuple(committed)))
+        self.held = dict(committed)
+
+    async def on_revoked(self, partitions: Collection[Partition]) -> None:
+        if self.while_revoked is not None:
+            await self.while_revoked(partitions)
+        self.log.append(("revoked", tuple(partitions)))
+        self.held = {}
+
+
+class Harness(Protocol):
+    """Makes topics, group members, and reads what was written."""
+
+    async def create_topic(self, partitions: int = 1) -> str: ...
+
+    def member(self, topic: str, group: str, **changes: Any) -> Transport: ...
+
+    async def read_all(self, topic: str) -> list[Record]: ...
+
+    async def close(self) -> None: ...
+
+
+class MemoryHarness:
+    """The in-process broker."""
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+
+    async def create_topic(self, partitions: int = 1) -> str:
+        name = f"topic-{uuid.uuid4().hex}"
+        self.broker.create_topic(name, partitions)
+        return name
+
+    def member(self, topic: str, group: str, **changes: Any) -> Transport:
+        return MemoryTransport(self.broker, group, [topic], **changes)
+
+    async def read_all(self, topic: str) -> list[Record]:
+        return self.broker.records(topic)
+
+    async def close(self) -> None:
+        return
+
+
+class KafkaHarness:
+    """A real broker; topics and groups have names of their own, so that tests can share it."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.settings = KafkaSettings(
+            bootstrap_servers=bootstrap_servers,
+            heartbeat_interval_ms=200,
+            session_timeout_ms=10_000,
+            max_partition_fetch_bytes=64 * 1024,
+            fetch_max_wait_ms=50,
+        )
+        self._admin: AIOKafkaAdminClient | None = None
+
+    async def create_topic(self, partitions: int = 1) -> str:
+        if self._admin is None:
+            self._admin = AIOKafkaAdminClient(bootstrap_servers=self.settings.bootstrap_servers)
+            await self._admin.start()
+        name = f"topic-{uuid.uuid4().hex}"
+        configs = {"max.message.bytes": str(MAX_RECORD_BYTES)}
+        await self._admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
+        return name
+
+    def member(self, topic: str, group: str, **changes: Any) -> Transport:
+        settings = self.settings.model_copy(update={"group_id": group, **changes})
+        return KafkaTransport(settings, [topic], output_topics=[])
+
+    async def read_all(self, topic: str) -> list[Record]:
+        """With a plain aiokafka consumer, not with the transport under test."""
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.settings.bootstrap_servers)
+        await consumer.start()
+        try:
+            await consumer._client._wait_on_metadata(topic)
+            tps = [
+                TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())
+            ]
+            consumer.assign(tps)
+            await consumer.seek_to_beginning(*tps)
+            ends = await consumer.end_offsets(tps)
+            found: list[Record] = []
+            for tp in tps:
+                while await consumer.position(tp) < ends[tp]:
+                    record = await consumer.getone(tp)
+                    found.append(
+                        Record(
+                            Partition(*tp),
+                            record.offset,
+                            record.key,
+                            record.value,
+                            tuple(record.headers),
+                            record.timestamp,
+                        )
+                    )
+            return found
+        finally:
+            await consumer.stop()
+
+    async def close(self) -> None:
+        if self._admin is not None:
+            await self._admin.close()
+
+
+async def poll_until(
+    members: Transport | Sequence[Transport], enough: Callable[[list[Record]], bool], max_records: int = 500
+) -> list[Record]:
+    """Poll all members until ``enough`` of what they returned; the test's own timeout is the bound."""
+    found: list[Record] = []
+    several = members if isinstance(members, Sequence) else [members]
+    while not enough(found):
+        for batch in await asyncio.gather(*(member.poll(50, max_records) for member in several)):
+            found += batch
+    return found
+
+
+async def fill(
+    transport: Transport, topic: str, count: int, keys: int = 7, first: int = 0
+) -> list[OutRecord]:
+    """Write numbered records over some keys through a started transport."""
+    records = [
+        OutRecord(topic, f"key-{number % keys}".encode(), f"value-{number}".encode())
+        for number in range(first, first + count)
+    ]
+    await transport.publish(records, {})
+    return records
