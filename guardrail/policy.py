@@ -46,10 +46,17 @@ _RULE_HELP: Final = (
 )
 
 
+def _or_one_line(schema: dict[str, Any]) -> None:
+    """A rule may be written in one line as well: tell editors that check a configuration file."""
+    in_fields = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [{"type": "string", "description": f"In one line; {_RULE_HELP}."}, in_fields]
+
+
 class Rule(BaseModel):
     """One rule on a claim. Every condition given must hold; one left out holds always."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_or_one_line)
 
     name: str = Field(
         default="", description="Shown as the rule of a decision; made from the conditions when empty."

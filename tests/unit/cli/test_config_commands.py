@@ -1,0 +1,82 @@
+"""``guardrail config``: check, schema, show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from guardrail.cli import app
+from guardrail.config import Settings
+
+EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> Path:
+    path = tmp_path / "guardrail.yaml"
+    path.write_text("policies:\n  default:\n    flag_below: 1.5\n", encoding="utf-8")
+    return path
+
+
+def test_check_says_what_holds(runner: CliRunner) -> None:
+    result = runner.invoke(app, ["config", "check", str(EXAMPLE)])
+    assert result.exit_code == 0
+    assert "medical (hold)" in result.stdout
+    assert "localhost:9092" in result.stdout
+
+
+def test_check_names_path_value_and_remedy_of_a_wrong_setting(runner: CliRunner, wrong: Path) -> None:
+    result = runner.invoke(app, ["config", "check", str(wrong)])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert f"{wrong}:3: policies.default.flag_below = 1.5" in result.stderr
+    assert "remedy: give 1.0 or less" in result.stderr
+
+
+def test_check_reads_the_environment_too(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "oracle")
+    result = runner.invoke(app, ["config", "check", str(EXAMPLE)])
+    assert result.exit_code == 2
+    assert "GUARDRAIL_JUDGE__KIND" in result.stderr
+
+
+def test_the_file_may_come_from_the_environment(
+    runner: CliRunner, monkeypatch: pytest.MonkeyPatch, wrong: Path
+) -> None:
+    monkeypatch.setenv("GUARDRAIL_CONFIG", str(wrong))
+    assert runner.invoke(app, ["config", "show"]).exit_code == 2
+
+
+@pytest.mark.parametrize("arguments", [[], ["--config", str(EXAMPLE)]])
+def test_show_fits_the_published_schema(runner: CliRunner, arguments: list[str]) -> None:
+    shown = runner.invoke(app, ["config", "show", *arguments])
+    schema = runner.invoke(app, ["config", "schema"])
+    assert (shown.exit_code, schema.exit_code) == (0, 0)
+    jsonschema.Draft202012Validator(json.loads(schema.stdout)).validate(yaml.safe_load(shown.stdout))
+
+
+def test_the_example_fits_the_published_schema(runner: CliRunner) -> None:
+    schema = json.loads(runner.invoke(app, ["config", "schema"]).stdout)
+    given = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8").replace("2026-01-15", '"2026-01-15"'))
+    jsonschema.Draft202012Validator(schema).validate(given)
+
+
+def test_show_masks_secrets_and_escapes(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY", "sk-hidden")
+    monkeypatch.setenv("GUARDRAIL_KAFKA__CLIENT_ID", "a\x1b[2J")
+    for form in ("yaml", "json"):
+        result = runner.invoke(app, ["config", "show", "--format", form])
+        assert result.exit_code == 0
+        assert "sk-hidden" not in result.stdout
+        assert "**********" in result.stdout
+        assert "\x1b" not in result.stdout
+
+
+def test_show_as_json_is_the_settings(runner: CliRunner) -> None:
+    result = runner.invoke(app, ["config", "show", "-f", "json"])
+    assert json.loads(result.stdout) == Settings().masked()
