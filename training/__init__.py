@@ -1,0 +1,1 @@
+"""Fitting of what the package ships as parameters. Not in the wheel."""
