@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from guardrail import __version__
-from guardrail.cli import config, run, schema, topics
+from guardrail.cli import config, demo, run, schema, score, topics
 from guardrail.cli.errors import GuardrailGroup
 
 __all__ = ["app", "main"]
@@ -24,11 +24,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""[bold]Examples[/]
 
+guardrail demo
+
+guardrail score answers.jsonl --out verdicts.jsonl
+
 guardrail topics create --bootstrap-servers localhost:9092
 
 guardrail run --bootstrap-servers localhost:9092 --group-id guardrail
 
-[bold]Status[/]: 0 done; 1 something failed, the message says what; 2 wrong usage or settings;
+[bold]Status[/]: 0 done; 1 something failed, the message says what; 2 wrong usage or settings; \
 130 interrupted.""",
 )
 
@@ -53,7 +57,9 @@ def root(
     """
 
 
+app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
+app.command("score", epilog=score.EPILOG)(score.score_command)
 app.add_typer(topics.topics_app, name="topics")
 app.command("schema", epilog=schema.EPILOG)(schema.schema_command)
 app.add_typer(config.config_app, name="config")

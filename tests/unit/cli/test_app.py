@@ -27,9 +27,16 @@ def all_commands() -> dict[str, object]:
 
 
 def test_every_documented_command_is_there() -> None:
-    assert {"run", "schema", "topics create", "config check", "config schema", "config show"} <= set(
-        all_commands()
-    )
+    assert {
+        "demo",
+        "run",
+        "score",
+        "schema",
+        "topics create",
+        "config check",
+        "config schema",
+        "config show",
+    } <= set(all_commands())
 
 
 @pytest.mark.parametrize("words", sorted(all_commands()))
