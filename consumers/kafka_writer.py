@@ -102,7 +102,7 @@ class KafkaWriter:
             lane = lanes.get(lane_id)
             if lane is None:
                 lane = lanes[lane_id] = [producer.create_batch()]
-            headers = record.headers
+            headers = list(record.headers)
             if lane[-1].append(timestamp=now_ms, key=key, value=value, headers=headers) is None:
                 lane.append(producer.create_batch())
                 lane[-1].append(timestamp=now_ms, key=key, value=value, headers=headers)

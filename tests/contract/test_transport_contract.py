@@ -17,6 +17,7 @@ from tests.support.transports import (
     RecordingListener,
     fill,
     poll_until,
+    poll_while,
 )
 
 
@@ -180,8 +181,7 @@ async def test_a_paused_partition_stays_silent_and_others_go_on(harness: Harness
     topic = await harness.create_topic(partitions=2)
     listener = RecordingListener()
     member = await members.join(topic, listener)
-    while not listener.held:
-        await member.poll(20, 10)
+    await poll_while(member, lambda: not listener.held)
     member.pause([Partition(topic, 0)])
     await fill(member, topic, 400, keys=40)
     others = [r for r in await harness.read_all(topic) if r.partition.index == 1]
@@ -239,11 +239,9 @@ async def test_members_share_partitions_and_a_leaving_ones_are_taken_over(
     everything = {Partition(topic, index) for index in range(4)}
     one, two = RecordingListener(), RecordingListener()
     first = await members.join(topic, one)
-    while set(one.held) != everything:
-        await first.poll(20, 10)
+    await poll_while(first, lambda: set(one.held) != everything)
     second = await members.join(topic, two)
-    while not (one.held and two.held):
-        await asyncio.gather(first.poll(20, 10), second.poll(20, 10))
+    await poll_while([first, second], lambda: not (one.held and two.held))
     assert not set(one.held) & set(two.held)
     assert {**one.held, **two.held}.keys() == everything
     assert len(one.held) == len(two.held) == 2
@@ -255,14 +253,13 @@ async def test_members_share_partitions_and_a_leaving_ones_are_taken_over(
     assert sorted(values(read), key=str) == sorted(values(written), key=str)
     await first.publish([], {p: c for p, c in ends(read).items() if p in one.held})
     await first.stop()
-    while set(two.held) != everything:
-        await second.poll(20, 10)
+    assert {record.partition for record in read} == everything
+    again = await poll_while(second, lambda: set(two.held) != everything)
     more = await fill(second, topic, 100, keys=50, first=200)
-    left = dict.fromkeys(everything - set(ends(read)), 0)
-    assert not left
-    owned_by_second = [r for r in read if two.held[r.partition] is None]
-    again = await poll_until(second, lambda found: len(found) >= len(owned_by_second) + 100)
-    assert sorted(values(again), key=str) == sorted(values(owned_by_second) + values(more), key=str)
+    uncommitted = [record for record in read if two.held[record.partition] is None]
+    left = len(uncommitted) + len(more) - len(again)
+    again += await poll_until(second, lambda found: len(found) >= left)
+    assert sorted(values(again), key=str) == sorted(values(uncommitted) + values(more), key=str)
 
 
 async def test_more_members_than_partitions(harness: Harness, members: Members) -> None:
@@ -309,8 +306,7 @@ async def test_pausing_inside_on_assigned_holds_from_the_first_record_on(
     listener.while_assigned = pause
     await member.start(listener)
     try:
-        while not listener.held:
-            await member.poll(20, 10)
+        await poll_while(member, lambda: not listener.held)
         assert list(await member.poll(100, 10)) == []
         member.resume(listener.held)
         assert len(await poll_until(member, lambda found: len(found) >= 10)) == 10
@@ -331,9 +327,7 @@ async def test_publish_and_commit_work_in_on_revoked(harness: Harness, members: 
 
     one.while_revoked = drain
     second = await members.join(topic, two)
-    while not two.held:
-        assert list(await first.poll(20, 10)) == []
-        assert list(await second.poll(20, 10)) == []
+    assert await poll_while([first, second], lambda: not two.held) == []
     one.while_revoked = None
     assert values(await harness.read_all(output)) == [b"drained"]
     assert {p: c for p, c in two.held.items() if c} == {p: c for p, c in ends(read).items() if p in two.held}
@@ -343,11 +337,9 @@ async def test_a_lost_partition_can_not_be_committed(harness: Harness, members: 
     topic, output = await harness.create_topic(partitions=2), await harness.create_topic()
     one, two = RecordingListener(), RecordingListener()
     first = await members.join(topic, one)
-    while not one.held:
-        await first.poll(20, 10)
+    await poll_while(first, lambda: not one.held)
     second = await members.join(topic, two)
-    while not (two.held and one.held):
-        await asyncio.gather(first.poll(20, 10), second.poll(20, 10))
+    await poll_while([first, second], lambda: not (one.held and two.held))
     (lost,) = two.held
     with pytest.raises(PartitionLost, match="not held"):
         await first.publish([OutRecord(output, b"k", b"v")], {lost: Commit(1)})
@@ -360,8 +352,7 @@ async def test_metadata_over_the_limit_is_refused_before_anything_is_written(
     topic, output = await harness.create_topic(), await harness.create_topic()
     listener = RecordingListener()
     member = await members.join(topic, listener)
-    while not listener.held:
-        await member.poll(20, 10)
+    await poll_while(member, lambda: not listener.held)
     with pytest.raises(TransportError, match="4096 bytes"):
         await member.publish([OutRecord(output, b"k", b"v")], {Partition(topic, 0): Commit(0, "é" * 2049)})
     assert await harness.read_all(output) == []
@@ -381,8 +372,7 @@ async def test_what_the_listener_raises_comes_out_of_poll(
     setattr(listener, hook, fail)
     member = await members.join(topic, listener)
     if hook == "while_revoked":
-        while not listener.held:
-            await member.poll(20, 10)
+        await poll_while(member, lambda: not listener.held)
         await members.join(topic)
     with pytest.raises(LookupError, match="the listener failed"):
         await poll_until(member, lambda found: False)
@@ -414,8 +404,7 @@ async def test_stop_does_not_tell_the_listener(harness: Harness, members: Member
     topic = await harness.create_topic()
     listener = RecordingListener()
     member = await members.join(topic, listener)
-    while not listener.held:
-        await member.poll(20, 10)
+    await poll_while(member, lambda: not listener.held)
     await member.stop()
     assert [what for what, _ in listener.log] == ["assigned"]
 
@@ -428,8 +417,7 @@ async def test_latest_skips_what_was_there_before(harness: Harness, members: Mem
     listener = RecordingListener()
     await member.start(listener)
     try:
-        while not listener.held:
-            await member.poll(20, 10)
+        await poll_while(member, lambda: not listener.held)
         await fill(filler, topic, 5, first=10)
         read = await poll_until(member, lambda found: len(found) >= 5)
         assert values(read) == [b"value-%d" % number for number in range(10, 15)]

@@ -146,6 +146,11 @@ async def poll_until(
     return found
 
 
+async def poll_while(members: Transport | Sequence[Transport], waiting: Callable[[], bool]) -> list[Record]:
+    """Poll all members as long as ``waiting``, and return what came meanwhile."""
+    return await poll_until(members, lambda _: not waiting())
+
+
 async def fill(
     transport: Transport, topic: str, count: int, keys: int = 7, first: int = 0
 ) -> list[OutRecord]:
