@@ -13,6 +13,7 @@ class Segment:
 
     ``start``/``end`` are code points of the response. ``body`` is the part of ``text`` (offsets relative to
     the segment) without surrounding white space and list or heading markers: what a redaction replaces.
+    ``header`` marks the first row of a table that a ``|---|`` row follows.
     """
 
     index: int
@@ -20,6 +21,7 @@ class Segment:
     text: str
     start: int
     body: tuple[int, int]
+    header: bool = False
 
     @property
     def end(self) -> int:

@@ -1,0 +1,167 @@
+"""Segments with their claims, as the text streams: what a session asks for and releases by."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple, Protocol
+
+from guardrail.claims.detector import Statement, classify
+from guardrail.claims.model import Claim, Segment
+from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
+from guardrail.events import SegmentKind, Severity
+
+MAX_LEAD_IN_CHARS: Final = 400
+_MAX_LEAD_IN_SENTENCES: Final = 4
+
+# A sentence that begins like this, or is this short, is understood from what stands before it.
+_DEPENDENT: Final = re.compile(
+    r"[\W_]{0,8}(?:it|its|it's|they|them|their|they're|he|she|his|her|him|this|that|these|those|such|both|neither|either|each|one|ones|others?|another"
+    r"|there|then|here|so|thus|therefore|hence|however|also|additionally|furthermore|moreover|instead|otherwise|likewise|similarly|but|and"
+    r"|or|nor|yet|because|which|who|yes|no|not|the (?:former|latter|same|other|first|second|third|last|rest|above)|for (?:example|instance)|in (?:addition"
+    r"|contrast|that case|this case|particular)|as (?:a result|such)|after that|at that|if (?:so|not|it|they|this|that)|when (?:it|they|this|that)|unless"
+    r"|es|er|sie|dies|diese|dieser|dieses|das|dem|dazu|dabei|dafür|damit|davon|darüber|außerdem|jedoch|allerdings|aber|und|daher|deshalb|auch|ja|nein"
+    r"|il|elle|ils|elles|ce|cet|cette|ces|cela|ça|mais|donc|aussi|oui|non|cependant"
+    r"|él|ella|ellos|ellas|esto|este|esta|estos|estas|eso|ese|pero|también|además|sí|si)\b",
+    re.IGNORECASE,
+)
+_FRAGMENT_WORDS: Final = 4
+_ENDS_SENTENCE: Final = re.compile(r"[.!?…。！？।॥؟۔\n:][\s\"'”’»)\]*_`~}\d\[¹²³]*\Z")
+
+
+class SeverityRater(Protocol):
+    """Says how much a wrong claim would cost."""
+
+    def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
+        """Severity of a claim with this text, and the reasons for it."""
+        ...
+
+
+class CutSegment(NamedTuple):
+    """A final segment and the claims that stand in it."""
+
+    segment: Segment
+    claims: tuple[Claim, ...]
+
+
+class ClaimCutter:
+    """Cuts one response into segments and claims. ``feed`` any number of times, then ``finish`` once."""
+
+    def __init__(self, rater: SeverityRater, *, max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS) -> None:
+        self._segmenter = Segmenter(max_segment_chars=max_segment_chars)
+        self._rater = rater
+        self._claims = 0
+        self._surroundings = _Surroundings()
+
+    def feed(self, text: str) -> list[CutSegment]:
+        """Take a piece of text; the segments that are final now, with their claims; usually none."""
+        segments = self._segmenter.feed(text)
+        return [self._cut(segment) for segment in segments] if segments else []
+
+    def finish(self) -> list[CutSegment]:
+        """The rest, the text being complete. Call once."""
+        return [self._cut(segment) for segment in self._segmenter.finish()]
+
+    def _cut(self, segment: Segment) -> CutSegment:
+        body = segment.body_text
+        statement = classify(body, segment.kind, header=segment.header)
+        claims: tuple[Claim, ...] = ()
+        if statement is Statement.CLAIM:
+            severity, reasons = self._rater.rate(body, segment.kind)
+            low, high = segment.body
+            claims = (
+                Claim(
+                    index=self._claims,
+                    segment=segment.index,
+                    text=body,
+                    start=segment.start + low,
+                    end=segment.start + high,
+                    severity=severity,
+                    severity_reasons=reasons,
+                    lead_in=self._surroundings.lead_in(segment, body),
+                ),
+            )
+            self._claims += 1
+        self._surroundings.note(segment, body, statement)
+        return CutSegment(segment, claims)
+
+
+class _Surroundings:
+    """What the text said before, as far as a claim may need it to be understood."""
+
+    def __init__(self) -> None:
+        self._heading = ""
+        self._list_lead_in = ""
+        self._item = ""
+        self._table_header = ""
+        self._sentences: list[tuple[str, bool]] = []
+        self._previous: Segment | None = None
+
+    def lead_in(self, segment: Segment, body: str) -> str:
+        """What a claim with this body needs, at most ``MAX_LEAD_IN_CHARS`` characters, in the order of the text."""
+        if segment.kind is SegmentKind.TABLE_ROW:
+            return _join([self._heading, self._table_header])
+        if segment.kind is SegmentKind.LIST_ITEM:
+            return _join([self._heading, self._list_lead_in, self._item, *self._before(segment, body)])
+        return _join(self._before(segment, body))
+
+    def _before(self, segment: Segment, body: str) -> list[str]:
+        """The sentences before, back to one that stands on its own."""
+        needed: list[str] = []
+        depends = self._continues() or _depends(body)
+        for text, text_depends in reversed(self._sentences):
+            if not depends or len(needed) == _MAX_LEAD_IN_SENTENCES:
+                break
+            needed.append(text)
+            depends = text_depends
+        if depends and segment.kind is SegmentKind.SENTENCE:
+            needed.append(self._heading)
+        needed.reverse()
+        return needed
+
+    def _continues(self) -> bool:
+        """Whether the segment goes on in a sentence that was cut at the bound."""
+        previous = self._previous
+        return previous is not None and not _ENDS_SENTENCE.search(previous.text[-40:])
+
+    def note(self, segment: Segment, body: str, statement: Statement) -> None:
+        """Remember a segment for those that follow it."""
+        kind = segment.kind
+        if kind is SegmentKind.HEADING:
+            self._heading, self._list_lead_in, self._item = body, "", ""
+            self._sentences.clear()
+        elif kind is SegmentKind.TABLE_ROW:
+            if segment.header:
+                self._table_header = body
+            self._sentences.clear()
+        elif kind is SegmentKind.SENTENCE:
+            self._item = ""
+            self._list_lead_in = body if body.endswith((":", "：", ":**", ":*")) else ""
+            self._remember(body, statement)
+        elif kind is SegmentKind.LIST_ITEM:
+            if segment.body[0] > 0 and body.endswith((":", "：", ":**", ":*")):
+                self._item = body
+            if segment.text.endswith("\n"):
+                self._sentences.clear()
+            else:
+                self._remember(body, statement)
+        if kind is not SegmentKind.BLANK:
+            self._previous = segment
+
+    def _remember(self, body: str, statement: Statement) -> None:
+        # An answer or a question leans on nothing before it here: what it answers is the user's question.
+        depends = statement is Statement.CLAIM and _depends(body)
+        self._sentences.append((body, depends))
+        if len(self._sentences) > _MAX_LEAD_IN_SENTENCES:
+            del self._sentences[0]
+
+
+def _depends(body: str) -> bool:
+    return _DEPENDENT.match(body) is not None or len(body.split(None, _FRAGMENT_WORDS)) < _FRAGMENT_WORDS
+
+
+def _join(parts: list[str]) -> str:
+    text = " ".join(part for part in parts if part)
+    if len(text) <= MAX_LEAD_IN_CHARS:
+        return text
+    tail = text[-MAX_LEAD_IN_CHARS:]
+    return tail[tail.find(" ") + 1 :]

@@ -1,0 +1,203 @@
+"""What a segment says: something to be checked, or one of the things that need no check.
+
+The costs are unequal. A claim taken for chatter is released unverified; chatter taken for a claim costs a
+judgement. So a sentence is let off only when all of it is recognised, clause by clause ("I don't know the
+exact price, but it costs $50." is a claim), and a number, an address or a link in it tips the balance.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final
+
+from guardrail.claims.phrases import ABSTENTIONS, ANSWERS, GREETINGS, HEDGES, INTERROGATIVES, META, OFFERS
+from guardrail.events import SegmentKind
+
+
+class Statement(StrEnum):
+    """What a segment states. Everything but ``CLAIM`` goes unchecked."""
+
+    CLAIM = "claim"
+    NOTHING = "nothing"
+    STRUCTURE = "structure"
+    CODE = "code"
+    CITATION = "citation"
+    QUESTION = "question"
+    GREETING = "greeting"
+    ANSWER = "answer"
+    OFFER = "offer"
+    ABSTENTION = "abstention"
+    HEDGE = "hedge"
+    META = "meta"
+
+
+def _any(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{p})" for p in patterns))
+
+
+_ABSTENTION: Final = _any(ABSTENTIONS)
+_OFFER: Final = _any(OFFERS)
+_META: Final = _any(META)
+_GREETING: Final = _any(GREETINGS)
+_ANSWER: Final = _any(ANSWERS)
+_HEDGE: Final = _any(HEDGES)
+_INTERROGATIVE: Final = frozenset(INTERROGATIVES)
+
+_WORD: Final = re.compile(r"\w")
+_DIGIT: Final = re.compile(r"\d")
+_ADDRESS: Final = re.compile(r"\d|[$€£¥₹%@]|https?:|www\.")
+_EDGES: Final = re.compile(r"^[^\w¿\[(\"'$€£¥₹]+|[\s*_`~\"'”’»)\]]+$")
+_ASKS: Final = "?？؟;՞"
+_CITATION: Final = re.compile(
+    r"\[\[?\^?(?:[A-Za-z_]{1,12}[ :#._-]?)?[0-9]{1,4}[^\]\[\n]{0,60}\]\]?(?:\([^\s()]{0,300}\))?"
+    r"|!?\[[^\]\[\n]{0,200}\]\([^\s()]{0,300}(?: \"[^\"\n]{0,100}\")?\)|【[^】\n]{0,80}】"
+    r"|<?(?:https?://|www\.)[^\s<>]{1,300}>?"
+)
+_SOURCE_LABEL: Final = re.compile(
+    r"(?:sources?|references?|citations?|see(?: also)?|links?|more|read more|quellen?|fuentes?|fonti?|источник)\b"
+)
+_PARTS: Final = re.compile(r"[,.!;:–—…，。！]|\s-\s")
+_JOINTS: Final = re.compile(
+    r"[,;:–—，；]|\s-\s|\b(?:but|however|although|though|yet|nevertheless|nonetheless|except|other than|apart from|aside from"
+    r"|besides|only|maybe|perhaps|probably|likely|typically|generally|usually|instead|while|whereas|and|so|because|since|as"
+    r"|aber|jedoch|allerdings|sondern|doch|außer|nur|vermutlich|weil|da|und|mais|cependant|toutefois|sauf|peut-être|car|et"
+    r"|pero|sino|aunque|excepto|salvo|quizás|porque|y|ma|però|tranne|mas|porém)\b|但是?|しかし|が、"
+)
+_TURNS: Final = frozenset(
+    "but however although though nevertheless nonetheless except besides only maybe perhaps probably likely typically generally usually "
+    "instead while whereas aber jedoch allerdings sondern außer nur vermutlich mais cependant toutefois sauf peut-être pero sino aunque "
+    "excepto salvo quizás ma però tranne mas porém 但 但是 しかし が、".split()
+) | {"other than", "apart from", "aside from"}
+_EMBEDDED: Final = re.compile(
+    r"(?:or|nor|if|whether|what|when|where|who|why|how|which|that|about|regarding|such as|for example|including|ob|wann|wie|welche"
+    r"|oder|si|ou|qué|cuándo|o)\b"
+)
+_EMBEDS: Final = re.compile(
+    r"\b(?:if|whether|what|when|where|who|why|how|which|that|ob|wann|wie|wo|dass|si|que|quand|qué|cuándo|cómo)\b"
+)
+_FINITE: Final = re.compile(
+    r"\b(?:is|are|was|were|be|am|has|have|had|do|does|did|can|may|might|will|would|should|must|could|shall|cannot|isn't|aren't|it's|that's|there's"
+    r"|they're|you're|costs?|takes?|needs?|includes?|contains?|requires?|says?|states?|means?|works?|makes?|gets?|gives?|goes|comes?|becomes?"
+    r"|causes?|applies|apply|allows?|provides?|offers?|uses?|helps?|starts?|ends?|expires?|begins?|remains?|lies|lives?|seems?|appears?|opens?"
+    r"|closes?|runs?|shows?|leads?|increases?|reduces?|decreases?|prevents?|treats?|affects?|covers?|exists?|call|contact|visit|take|use|avoid|\w{3,}ed"
+    r"|ist|sind|war|waren|hat|haben|kann|können|muss|müssen|soll|sollte|darf|wird|werden|kostet|beträgt|gilt|enthält|liegt"
+    r"|est|sont|était|ont|peut|peuvent|doit|coûte|es|son|está|están|era|fue|puede|pueden|debe|cuesta|tiene|tienen|hay)\b"
+)
+
+
+def classify(text: str, kind: SegmentKind, *, header: bool = False) -> Statement:
+    """What the segment with this body says. Linear in the length of ``text``."""
+    if kind is SegmentKind.CODE:
+        return Statement.CODE
+    if not _WORD.search(text):
+        return Statement.NOTHING
+    if kind is SegmentKind.HEADING or kind is SegmentKind.BLANK or header:
+        return Statement.STRUCTURE
+    if kind is SegmentKind.TABLE_ROW:
+        return Statement.CLAIM
+    plain = text
+    if "[" in text or "://" in text or "【" in text or "www." in text:
+        plain = _CITATION.sub(" ", text)
+        if not _WORD.search(plain) or _is_source(plain):
+            return Statement.CITATION
+    plain = _EDGES.sub("", plain.replace("’", "'").lower())
+    if plain.endswith(tuple(_ASKS)) and _is_question(plain):
+        return Statement.QUESTION
+    return _classify_plain(plain, addressed=_ADDRESS.search(text.lower()) is not None)
+
+
+def _is_source(plain: str) -> bool:
+    """ "Source: [Price list](https://…)": a label, a link and little else."""
+    words = plain.lower().strip(" *_:.-–,()").split()
+    return len(words) <= 3 and _SOURCE_LABEL.match(" ".join(words)) is not None and not _DIGIT.search(plain)
+
+
+def _is_question(plain: str) -> bool:
+    if plain.startswith("¿") or not plain[0].isascii():
+        return not _DIGIT.search(plain) or plain.startswith("¿")
+    words = plain.split(None, 4)
+    if plain.startswith(("did you know", "so, ", "or, ")):
+        return False
+    first = words[0].strip("\"'(,")
+    if first in _INTERROGATIVE or first.partition("'")[0] in _INTERROGATIVE:
+        # "Is it safe, it costs $50, right?" asserts.
+        return not (_DIGIT.search(plain) and "," in plain)
+    return len(words) <= 4 and "," not in plain and not _DIGIT.search(plain)
+
+
+def _classify_plain(plain: str, *, addressed: bool) -> Statement:
+    if not addressed:
+        courtesy = _courtesy(plain)
+        if courtesy:
+            return courtesy
+        if _OFFER.match(plain) and _rest_is_empty(plain, _OFFER):
+            return Statement.OFFER
+    if _ABSTENTION.match(plain) and _rest_is_empty(plain, _ABSTENTION):
+        return Statement.ABSTENTION
+    if plain.endswith((":", "：")):
+        if _META.fullmatch(plain) or _is_label(plain):
+            return Statement.META
+    elif not addressed and _META.fullmatch(plain):
+        return Statement.META
+    return Statement.CLAIM
+
+
+def _is_label(plain: str) -> bool:
+    """ "Side effects:", "Eligibility:" name what follows and state nothing."""
+    return len(plain.split()) <= 8 and not _DIGIT.search(plain) and not _FINITE.search(plain)
+
+
+def _courtesy(plain: str) -> Statement | None:
+    """Greeting, bare answer or hedge, when every part of the sentence is one."""
+    if len(plain) > 160:
+        return None
+    first: Statement | None = None
+    whole = plain.strip(" .!,…。！")
+    for part in [whole] if _courtesy_part(whole) else _PARTS.split(whole):
+        part = part.strip()
+        if not part:
+            continue
+        statement = _courtesy_part(part)
+        if statement is None:
+            return None
+        first = first or statement
+    return first
+
+
+def _courtesy_part(part: str) -> Statement | None:
+    if _ANSWER.fullmatch(part):
+        return Statement.ANSWER
+    if _GREETING.fullmatch(part):
+        return Statement.GREETING
+    if _HEDGE.fullmatch(part):
+        return Statement.HEDGE
+    return None
+
+
+def _rest_is_empty(plain: str, head: re.Pattern[str]) -> bool:
+    """Whether nothing is stated behind the head: each further clause is empty, let off itself, or verbless."""
+    match = head.match(plain)
+    if match is None:
+        return False
+    at = match.end()
+    joint = _JOINTS.search(plain, at)
+    own = plain[at : joint.start() if joint else len(plain)]
+    if _DIGIT.search(own) and _FINITE.search(own) and not _EMBEDS.search(own):
+        return False
+    while joint:
+        at = joint.end()
+        following = _JOINTS.search(plain, at)
+        clause = plain[at : following.start() if following else len(plain)].strip(" .!?")
+        if clause and not _states_nothing(plain[at:].lstrip(), clause, turn=joint[0] in _TURNS):
+            return False
+        joint = following
+    return True
+
+
+def _states_nothing(rest: str, clause: str, *, turn: bool) -> bool:
+    if _ABSTENTION.match(rest) or _OFFER.match(rest) or _courtesy_part(clause):
+        return True
+    if _DIGIT.search(clause) or turn:
+        return False
+    return _EMBEDDED.match(clause) is not None or not _FINITE.search(clause)

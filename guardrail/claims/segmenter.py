@@ -1,0 +1,422 @@
+"""Text, as it streams, into segments: an incremental cutter that needs no second look.
+
+Invariants, whatever the text and however it is cut into feeds:
+
+- joined, the segments give the text back;
+- the segments are a function of the text alone;
+- no segment is longer than ``max_segment_chars``;
+- the work is linear in the text: a feed without a character that could end anything is one regex search and
+  an append; otherwise scanning goes on where it had stopped. A decision that needs more text is looked at
+  again with each feed, and the bound on segments bounds how often.
+
+The second invariant needs care. Every decision about a segment is taken on the *window*: its first
+``max_segment_chars + 1`` characters. A decision that the window leaves open cuts at the bound, even when
+later text is at hand, since another chunking would not have had it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import Enum
+from typing import Final
+
+from guardrail.claims import blocks
+from guardrail.claims.blocks import Line
+from guardrail.claims.model import Segment
+from guardrail.claims.sentences import (
+    CLOSERS,
+    GOES_ON,
+    MORE,
+    OPENERS,
+    TERMINATORS,
+    has_word,
+    run_end,
+    sentence_end,
+    skip_citations,
+    skip_space,
+)
+from guardrail.events import SegmentKind
+
+DEFAULT_MAX_SEGMENT_CHARS: Final = 600
+_SHORTEST_BOUND: Final = 16
+# Terminators inside brackets or quotes end nothing, unless the bracket was opened this many characters ago:
+# one that is never closed must not hold up what follows.
+_NESTING_REACH: Final = 200
+
+_DECISIVE: Final = re.compile(f"[\n{re.escape(TERMINATORS)}]")
+_SPECIAL: Final = re.compile(f"[\n\"{re.escape(TERMINATORS + OPENERS + CLOSERS)}]")
+_TERMINATORS: Final = frozenset(TERMINATORS)
+_OPENERS: Final = frozenset(OPENERS)
+_CLOSERS: Final = frozenset(CLOSERS)
+_SOFT_STOPS: Final = "，、；：,;:·"
+_BOLD_LINE: Final = re.compile(r"\s*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?[ \t\r]*")
+_ROW_EDGES: Final = "| \t\r\n\f\v"
+
+
+class _Mode(Enum):
+    """What is being read."""
+
+    LINE = "line"  # between blocks: the next line's kind is open
+    PROSE = "prose"
+    ITEM = "item"
+    ROW = "row"
+    HEADING = "heading"
+    FENCE = "fence"
+
+
+_KIND_OF_MODE: Final = {
+    _Mode.LINE: SegmentKind.BLANK,
+    _Mode.PROSE: SegmentKind.SENTENCE,
+    _Mode.ITEM: SegmentKind.LIST_ITEM,
+    _Mode.ROW: SegmentKind.TABLE_ROW,
+    _Mode.HEADING: SegmentKind.HEADING,
+    _Mode.FENCE: SegmentKind.CODE,
+}
+_MODE_OF_LINE: Final = {
+    Line.TEXT: _Mode.PROSE,
+    Line.ITEM: _Mode.ITEM,
+    Line.ROW: _Mode.ROW,
+    Line.HEADING: _Mode.HEADING,
+    Line.RULE: _Mode.HEADING,
+    Line.FENCE: _Mode.FENCE,
+}
+
+
+class Segmenter:
+    """Cuts one response into segments. ``feed`` any number of times, then ``finish`` once."""
+
+    def __init__(self, *, max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS) -> None:
+        if max_segment_chars < _SHORTEST_BOUND:
+            raise ValueError(f"max_segment_chars is {max_segment_chars}; it must be at least {_SHORTEST_BOUND}")
+        self._bound = max_segment_chars
+        # Fed and not yet looked at, and how much is pending in all.
+        self._fed: list[str] = []
+        self._length = 0
+        # True: the last look ended in an open decision, so that any next character may settle it.
+        self._open = True
+        # Pending text, and its first character's place in the response. A segment begins at 0.
+        self._text = ""
+        self._offset = 0
+        self._index = 0
+        self._mode = _Mode.LINE
+        self._previous: SegmentKind | None = None
+        # Number of the latest ordered list item, the fence that is open, whether a block quote is.
+        self._number = 0
+        self._fence = ""
+        self._opening = False
+        self._quoted = False
+        # What follows the cut that was found: the mode, and whether the next segment begins a line.
+        self._next = (_Mode.LINE, True)
+        self._begin(0, line_start=True)
+
+    def _begin(self, at: int, *, line_start: bool) -> None:
+        """Start a segment at ``at`` of the pending text."""
+        self._scan = at
+        self._content = at
+        self._line_start = line_start
+        self._depth = 0
+        self._opened_at = 0
+        self._quote_at = -1
+        self._word_seen = False
+        self._weak = at
+        self._new_block = False
+        self._header = False
+        self._whole_line: SegmentKind | None = None
+
+    def feed(self, text: str) -> list[Segment]:
+        """Take a piece of text; the segments that are final now."""
+        self._fed.append(text)
+        self._length += len(text)
+        if not self._open and self._length <= self._bound and not _DECISIVE.search(text):
+            return []
+        return self._advance(last=False)
+
+    def finish(self) -> list[Segment]:
+        """The segments of what is left, the text being complete."""
+        return self._advance(last=True)
+
+    def _advance(self, *, last: bool) -> list[Segment]:
+        self._fed.insert(0, self._text)
+        text = self._text = "".join(self._fed)
+        self._fed.clear()
+        self._open = False
+        segments: list[Segment] = []
+        start = 0
+        length = len(text)
+        while start < length:
+            window_end = start + self._bound + 1
+            full = window_end <= length
+            stop = window_end if full else length
+            ends = last and not full
+            cut = self._cut(text, start, stop, last=ends)
+            if cut < 0 or cut > start + self._bound:
+                if full:
+                    cut = self._cut_at_bound(text, start)
+                elif ends:
+                    cut = length
+                else:
+                    break
+            segments.append(self._segment(text, start, cut))
+            self._mode, line_start = self._next
+            self._begin(cut, line_start=line_start)
+            self._open = False
+            start = cut
+        if start:
+            self._forget(start)
+        self._length = len(self._text)
+        if self._mode is _Mode.LINE:
+            self._open = True
+        return segments
+
+    def _forget(self, count: int) -> None:
+        """Drop ``count`` characters that segments took from the pending text."""
+        self._text = self._text[count:]
+        self._offset += count
+        self._scan -= count
+        self._content -= count
+        self._weak -= count
+        self._opened_at -= count
+        if self._quote_at >= 0:
+            self._quote_at -= count
+
+    def _segment(self, text: str, start: int, cut: int) -> Segment:
+        piece = text[start:cut]
+        kind = SegmentKind.BLANK if piece.isspace() else self._whole_line or _KIND_OF_MODE[self._mode]
+        low = max(self._content, start)
+        if self._mode is _Mode.ITEM and self._line_start:
+            low = blocks.item_content(text, low)
+        low = min(low - start, len(piece))
+        surround = _ROW_EDGES if kind is SegmentKind.TABLE_ROW else None
+        rest = piece[low:].rstrip(surround)
+        if kind is SegmentKind.HEADING:
+            rest = rest.rstrip("#").rstrip()
+        high = low + len(rest)
+        low = high - len(rest.lstrip(surround))
+        segment = Segment(self._index, kind, piece, self._offset + start, (low, high), self._header)
+        self._index += 1
+        self._previous = kind
+        return segment
+
+    # ------------------------------------------------------------------------------------ where to cut
+
+    def _cut(self, text: str, start: int, stop: int, *, last: bool) -> int:
+        """End of the segment that begins at ``start``, or ``MORE``. Prepares for the next one."""
+        if self._mode is _Mode.LINE and not self._read_line(text, start, stop, last=last):
+            return MORE
+        if self._mode is _Mode.FENCE:
+            return self._cut_fence(text, start, stop)
+        if self._mode is _Mode.ROW or self._mode is _Mode.HEADING:
+            return self._cut_line(text, stop, last=last)
+        return self._cut_prose(text, start, stop, last=last)
+
+    def _read_line(self, text: str, start: int, stop: int, *, last: bool) -> bool:
+        """Settle the kind of the line that begins behind the white space at ``start``."""
+        content = skip_space(text, start, stop)
+        if content == stop:
+            self._open = True
+            return False
+        line_at = text.rfind("\n", start, content) + 1 or start
+        self._new_block = line_at > start
+        line, content = blocks.classify_line(text, line_at, stop, last=last)
+        if line is Line.MORE:
+            self._open = True
+            return False
+        self._quoted = ">" in text[line_at:content]
+        self._content = self._scan = content
+        self._mode = _MODE_OF_LINE.get(line, _Mode.PROSE)
+        if line is Line.ITEM:
+            self._number = blocks.list_number(text, line_at, stop) or 0
+        elif line is Line.FENCE:
+            self._opening = True
+        elif line is Line.RULE:
+            self._whole_line = SegmentKind.BLANK
+        self._line_start = True
+        return True
+
+    def _cut_line(self, text: str, stop: int, *, last: bool) -> int:
+        """A row or a heading ends with its line; a table's first row once it is known whether it is the header."""
+        newline = text.find("\n", self._scan, stop)
+        if newline < 0:
+            self._scan = stop
+            return MORE
+        self._scan = newline
+        if self._mode is _Mode.ROW and self._line_start and (
+            self._new_block or self._previous is not SegmentKind.TABLE_ROW
+        ):
+            header = blocks.table_separator_follows(text, newline + 1, stop, last=last)
+            if header is None:
+                self._open = True
+                return MORE
+            self._header = header
+        return self._next_line(newline + 1)
+
+    def _cut_fence(self, text: str, start: int, stop: int) -> int:
+        while True:
+            newline = text.find("\n", self._scan, stop)
+            if newline < 0:
+                return MORE
+            line_at, self._scan = self._scan, newline + 1
+            if self._opening:
+                self._opening = False
+                self._fence = blocks.fence_mark(text, line_at, newline)
+                # ```code``` on one line opens nothing.
+                if self._fence in text[line_at + len(self._fence) : newline]:
+                    return self._next_line(newline + 1)
+            elif (line_at > start or self._line_start) and blocks.closes_fence(text, line_at, newline, self._fence):
+                return self._next_line(newline + 1)
+            if newline < start + self._bound:
+                self._weak = newline + 1
+
+    def _cut_prose(self, text: str, start: int, stop: int, *, last: bool) -> int:
+        at = self._scan
+        while True:
+            special = _SPECIAL.search(text, at, stop)
+            if special is None:
+                self._scan = stop
+                return MORE
+            at = special.start()
+            char = text[at]
+            if char == "\n":
+                cut = self._newline(text, start, at, stop, last=last)
+            elif char in _TERMINATORS:
+                cut, after = self._terminator(text, start, at, stop, last=last)
+                if cut == GOES_ON:
+                    at = after
+                    continue
+            else:
+                self._nest(text, start, at, char)
+                cut = GOES_ON
+            if cut == GOES_ON:
+                at += 1
+                continue
+            if cut == MORE:
+                self._scan = at
+                self._open = True
+            return cut
+
+    def _newline(self, text: str, start: int, at: int, stop: int, *, last: bool) -> int:
+        """A line of prose ends at ``at``: soft, unless it was an item or the next line is a block."""
+        if self._mode is _Mode.ITEM:
+            return self._next_line(at + 1)
+        if self._line_start and at > start and text[at - 1] in "*_: \r" and _BOLD_LINE.fullmatch(text, start, at):
+            if not any(c.isdigit() or c in _TERMINATORS for c in text[start:at]):
+                self._whole_line = SegmentKind.HEADING
+            return self._next_line(at + 1)
+        line, content = blocks.classify_line(text, at + 1, stop, last=last, number=self._number)
+        if line is Line.MORE:
+            return MORE
+        if line is Line.TEXT:
+            quoted = ">" in text[at + 1 : content]
+            return GOES_ON if self._quoted or not quoted else self._next_line(at + 1)
+        if line is Line.BLANK:
+            return GOES_ON if content == stop else self._next_line(content + 1)
+        return self._next_line(at + 1)
+
+    def _terminator(self, text: str, start: int, at: int, stop: int, *, last: bool) -> tuple[int, int]:
+        """A cut, ``GOES_ON`` or ``MORE``, and where scanning goes on."""
+        run = run_end(text, at, stop)
+        if run == stop and not last:
+            return MORE, at
+        after = skip_citations(text, run, stop, last=last)
+        if after == MORE:
+            return MORE, at
+        closing = sum(c in _CLOSERS for c in text[at:run])
+        quoting = text.count('"', at, run)
+        depth = max(0, self._depth - closing)
+        quote_at = -1 if quoting else self._quote_at
+        nested = (depth > 0 and at - self._opened_at <= _NESTING_REACH) or (
+            quote_at >= 0 and at - quote_at <= _NESTING_REACH
+        )
+        cut = GOES_ON
+        if not nested and self._has_word(text, at):
+            cut = self._end_of_sentence(text, start, at, after, stop, last=last)
+        if cut == GOES_ON:
+            self._depth, self._quote_at = depth, quote_at
+            if after < stop and text[after].isspace():
+                self._weak = after
+        return cut, after
+
+    def _end_of_sentence(self, text: str, start: int, at: int, after: int, stop: int, *, last: bool) -> int:
+        space = skip_space(text, after, stop)
+        newline = text.find("\n", after, space)
+        if newline >= 0:
+            if self._mode is _Mode.ITEM:
+                return GOES_ON  # the newline decides
+            line, content = blocks.classify_line(
+                text, newline + 1, stop, last=last, number=self._number
+            )
+            if line is Line.MORE:
+                return MORE
+            if line is not Line.TEXT:
+                return GOES_ON  # as above
+            if ">" in text[newline + 1 : content]:
+                return self._next_line(newline + 1)
+        cut = sentence_end(text, start, at, after, stop, last=last)
+        if cut > 0:
+            self._next = (self._mode, newline >= 0)
+        return cut
+
+    def _has_word(self, text: str, at: int) -> bool:
+        if not self._word_seen:
+            self._word_seen = has_word(text, self._content, at)
+        return self._word_seen
+
+    def _nest(self, text: str, start: int, at: int, char: str) -> None:
+        if char == '"':
+            # An opening quote stands behind a space or a bracket; any other closes (or means inches).
+            opening = at == start or text[at - 1].isspace() or text[at - 1] in _OPENERS
+            self._quote_at = at if opening else -1
+        elif char in _OPENERS:
+            if char == "(" and at > start and text[at - 1] in ":;":
+                return  # :(
+            if not self._depth:
+                self._opened_at = at
+            self._depth += 1
+        elif self._depth:
+            self._depth -= 1
+
+    def _next_line(self, cut: int) -> int:
+        """The segment ends with its line; what the next line is, is open."""
+        self._next = (_Mode.LINE, True)
+        return cut
+
+    # -------------------------------------------------------------------------------- cuts at the bound
+
+    def _cut_at_bound(self, text: str, start: int) -> int:
+        """A cut within the bound where none was found, and what follows it."""
+        limit = start + self._bound
+        cut = self._best_cut(text, start, limit)
+        line_start = text[cut - 1] == "\n"
+        if self._opening:  # an endless info string: taken for the fence's first line
+            self._opening = False
+            self._fence = blocks.fence_mark(text, self._content, limit)
+        self._next = (_Mode.LINE if line_start and self._mode is not _Mode.FENCE else self._mode, line_start)
+        return cut
+
+    def _best_cut(self, text: str, start: int, limit: int) -> int:
+        # Progress by a third of the bound at least keeps the work proportional to the text.
+        earliest = start + self._bound // 3
+        if self._weak > earliest:
+            return min(skip_space(text, self._weak, limit), limit) if self._mode is not _Mode.FENCE else self._weak
+        if self._mode is _Mode.FENCE or self._mode is _Mode.LINE:
+            return _between_characters(text, limit, earliest)
+        space = max(text.rfind(c, earliest, limit) for c in " \n\t\u3000")
+        if space >= 0:
+            return space + 1
+        stop = max(text.rfind(c, earliest, limit) for c in _SOFT_STOPS)
+        return _between_characters(text, stop + 1 if stop >= 0 else limit, earliest)
+
+
+def _between_characters(text: str, cut: int, earliest: int) -> int:
+    """The last place in ``[earliest, cut]`` that parts no line break, combining sequence or joined emoji."""
+    for at in range(cut, earliest, -1):
+        before, behind = text[at - 1], text[at]
+        if before == "\r" and behind == "\n":
+            continue
+        if before == "\u200d" or behind == "\u200d" or unicodedata.category(behind)[0] == "M":
+            continue
+        if "\U0001f3fb" <= behind <= "\U0001f3ff":  # skin tones
+            continue
+        return at
+    return cut

@@ -1,0 +1,181 @@
+"""Where a sentence ends: the sentence boundary rules of UAX #29 with suppressions, made incremental.
+
+UAX #29 (SB6 to SB11) decides by what follows a terminator: closing marks belong to the sentence, a lower-case
+letter or a comma continues it. On top of that stand the suppressions CLDR describes (abbreviations, initials,
+ordinals) and citation marks behind the full stop. Each rule may need more text than has arrived and then says
+``MORE``; any other answer is final. Patterns have bounded repeats only, so that each look is linear.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from guardrail.claims.abbreviations import (
+    BEFORE_NUMBER,
+    BEFORE_ORDINAL,
+    MAYBE,
+    MONTHS,
+    NEVER,
+    STARTER_PREFIXES,
+    STARTERS,
+)
+
+#: No sentence ends here. Cuts are positive, so that the two can't be confused.
+GOES_ON: Final = -1
+#: What has arrived fits both.
+MORE: Final = -2
+
+#: End a sentence whatever follows: full stops of scripts without upper case.
+STRONG: Final = "。｡．！？।॥؟۔።፧။၊។៕᙮᠃꓿"
+TERMINATORS: Final = ".!?…‼⁇⁈⁉" + STRONG
+OPENERS: Final = "([{（【〔「『《〈«„"
+CLOSERS: Final = ")]}）】〕」』》〉»”"
+_QUOTES: Final = "\"'“‘’"
+_MARKS: Final = "*_`~"  # Markdown emphasis closes behind the full stop: "**Note.**"
+_SUPERSCRIPTS: Final = "¹²³⁰⁴⁵⁶⁷⁸⁹"
+# Extend and Format characters of UAX #29 (SB5) in the scripts that use them most.
+_EXTEND: Final = "\u0300-\u036f\u200b-\u200f\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufeff"
+
+_RUN: Final = re.compile(f"[{re.escape(TERMINATORS + CLOSERS + _QUOTES + _MARKS + _SUPERSCRIPTS)}{_EXTEND}]*")
+_SPACE: Final = re.compile(r"\s*")
+_LEADING: Final = re.compile(f"[{re.escape(OPENERS + _QUOTES + _MARKS + '¿¡')}]*")
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_HAS_WORD: Final = re.compile(r"\w")
+_INITIALS: Final = re.compile(r"(?:[^\W\d_]\.){1,8}[^\W\d_]|[^\W\d_a-z]\Z")
+_CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
+_HIRAGANA: Final = re.compile(r"[\u3041-\u309f]")
+
+# "[3]", "[2, 5–7]", "[^1]", "[doc 4]", "[[3]](https://…)", "【3†source】", behind the full stop.
+_LABEL: Final = r"(?:[A-Za-z_]{1,12}[ :#._-]?)?"
+_CITATION: Final = re.compile(
+    rf"[ \t]{{0,4}}(?:\[\[?\^?{_LABEL}[0-9]{{1,4}}(?:[-–, ;:.†]{{1,3}}{_LABEL}[0-9]{{1,4}}){{0,8}}(?:†\w{{1,12}})?\]\]?"
+    r"(?:\([^\s()]{1,300}\))?|【[^】\n]{1,40}】)"
+)
+_CITATION_BEGUN: Final = re.compile(
+    r"[ \t]{0,4}(?:|\[\[?\^?(?:[A-Za-z_]{0,12}[ :#._-]?"
+    r"(?:[0-9][0-9A-Za-z_ ,;:.†–-]{0,60}(?:\]\]?(?:\([^\s()]{0,300})?)?)?)?|【[^】\n]{0,40})\Z"
+)
+_CONTINUES: Final = ",;:-–—/%)]}’"
+
+
+def run_end(text: str, at: int, stop: int) -> int:
+    """End of the terminators, closing brackets and quotes, emphasis and superscripts that begin at ``at``."""
+    match = _RUN.match(text, at, stop)
+    return match.end() if match else at
+
+
+def has_word(text: str, at: int, stop: int) -> bool:
+    """Whether ``text[at:stop]`` holds a letter or digit of any script."""
+    return _HAS_WORD.search(text, at, stop) is not None
+
+
+def skip_space(text: str, at: int, stop: int) -> int:
+    """End of the white space that begins at ``at``."""
+    match = _SPACE.match(text, at, stop)
+    return match.end() if match else at
+
+
+def skip_citations(text: str, at: int, stop: int, *, last: bool) -> int:
+    """End of the citation marks and closing marks at ``at``, or ``MORE`` when one has only begun."""
+    while True:
+        if not last and _CITATION_BEGUN.match(text, at, stop):
+            return MORE
+        match = _CITATION.match(text, at, stop)
+        if match is None:
+            return at
+        at = run_end(text, match.end(), stop)
+
+
+def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last: bool) -> int:
+    """Where the sentence with a terminator at ``dot`` ends: an offset, ``GOES_ON`` or ``MORE``.
+
+    ``start`` is that of the segment, ``after`` the end of the terminator's run and citations. White space
+    behind the sentence belongs to it. Line structure is the caller's business: a blank line ends a
+    sentence whatever this says.
+    """
+    if after == stop:
+        return GOES_ON if last else MORE
+    run = text[dot:after]
+    strong = any(c in STRONG for c in run)
+    following = text[after]
+    if not following.isspace():
+        return _without_space(text, dot, after, following, strong=strong)
+    end = skip_space(text, after, stop)
+    if end == stop:
+        return GOES_ON if last else MORE
+    if strong:
+        return end
+    letter_at = end
+    lead = _LEADING.match(text, end, stop)
+    if lead:
+        letter_at = lead.end()
+    if letter_at == stop:
+        return end if last else MORE
+    letter = text[letter_at]
+    if letter.islower() or letter in _CONTINUES or letter in TERMINATORS:
+        return GOES_ON
+    if run.rstrip(_MARKS + _SUPERSCRIPTS) != ".":
+        return end
+    verdict = _after_full_stop(text, start, dot, letter_at, stop, last=last)
+    return end if verdict > 0 else verdict
+
+
+def _without_space(text: str, dot: int, after: int, following: str, *, strong: bool) -> int:
+    if strong:
+        # 「行く。」と言った: what is said goes on in the sentence that reports it.
+        if text[after - 1] in "」』”" and _HIRAGANA.match(following):
+            return GOES_ON
+        return GOES_ON if following in "、，,;；" or unicodedata.category(following)[0] == "M" else after
+    if _CJK.match(following) and (text[dot] in "!?" or (dot > 0 and _CJK.match(text[dot - 1]))):
+        return after
+    return GOES_ON
+
+
+def _after_full_stop(text: str, start: int, dot: int, next_at: int, stop: int, *, last: bool) -> int:
+    """Suppressions behind a single full stop: positive when the sentence ends, ``GOES_ON`` or ``MORE``."""
+    words = text[max(start, dot - 40) : dot].split()
+    token = words[-1].lstrip(OPENERS + _QUOTES + _MARKS + "-–—/") if words else ""
+    lower = token.lower()
+    following = text[next_at]
+    digit = following.isdigit()
+    if token in NEVER:
+        return GOES_ON
+    if token.isdigit():
+        return _after_number(text, start, dot, next_at, stop, words, last=last)
+    if digit:
+        return GOES_ON if lower in BEFORE_NUMBER else 1
+    if lower in MAYBE or _INITIALS.fullmatch(token):
+        return _before_starter(text, next_at, stop, last=last)
+    return 1
+
+
+def _after_number(text: str, start: int, dot: int, next_at: int, stop: int, words: list[str], *, last: bool) -> int:
+    token = words[-1]
+    if len(token) <= 3 and text[start:dot].strip() == token:
+        return GOES_ON  # "2. Drink it.": an enumerator in running text
+    if len(token) > 2 or not text[next_at].isalpha():
+        return 1
+    if len(words) > 1 and words[-2].lower() in BEFORE_ORDINAL:
+        return GOES_ON
+    word = _WORD.match(text, next_at, stop)
+    if word is None:
+        return 1
+    if word.end() == stop and not last and any(month.startswith(word[0]) for month in MONTHS):
+        return MORE
+    return GOES_ON if word[0] in MONTHS else 1
+
+
+def _before_starter(text: str, at: int, stop: int, *, last: bool) -> int:
+    """Ends before a word that usually begins a sentence ("the U.S. The"), not before another ("U.S. Army")."""
+    word = _WORD.match(text, at, stop)
+    if word is None:
+        return 1
+    if word.end() == stop:
+        if not last:
+            return MORE if word[0] in STARTER_PREFIXES else GOES_ON
+        return 1 if word[0] in STARTERS else GOES_ON
+    if len(word[0]) == 1 and text[word.end()] == ".":
+        return GOES_ON  # the next initial: "J. A. Smith"
+    return 1 if word[0] in STARTERS else GOES_ON
