@@ -46,7 +46,7 @@ def _valid(year: int | None, month: int, day: int) -> bool:
 
 def read_numeric_date(token: Token, i: int) -> Found | None:
     """ "2021-03-03", "03/04/2021" (both orders are readings), "3.4.21"."""
-    parts = [int(p) for p in re.split(r"[-/.]", token.text.rstrip("T"))]
+    parts = [int(p) for p in re.split(r"[-/.]", token.text)]
     if len(token.text.split(token.text[4])[0]) == 4 and parts[0] >= 1000:
         orders = [(parts[0], parts[1], parts[2])]
     else:
@@ -70,9 +70,9 @@ def read_day_month(tokens: list[Token], i: int) -> Found | None:
     month = MONTHS.get(tokens[j].low) if tokens[j].kind is Tok.WORD else None
     if month is None or not _valid(None, month, day):
         return None
-    if tokens[j].low in SHY_MONTHS and tokens[j].text[0].islower():
-        return None
     year, after = _year_after(tokens, j + 1)
+    if year is None and tokens[j].low in SHY_MONTHS and tokens[j].text[0].islower():
+        return None
     return Found(after, (DateParts(year, month, day),))
 
 

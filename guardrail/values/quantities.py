@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -10,7 +9,7 @@ from guardrail.values.lexicon import BOUNDS, LABELS, NO_NOUN, PERCENT_WORDS, RAT
 from guardrail.values.model import Bound, Value, ValueKind
 from guardrail.values.numerals import ADVERBS, Amount, read_amount
 from guardrail.values.tokens import Tok, Token
-from guardrail.values.units import BY_NAME, CENTS, CURRENCY_WORDS, SIGNS, find_unit
+from guardrail.values.units import CENTS, CURRENCY_WORDS, SIGNS, find_unit
 
 _MINUS: Final = frozenset("-−–")
 _DASHES: Final = frozenset({"-", "–", "—", "−", "~"})
@@ -18,6 +17,7 @@ _RANGE_WORDS: Final = frozenset({"to", "bis", "à", "a", "through"})
 _TWO_WORD_UNITS: Final = frozenset("business working percentage basis square cubic fl fluid sq kilowatt swiss us u.s. canadian australian pound pounds".split())
 _SPEEDS: Final = {("km", "h"): "km/h", ("mi", "h"): "mph", ("m", "s"): "m-s"}
 _EACH: Final = frozenset({"per", "a", "an", "each", "every", "pro", "par", "por", "al"})
+_MEASURES: Final = frozenset("within for after about over than under least of lasts takes innerhalb".split())
 _ODDS_MAX: Final = 100_000
 
 
@@ -37,7 +37,7 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
     negative, currency, j = _prefix(text, tokens, i)
     amount = read_amount(tokens, j)
     if amount is None:
-        return None
+        return _article(text, tokens, i)
     if amount.spelled and _is_pronoun(tokens, j, amount):
         return None
     if currency and amount.next < len(tokens) and tokens[amount.next].text in {"m", "mm"} and tokens[amount.next].start == tokens[amount.next - 1].end:
@@ -97,6 +97,19 @@ def _adverb(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int] |
     return [value], after
 
 
+def _article(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int] | None:
+    """ "within a week": one of a unit of time, after a preposition that measures."""
+    unit = find_unit(tokens[i + 1].low)
+    if tokens[i].low not in {"a", "an", "einer", "eine", "un", "une"} or unit is None or unit.dimension not in {"time", "months", "length"}:
+        return None
+    if i == 0 or tokens[i - 1].low not in _MEASURES or unit.name in {"s"}:
+        return None
+    start, end = tokens[i].start, tokens[i + 1].end
+    bound, _ = _bound(tokens, i, i + 2)
+    one = Decimal(1)
+    return [Value(ValueKind.QUANTITY, text[start:end], start, end, one, readings=(one,), unit=unit.name, bound=bound)], i + 2
+
+
 def _is_pronoun(tokens: list[Token], j: int, amount: Amount) -> bool:
     """ "one" alone is a pronoun more often than a number: it counts with a unit, a "percent" or "in four"."""
     if amount.next != j + 1 or tokens[j].low != "one":
@@ -134,7 +147,7 @@ def _suffix(tokens: list[Token], j: int, currency: str | None) -> Suffix:
     token = tokens[j]
     if token.text == "-" and tokens[j + 1].start == token.end and tokens[j - 1].end == token.start:
         hyphen = _suffix(tokens, j + 1, None)
-        if hyphen.unit and tokens[j + 1].kind is not Tok.NUMBER:
+        if hyphen.kind is ValueKind.QUANTITY:
             return hyphen
     if currency:
         after = j + 1 if token.text in {"USD", "EUR", "CAD", "AUD"} else j
@@ -210,7 +223,7 @@ def _range(  # noqa: PLR0913
     if not suffix.unit and tail.unit in {"time"} and not amount.key:
         return amount, None, suffix, k
     low = amount
-    if upper.scaled and not amount.scaled and not suffix.unit and not amount.fraction:
+    if upper.scaled and not amount.scaled and suffix.next == amount.next and not amount.fraction:
         factor = int(upper.step / (upper.step if not tokens[m].kind is Tok.NUMBER else _plain_step(tokens, m)))
         low = _scale(amount, factor, amount.next) if factor > 1 else amount
     if low.readings[0] >= upper.readings[0] or _year_like(amount) and _year_like(upper) and not tail.unit:
@@ -321,13 +334,3 @@ def singular(word: str) -> str:
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
 
-
-def with_range(value: Value, upper: Decimal) -> Value:
-    """``value`` as the lower end of a range."""
-    return replace(value, upper=upper)
-
-
-def dimension(unit: str | None) -> str | None:
-    """The dimension of a unit's name, None for currencies, percent and bare numbers."""
-    found = BY_NAME.get(unit) if unit else None
-    return found.dimension if found else None
