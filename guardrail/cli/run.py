@@ -124,14 +124,13 @@ async def serve(settings: Settings) -> None:
             max_poll_records=settings.kafka.max_poll_records,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
         )
-        log.info("guard starts", version=__version__, judge=judge.name, settings=_told(settings))
+        log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
         await guard.run(stop)
-        log.info("guard has left")
     finally:
         await judge.aclose()
 
 
-def _told(settings: Settings) -> dict[str, Any]:
+def told(settings: Settings) -> dict[str, Any]:
     """What the log says of the settings: those that differ from the defaults, secrets masked."""
     from guardrail.config import Settings
 
@@ -159,9 +158,9 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
 
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
-            log.warning("second signal, leaving at once", signal=number.name)
+            log.warning("guard.leaving_at_once", signal=number.name)
             os._exit(128 + number)
-        log.info("draining", signal=number.name)
+        log.info("guard.stopping", signal=number.name)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,0 +1,131 @@
+"""``guardrail run`` on the in-process transport: what it is told, and how it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from consumers.memory import MemoryBroker, MemoryTransport
+from guardrail.cli import run
+from guardrail.config import Settings
+from guardrail.errors import TransportUnavailable
+from guardrail.events import Context, Response, ResponseDelta, ResponseStarted, ResponseVerdict, parse_output
+from guardrail.kafka_settings import KafkaSettings, Topics
+
+TOPICS = Topics()
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
+    """Stands in for Kafka, with all topics."""
+    broker = MemoryBroker(dict.fromkeys(TOPICS.names(), 2))
+
+    def transport(settings: KafkaSettings, topics: list[str]) -> MemoryTransport:
+        return MemoryTransport(broker, settings.group_id, topics)
+
+    monkeypatch.setattr("consumers.kafka.KafkaTransport", transport)
+    return broker
+
+
+async def verdicts(broker: MemoryBroker) -> AsyncIterator[ResponseVerdict]:
+    async for record in broker.subscribe(TOPICS.verdicts):
+        event = parse_output(record.value or b"")
+        if isinstance(event, ResponseVerdict):
+            yield event
+
+
+def send(broker: MemoryBroker, *events: Any) -> None:
+    for event in events:
+        broker.append(TOPICS.responses, event.response_id.encode(), event.to_json())
+
+
+HEAD: dict[str, Any] = {
+    "question": "What does the plan cost?",
+    "contexts": (Context(id="pricing", text="The Pro plan costs $20 per month."),),
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
+    broker: MemoryBroker, number: signal.Signals
+) -> None:
+    """A response whose text ended before the signal gets its verdict, and its input is committed."""
+    guard = asyncio.create_task(run.serve(Settings()))
+    stream = verdicts(broker)
+    send(broker, Response(response_id="before", answer="The Pro plan costs $20 per month.", **HEAD))
+    assert (await anext(stream)).response_id == "before"
+    send(broker, Response(response_id="last", answer="The Pro plan costs $20 per month.", **HEAD))
+    assert (await anext(stream)).response_id == "last"
+    os.kill(os.getpid(), number)
+    await guard
+    assert broker.lag("guardrail", TOPICS.responses) == 0
+
+
+async def test_what_could_not_finish_is_left_to_the_next_guard(broker: MemoryBroker) -> None:
+    settings = Settings.model_validate({"shutdown": {"drain_timeout_ms": 50}})
+    guard = asyncio.create_task(run.serve(settings))
+    stream = verdicts(broker)
+    send(
+        broker,
+        ResponseStarted(response_id="open", **HEAD),
+        ResponseDelta(response_id="open", seq=0, text="The Pro plan "),
+        Response(response_id="whole", answer="The Pro plan costs $20 per month.", **HEAD),
+    )
+    assert (await anext(stream)).response_id == "whole"
+    os.kill(os.getpid(), signal.SIGTERM)
+    await guard
+    assert broker.lag("guardrail", TOPICS.responses) >= 2
+
+
+async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses: list[int] = []
+    left = asyncio.Event()
+
+    def leave(status: int) -> None:
+        statuses.append(status)
+        left.set()
+
+    monkeypatch.setattr(os, "_exit", leave)
+    guard = asyncio.create_task(
+        run.serve(Settings.model_validate({"shutdown": {"drain_timeout_ms": 60_000}}))
+    )
+    stream = verdicts(broker)
+    send(
+        broker,
+        ResponseStarted(response_id="open", **HEAD),
+        Response(response_id="whole", answer="The Pro plan costs $20 per month.", **HEAD),
+    )
+    await anext(stream)
+    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
+    await left.wait()
+    assert statuses == [128 + signal.SIGINT]
+    guard.cancel()
+    await asyncio.gather(guard, return_exceptions=True)
+
+
+async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = MemoryBroker()
+    monkeypatch.setattr(
+        "consumers.kafka.KafkaTransport",
+        lambda settings, topics: MemoryTransport(empty, settings.group_id, topics),
+    )
+    with pytest.raises(TransportUnavailable, match=r"rag\.responses does not exist"):
+        await run.serve(Settings())
+
+
+def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
+    settings = Settings.model_validate(
+        {"kafka": {"group_id": "mine"}, "judge": {"llm": {"api_key": "sk-hidden"}}, "policies": {"a": {}}}
+    )
+    told = run.told(settings)
+    assert told["kafka"] == {"group_id": "mine"}
+    assert set(told) == {"kafka", "judge", "policies"}
+    assert "sk-hidden" not in json.dumps(told)
+    assert run.told(Settings()) == {}
