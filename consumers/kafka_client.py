@@ -18,6 +18,7 @@ from aiokafka.errors import (
     AuthenticationFailedError,
     CommitFailedError,
     GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
     IllegalSaslStateError,
     IllegalStateError,
     KafkaError,
@@ -42,11 +43,24 @@ _REFUSED: Final = (
 _log = logging.getLogger(__name__)
 
 
+class _Harmless(logging.Filter):
+    """Drops what is logged as an error and is none: a new cluster has no group coordinator for a second."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.args[0] if isinstance(record.args, tuple) and record.args else None
+        return not isinstance(error, GroupCoordinatorNotAvailableError)
+
+
+_HARMLESS: Final = _Harmless()
+
+
 def quiet_client_log() -> None:
     """Let aiokafka log warnings and errors only, unless the operator chose a level for it."""
     log = logging.getLogger("aiokafka")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
+    # Filters are not inherited, so it goes to the logger that writes these lines; twice adds it once.
+    logging.getLogger("aiokafka.consumer.group_coordinator").addFilter(_HARMLESS)
 
 
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:

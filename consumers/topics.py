@@ -1,0 +1,220 @@
+"""Making the topics, with settings that fit what each of them is for.
+
+May be run again: what exists is compared and reported, never changed. Partitions are not added to an
+existing topic either, because that would send the next delta of a response elsewhere than its first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import (
+    InvalidReplicationFactorError,
+    KafkaError,
+    NoError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
+
+from consumers.kafka_client import connect_admin, translated
+from guardrail.errors import ConfigError, TransportError, TransportUnavailable
+from guardrail.kafka_settings import KafkaSettings
+
+_HOUR_MS: Final = 3_600_000
+_DAY_MS: Final = 24 * _HOUR_MS
+_FRAMING_BYTES: Final = 65_536
+"""Room for key, headers and batch framing above the largest value."""
+_POLL_S: Final = 0.1
+
+Outcome = Literal["created", "exists", "differs"]
+
+
+class TopicReport(NamedTuple):
+    """What became of one topic. ``detail`` says what differs, or how a new one was made."""
+
+    name: str
+    outcome: Outcome
+    detail: str
+
+
+class TopicPlan(NamedTuple):
+    """How a topic should be."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: dict[str, str]
+
+
+def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: int) -> list[TopicPlan]:
+    """Every topic of ``settings`` as it should be made.
+
+    One replica may be away without stopping the writers, who ask for all that are in sync.
+    """
+    topics = settings.topics
+    common = {
+        "min.insync.replicas": str(max(1, replication_factor - 1)),
+        "max.message.bytes": str(settings.max_request_bytes + _FRAMING_BYTES),
+        "compression.type": "producer",
+    }
+
+    def kept(days: int) -> dict[str, str]:
+        return {**common, "cleanup.policy": "delete", "retention.ms": str(days * _DAY_MS)}
+
+    compacted = {
+        **common,
+        "cleanup.policy": "compact",
+        # Restoring reads the whole topic: keep the part that is not compacted yet small.
+        "min.cleanable.dirty.ratio": "0.1",
+        "segment.ms": str(_HOUR_MS),
+        "max.compaction.lag.ms": str(6 * _HOUR_MS),
+        "delete.retention.ms": str(_DAY_MS),
+    }
+    configs = {
+        topics.responses: kept(days=7),
+        topics.deliveries: kept(days=3),
+        topics.verdicts: kept(days=14),
+        topics.flagged: kept(days=30),
+        topics.dead_letters: kept(days=90),
+        topics.sessions: compacted,
+    }
+    return [TopicPlan(name, partitions, replication_factor, config) for name, config in configs.items()]
+
+
+async def create_topics(
+    settings: KafkaSettings, partitions: int, replication_factor: int
+) -> list[TopicReport]:
+    """Make the topics that are missing and report all, in the order of ``Topics.names``.
+
+    The session topic always gets as many partitions as the input has, so that the state of a response is
+    found by the guard that reads it. Raises TransportUnavailable, ConfigError, TransportError.
+    """
+    admin = await connect_admin(settings)
+    try:
+        async with asyncio.timeout(settings.request_timeout_ms / 1000):
+            existing = await _describe(admin)
+            plans = plan_topics(settings, partitions, replication_factor)
+            shared = existing.get(settings.topics.responses)
+            if shared is not None:
+                plans = [
+                    plan._replace(partitions=shared.partitions)
+                    if plan.name == settings.topics.sessions
+                    else plan
+                    for plan in plans
+                ]
+            created = await _create(admin, [plan for plan in plans if plan.name not in existing])
+            configs = await _configs(admin, [plan for plan in plans if plan.name in existing])
+            await _until_known(admin, created)
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise translated(error, f"making topics at {settings.bootstrap_servers}") from error
+    finally:
+        await admin.close()
+    order = settings.topics.names()
+    reports = [
+        _compare(plan, existing[plan.name], configs.get(plan.name, {}))
+        if plan.name in existing
+        else _made(plan, created)
+        for plan in plans
+    ]
+    return sorted(reports, key=lambda report: order.index(report.name))
+
+
+class _Existing(NamedTuple):
+    partitions: int
+    replication_factor: int
+
+
+async def _describe(admin: AIOKafkaAdminClient) -> dict[str, _Existing]:
+    return {
+        topic["topic"]: _Existing(
+            len(topic["partitions"]), min((len(one["replicas"]) for one in topic["partitions"]), default=0)
+        )
+        for topic in await admin.describe_topics()
+    }
+
+
+async def _create(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> set[str]:
+    """Names of the topics made now; one that somebody else made in this moment is not among them."""
+    if not plans:
+        return set()
+    wanted = {plan.name: plan for plan in plans}
+    answer: Any = await admin.create_topics(
+        [
+            NewTopic(plan.name, plan.partitions, plan.replication_factor, topic_configs=plan.configs)
+            for plan in plans
+        ]
+    )
+    created = set()
+    for name, code, message in answer.topic_errors:
+        kind = for_code(code)
+        if kind is NoError:
+            created.add(name)
+        elif kind is InvalidReplicationFactorError:
+            raise ConfigError(
+                f"topic {name} can't have {wanted[name].replication_factor} replicas: {message}; "
+                "lower --replication-factor to the number of brokers"
+            )
+        elif kind is TopicAuthorizationFailedError:
+            raise TransportUnavailable(
+                f"this user may not create topic {name}; grant it, or have it made for you"
+            )
+        elif kind is not TopicAlreadyExistsError:
+            raise TransportError(f"topic {name} could not be created: {kind.__name__}: {message}")
+    return created
+
+
+async def _configs(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> dict[str, dict[str, str]]:
+    """Current values of the planned settings, by topic; without those this user may not see."""
+    if not plans:
+        return {}
+    asked = [ConfigResource(ConfigResourceType.TOPIC, plan.name, configs=plan.configs) for plan in plans]
+    found: dict[str, dict[str, str]] = {}
+    answers: Sequence[Any] = await admin.describe_configs(asked)
+    for answer in answers:
+        for code, _message, _kind, name, entries in answer.resources:
+            if for_code(code) is NoError:
+                found[name] = {entry[0]: entry[1] for entry in entries}
+    return found
+
+
+async def _until_known(admin: AIOKafkaAdminClient, created: set[str]) -> None:
+    """Brokers learn of a new topic a moment later; the next command should find it."""
+    while True:
+        known = {name for name, topic in (await _describe(admin)).items() if topic.partitions}
+        if created <= known:
+            return
+        await asyncio.sleep(_POLL_S)
+
+
+def _made(plan: TopicPlan, created: set[str]) -> TopicReport:
+    if plan.name not in created:
+        return TopicReport(plan.name, "exists", "made by someone else in this moment")
+    kind = "compacted" if plan.configs["cleanup.policy"] == "compact" else _days(plan.configs)
+    return TopicReport(
+        plan.name, "created", f"{plan.partitions} partitions, {plan.replication_factor} replicas, {kind}"
+    )
+
+
+def _days(configs: Mapping[str, str]) -> str:
+    return f"kept {int(configs['retention.ms']) // _DAY_MS} days"
+
+
+def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -> TopicReport:
+    differences = []
+    if existing.partitions != plan.partitions:
+        differences.append(f"{existing.partitions} partitions instead of {plan.partitions}")
+    if existing.replication_factor != plan.replication_factor:
+        differences.append(f"{existing.replication_factor} replicas instead of {plan.replication_factor}")
+    differences += [
+        f"{name}={configs[name]} instead of {value}"
+        for name, value in plan.configs.items()
+        if name in configs and configs[name] != value
+    ]
+    if differences:
+        return TopicReport(plan.name, "differs", ", ".join(differences))
+    return TopicReport(plan.name, "exists", f"{existing.partitions} partitions, as asked")

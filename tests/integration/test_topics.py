@@ -1,0 +1,69 @@
+"""``create_topics`` on a real Kafka."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from consumers.topics import create_topics
+from guardrail.errors import ConfigError, TransportUnavailable
+from guardrail.kafka_settings import KafkaSettings, Topics
+from tests.support.kafka_broker import free_ports
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def settings(kafka_bootstrap: str) -> KafkaSettings:
+    tag = uuid.uuid4().hex
+    names = {field: f"{field}-{tag}" for field in Topics.model_fields}
+    return KafkaSettings(bootstrap_servers=kafka_bootstrap, topics=Topics(**names))
+
+
+async def test_first_run_creates_and_second_finds_all(settings: KafkaSettings) -> None:
+    first = await create_topics(settings, partitions=3, replication_factor=1)
+    assert [report.name for report in first] == list(settings.topics.names())
+    assert {report.outcome for report in first} == {"created"}
+    assert "compacted" in first[-1].detail
+    second = await create_topics(settings, partitions=3, replication_factor=1)
+    assert {report.outcome for report in second} == {"exists"}
+
+
+async def test_differences_are_told_and_nothing_is_changed(settings: KafkaSettings) -> None:
+    await create_topics(settings, partitions=2, replication_factor=1)
+    wider = settings.model_copy(update={"max_request_bytes": 1_000_000})
+    reports = {report.name: report for report in await create_topics(wider, 4, 1)}
+    responses = reports[settings.topics.responses]
+    assert responses.outcome == "differs"
+    assert "2 partitions instead of 4" in responses.detail
+    assert "max.message.bytes=8454144 instead of 1065536" in responses.detail
+    again = {report.name: report for report in await create_topics(settings, 2, 1)}
+    assert {report.outcome for report in again.values()} == {"exists"}
+
+
+async def test_sessions_have_as_many_partitions_as_an_input_that_was_there_before(
+    settings: KafkaSettings,
+) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
+    await admin.start()
+    await admin.create_topics([NewTopic(settings.topics.responses, 5, 1)])
+    reports = {report.name: report for report in await create_topics(settings, 2, 1)}
+    described = {topic["topic"]: topic for topic in await admin.describe_topics()}
+    await admin.close()
+    assert reports[settings.topics.responses].outcome == "differs"
+    assert len(described[settings.topics.sessions]["partitions"]) == 5
+    assert len(described[settings.topics.verdicts]["partitions"]) == 2
+
+
+async def test_more_replicas_than_brokers(settings: KafkaSettings) -> None:
+    with pytest.raises(ConfigError, match=r"3 replicas.*lower --replication-factor"):
+        await create_topics(settings, partitions=1, replication_factor=3)
+
+
+async def test_no_broker() -> None:
+    (port,) = free_ports(1)
+    nowhere = KafkaSettings(bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300)
+    with pytest.raises(TransportUnavailable, match=rf"127.0.0.1:{port}.*bootstrap_servers"):
+        await create_topics(nowhere, partitions=1, replication_factor=1)
