@@ -1,22 +1,39 @@
-"""One claim against the contexts of its response: features, findings, verdict."""
+"""One claim against the contexts of its response: candidates, comparisons, features, verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from guardrail.claims.model import Claim
-from guardrail.events import Evidence, Verdict
+from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judgement
-from guardrail.judges.local.candidates import find_candidates
-from guardrail.judges.local.claim_view import view_of
+from guardrail.judges.local.candidates import Candidates, find_candidates
+from guardrail.judges.local.claim_view import ClaimView, view_of
 from guardrail.judges.local.combiner import Parameters
-from guardrail.judges.local.features import best_alignment, overlap_features
-from guardrail.judges.local.polarity import negations, opposition
+from guardrail.judges.local.compare import Comparison, compare
+from guardrail.judges.local.details import ValueCheck, check_values
+from guardrail.judges.local.features import comparison_features, detail_features, overlap_features
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.local.source import Source
+from guardrail.judges.local.verdict import Lines, decide
 
-_NAME: Final = "local"
+NAME: Final = "local"
+_NOTHING_SHARED: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything found out about one claim. ``compared`` holds at least one sentence."""
+
+    view: ClaimView
+    found: Candidates
+    compared: Sequence[Comparison]
+    values: Sequence[ValueCheck]
+    features: dict[str, float]
 
 
 class ClaimChecker:
@@ -24,63 +41,63 @@ class ClaimChecker:
 
     def __init__(self, settings: LocalJudgeSettings, parameters: Parameters) -> None:
         self._settings = settings
-        self._parameters = parameters
+        self._combiner = parameters.combiner
         self._rarity = Rarity(parameters.rarity)
-        self._supported_at = settings.supported_at or parameters.supported_at
-        self._partial_at = settings.partially_supported_at or parameters.partially_supported_at
+        high = parameters.supported_at if settings.supported_at is None else settings.supported_at
+        low = settings.partially_supported_at
+        self._lines = Lines(high, min(high, parameters.partially_supported_at if low is None else low))
 
     def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
         """The judgement of one claim."""
-        layout = evidence.layout
-        view = view_of(claim, question, self._rarity)
-        found = find_candidates(
-            layout, view, self._settings.sentences_per_claim, self._settings.passages_per_claim
+        examined = self.examine(claim, question, evidence)
+        if examined is None:
+            empty = not evidence.layout.terms
+            reason = (
+                "There is no context to support it." if empty else "No source shares a word with the claim."
+            )
+            return Judgement(
+                claim_id, Verdict.UNSUPPORTED, 1.0 - _NOTHING_SHARED, _NOTHING_SHARED, NAME, reasoning=reason
+            )
+        support = self._combiner.probability(examined.features)
+        outcome = decide(
+            examined.view, examined.found, examined.compared, examined.values, support, self._lines
         )
-        if not found.sentences:
-            reason = "there is no context" if not layout.terms else "no source has any word of the claim"
-            return Judgement(
-                claim_id, Verdict.UNSUPPORTED, 0.99, 0.01, _NAME, reasoning=f"Unsupported: {reason}."
-            )
-        features = overlap_features(layout, view, found)
-        aligned = best_alignment(layout, view, found)
-        assert aligned is not None
-        context = evidence.contexts[layout.sentences.context[aligned.number]]
-        start, end = layout.sentences.start[aligned.number], layout.sentences.end[aligned.number]
-        quote = context.text[start:end]
-        first, last = layout.sentences.first[aligned.number], layout.sentences.last[aligned.number]
-        source_terms = frozenset(layout.terms[first:last])
-        numbers = [
-            s
-            for s, t in zip(view.surfaces, view.terms, strict=True)
-            if s[0].isdigit() and t not in source_terms
-        ]
-        opposed = opposition(view.surfaces, quote.split(), frozenset(view.terms), source_terms)
-        mismatch = (negations(view.terms) > 0) != (negations(source_terms) > 0)
-        features |= {
-            "in_order": aligned.alignment.in_order,
-            "numbers_missing": float(len(numbers)),
-            "negation_mismatch": float(mismatch),
-            "antonym": float(opposed is not None),
-        }
-        support = self._parameters.combiner.probability(features)
-        proof = (Evidence(context_id=context.id, quote=quote, span=(start, end)),)
-        if features["sentence"] >= 0.6 and (numbers or opposed or mismatch):
-            what = (
-                f"'{numbers[0]}'"
-                if numbers
-                else "the negation"
-                if mismatch
-                else f"'{opposed and opposed.claim_word}'"
-            )
-            return Judgement(
-                claim_id, Verdict.CONTRADICTED, 0.8, min(support, 0.2), _NAME, proof, (),
-                f"The source says otherwise about {what}.",
-            )  # fmt: skip
-        if support >= self._supported_at:
-            return Judgement(
-                claim_id, Verdict.SUPPORTED, support, support, _NAME, proof, (), "The source says so."
-            )
-        verdict = Verdict.PARTIALLY_SUPPORTED if support >= self._partial_at else Verdict.UNSUPPORTED
         return Judgement(
-            claim_id, verdict, 1 - support, support, _NAME, proof, (), "The source says only part of it."
+            claim_id,
+            outcome.verdict,
+            outcome.confidence,
+            outcome.support,
+            NAME,
+            outcome.evidence,
+            outcome.conflicting_contexts,
+            outcome.reasoning,
         )
+
+    def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
+        """What is found out about a claim before anything fitted has its say; None if no word is shared."""
+        source = Source(evidence)
+        layout = source.layout
+        view = view_of(claim, question, self._rarity)
+        settings = self._settings
+        found = find_candidates(layout, view, settings.sentences_per_claim, settings.passages_per_claim)
+        if not found.sentences:
+            return None
+        compared = [compare(view, source, match) for match in found.sentences]
+        values = check_values(view, source, self._to_search(source, found))
+        features = overlap_features(layout, view, found)
+        features |= comparison_features(compared, view)
+        features |= detail_features(values, layout, view, found)
+        return Examination(view, found, compared, values, features)
+
+    def _to_search(self, source: Source, found: Candidates) -> list[int]:
+        """The sentences in which values are looked for: the candidates, and all of the best passage."""
+        numbers = [match.number for match in found.sentences]
+        if found.passages:
+            layout = source.layout
+            best = found.passages[0].number
+            position, last = layout.passages.first[best], layout.passages.last[best]
+            while position < last:
+                holding = layout.sentences.holding(position)
+                numbers.extend(holding)
+                position = max((layout.sentences.last[n] for n in holding), default=position + 1)
+        return numbers

@@ -9,11 +9,13 @@ from guardrail.claims.model import Claim
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
 from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.local.source import tokens_within, values_of
+from guardrail.values import Value, ValueKind
 
 _CLOSING_WEIGHT: Final = 0.35
 _PRONOUNS: Final = frozenset(
     term_of(word)
-    for word in "it its he him his she her hers they them their this that these those such both one ones".split()  # noqa: SIM905
+    for word in "it its he him his she her they them their this that these those".split()  # noqa: SIM905
 )
 
 
@@ -23,6 +25,7 @@ class ClaimView:
 
     ``starts``, ``terms`` and ``surfaces`` are parallel: one entry a token of ``text``. ``hints`` are terms
     of the question and the lead-in, for finding the place the claim speaks of, never for supporting it.
+    ``name_tokens`` are the numbers of the tokens that belong to names.
     """
 
     text: str
@@ -33,6 +36,8 @@ class ClaimView:
     hints: dict[int, float]
     question: frozenset[int]
     has_pronoun: bool
+    values: tuple[Value, ...]
+    name_tokens: frozenset[int]
 
     @property
     def weight(self) -> float:
@@ -44,6 +49,8 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
     """The view of a claim; linear in its length."""
     tokens = words(claim.text)
     terms = tuple(term for _, term, _ in tokens)
+    starts = tuple(start for start, _, _ in tokens)
+    values = values_of(claim.text)
     content = {term: rarity.of(term) for term in terms if term not in STOP_TERMS}
     if not content:  # "He did." has nothing else to go by
         content = dict.fromkeys(terms, _CLOSING_WEIGHT)
@@ -51,11 +58,18 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
     lead_in = frozenset(term for _, term, _ in words(claim.lead_in)) - STOP_TERMS
     return ClaimView(
         text=claim.text,
-        starts=tuple(start for start, _, _ in tokens),
+        starts=starts,
         terms=terms,
         surfaces=tuple(surface for _, _, surface in tokens),
         content=content,
         hints={term: rarity.of(term) for term in asked | lead_in if term not in content},
         question=asked,
         has_pronoun=not _PRONOUNS.isdisjoint(terms),
+        values=values,
+        name_tokens=frozenset(
+            i
+            for value in values
+            if value.kind is ValueKind.NAME
+            for i in tokens_within(starts, value.start, value.end)
+        ),
     )

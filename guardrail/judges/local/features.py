@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from itertools import pairwise
 
 from guardrail.evidence.layout import Layout, Windows
 from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.judges.local.alignment import Alignment, align
 from guardrail.judges.local.candidates import Candidates, Match
 from guardrail.judges.local.claim_view import ClaimView
-
-_ALIGNED_CLAIM_TOKENS: Final = 80
-_ALIGNED_SENTENCES: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """The sentence (its number) that the claim follows most closely, and how."""
-
-    number: int
-    alignment: Alignment
+from guardrail.judges.local.compare import Comparison, Turn
+from guardrail.judges.local.details import State, ValueCheck
+from guardrail.judges.local.polarity import strengthened
 
 
 def overlap_features(layout: Layout, view: ClaimView, found: Candidates) -> dict[str, float]:
@@ -58,16 +49,51 @@ def overlap_features(layout: Layout, view: ClaimView, found: Candidates) -> dict
     }
 
 
-def best_alignment(layout: Layout, view: ClaimView, found: Candidates) -> Aligned | None:
-    """The candidate sentence that the claim follows most closely; None if none shares a word with it."""
-    best: Aligned | None = None
-    claim = view.terms[:_ALIGNED_CLAIM_TOKENS]
-    for match in found.sentences[:_ALIGNED_SENTENCES]:
-        first, last = layout.sentences.first[match.number], layout.sentences.last[match.number]
-        aligned = Aligned(match.number, align(claim, layout.terms[first:last]))
-        if best is None or aligned.alignment.in_order > best.alignment.in_order:
-            best = aligned
-    return best
+def comparison_features(compared: Sequence[Comparison], view: ClaimView) -> dict[str, float]:
+    """How closely the best sentence is followed, and what turns the claim round. ``compared`` is not
+    empty."""
+    best = max(compared, key=lambda c: c.coverage + 0.5 * c.alignment.in_order)
+    turned = max((c.coverage for c in compared if c.turn), default=0.0)
+    clean = max((c.coverage for c in compared if not c.turn), default=0.0)
+    absolutes, hedges = strengthened(frozenset(view.terms), frozenset(best.sentence.terms))
+    return {
+        "in_order": best.alignment.in_order,
+        "longest": best.alignment.longest,
+        "longest_tokens": math.log1p(best.alignment.longest * len(view.terms)),
+        "swapped": min(4.0, best.swapped),
+        "swaps": min(4.0, float(len(best.alignment.swaps))),
+        "claim_negates": float(best.negated > 0),
+        "source_negates": float(best.negated < 0),
+        "antonym": float(best.turn is Turn.ANTONYM),
+        "other_name": float(best.turn is Turn.NAME),
+        "turned": turned,
+        "turned_ahead": turned - clean,
+        "absolutes": float(absolutes),
+        "hedges": float(min(3, hedges)),
+    }
+
+
+def detail_features(
+    checks: Sequence[ValueCheck], layout: Layout, view: ClaimView, found: Candidates
+) -> dict[str, float]:
+    """What became of the claim's values and names."""
+    names = [view.terms[i] for i in view.name_tokens if view.terms[i] not in STOP_TERMS]
+    passage = found.passages[0].terms if found.passages else frozenset()
+    sentence = found.sentences[0].terms if found.sentences else frozenset()
+    conflicts = [check.frame for check in checks if check.state is State.CONFLICT]
+    return {
+        "values": min(4.0, float(len(checks))),
+        "values_found": float(sum(check.state is State.FOUND for check in checks)),
+        "values_absent": float(sum(check.state is State.ABSENT for check in checks)),
+        "values_conflicting": float(len(conflicts)),
+        "value_conflict": max(conflicts, default=0.0),
+        "value_frame": min((check.frame for check in checks if check.state is State.FOUND), default=1.0),
+        "value_margin": min((check.margin for check in checks if check.state is State.FOUND), default=1.0),
+        "names": min(6.0, float(len(names))),
+        "names_not_in_sentence": min(4.0, float(sum(term not in sentence for term in names))),
+        "names_not_in_passage": min(4.0, float(sum(term not in passage for term in names))),
+        "names_nowhere": min(4.0, float(sum(not layout.contains(term) for term in names))),
+    }
 
 
 def _two_sentences(view: ClaimView, found: Candidates, total: float) -> float:
@@ -83,11 +109,11 @@ def _two_sentences(view: ClaimView, found: Candidates, total: float) -> float:
 
 def _bigrams(layout: Layout, view: ClaimView, windows: Windows, match: Match | None) -> float:
     """The share of the claim's neighbouring words that are neighbours in the window too."""
-    pairs = set(zip(view.terms, view.terms[1:], strict=False))
+    pairs = set(pairwise(view.terms))
     if match is None or not pairs:
         return 0.0
     terms = layout.terms[windows.first[match.number] : windows.last[match.number]]
-    return len(pairs & set(zip(terms, terms[1:], strict=False))) / len(pairs)
+    return len(pairs & set(pairwise(terms))) / len(pairs)
 
 
 def _precision(layout: Layout, match: Match | None) -> float:

@@ -6,14 +6,11 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
 
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
-from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.check import NAME, ClaimChecker
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.settings import LocalJudgeSettings
-
-NAME: Final = "local"
 
 
 class LocalJudge:

@@ -12,13 +12,15 @@ from guardrail.judges.local.antonyms import ANTONYMS
 _NEGATORS: Final = frozenset(
     term_of(word)
     for word in """
-    not no never without neither nor none nobody nothing nowhere cannot except hardly barely scarcely fail lack
-    refuse deny unable exclude instead
+    not no never without neither nor none nobody nothing nowhere cannot except hardly barely scarcely fail
+    lack refuse deny unable exclude instead
     """.split()  # noqa: SIM905
 )
 _STRONG: Final = frozenset(
     term_of(word)
-    for word in "all every always only never must entirely completely solely guarantee none any exclusively".split()  # noqa: SIM905
+    for word in """
+    all every always only never must entirely completely solely guarantee none any exclusively
+    """.split()  # noqa: SIM905
 )
 _HEDGES: Final = frozenset(
     term_of(word)
@@ -49,9 +51,7 @@ def strengthened(claim: frozenset[int], source: frozenset[int]) -> tuple[int, in
     return len((claim & _STRONG) - source), len((source & _HEDGES) - claim)
 
 
-def opposition(
-    claim: Sequence[str], source: Sequence[str], claim_terms: frozenset[int], source_terms: frozenset[int]
-) -> Opposition | None:
+def opposition(claim: Sequence[str], source: Sequence[str]) -> Opposition | None:
     """The first word of the claim whose antonym, and not itself, stands in the source."""
     by_stem = {stem(word): word for word in source}
     claimed = {stem(word) for word in claim}

@@ -30,17 +30,17 @@ class LocalJudgeSettings(BaseModel):
         default=None,
         ge=0.0,
         le=1.0,
-        description="Least calibrated probability of support that is called SUPPORTED; unset: the fitted one.",
+        description="Least probability of support that is called SUPPORTED; unset: the fitted one.",
     )
     partially_supported_at: float | None = Field(
         default=None,
         ge=0.0,
         le=1.0,
-        description="Least probability that is called PARTIALLY_SUPPORTED, below it UNSUPPORTED; unset: the fitted one.",
+        description="Least probability that is called PARTIALLY_SUPPORTED; unset: the fitted one.",
     )
     parameters_path: Path | None = Field(
         default=None,
-        description="A parameters file written by training/fit_local_judge.py; unset: the one in the package.",
+        description="A file written by training/fit_local_judge.py; unset: the packaged one.",
     )
 
     @model_validator(mode="after")

@@ -1,0 +1,97 @@
+"""A claim against one sentence that says nearly the same: what turns it round, what is put in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.judges.local.alignment import Alignment, align
+from guardrail.judges.local.candidates import Match
+from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.polarity import negations, opposition
+from guardrail.judges.local.source import Sentence, Source, words_between
+
+_ALIGNED_TOKENS: Final = 80
+_REACH: Final = 3  # tokens beyond the aligned stretch that still belong to it
+
+
+class Turn(StrEnum):
+    """How a claim may say another thing than a sentence of nearly the same words."""
+
+    NEGATION = "negation"
+    ANTONYM = "antonym"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A claim laid along one sentence.
+
+    ``coverage`` is the share of the claim's words by rarity. ``turn`` is what sets them apart, with the
+    words of both sides. ``negated`` is +1 where only the claim negates, -1 where only the sentence does,
+    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others.
+    """
+
+    sentence: Sentence
+    coverage: float
+    alignment: Alignment
+    turn: Turn | None
+    claim_words: str
+    source_words: str
+    negated: int
+    swapped: float
+
+
+def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
+    """Compare a claim with one of its candidate sentences."""
+    sentence = source.sentence(match.number)
+    alignment = align(view.terms[:_ALIGNED_TOKENS], sentence.terms)
+    first, last = alignment.source_span
+    first, last = max(0, first - _REACH), last + 1
+    terms = frozenset(sentence.terms)
+    gap = negations(view.terms) - negations(sentence.terms[first:last])
+    if gap > 0 and negations(sentence.terms) >= negations(view.terms):
+        gap = 0
+    negated = (gap > 0) - (gap < 0)
+    swapped = sum(
+        view.content.get(term, 0.0)
+        for ours, _ in alignment.swaps
+        for term in {view.terms[i] for i in ours}
+        if term not in terms and term not in STOP_TERMS
+    )
+    turn, ours, theirs = None, "", ""
+    words = [sentence.words(i, i + 1) for i in range(first, min(last, len(sentence.terms)))]
+    opposed = opposition(view.surfaces, words)
+    if opposed is not None and not negated:
+        turn, ours, theirs = Turn.ANTONYM, opposed.claim_word, opposed.source_word
+    elif negated and opposed is None:
+        turn = Turn.NEGATION
+    elif other := _other_name(view, sentence, alignment, terms):
+        turn, (ours, theirs) = Turn.NAME, other
+    return Comparison(sentence, match.coverage, alignment, turn, ours, theirs, negated, swapped)
+
+
+def _other_name(
+    view: ClaimView, sentence: Sentence, alignment: Alignment, terms: frozenset[int]
+) -> tuple[str, str] | None:
+    """The first name of the claim that stands where the sentence names another, and that other."""
+    for ours, theirs in alignment.swaps:
+        named = [i for i in ours if i in view.name_tokens and view.terms[i] not in terms]
+        if not named:
+            continue
+        others = [
+            j
+            for j in theirs
+            if sentence.text[sentence.starts[j]].isupper()
+            and j > 0
+            and sentence.terms[j] not in STOP_TERMS
+            and sentence.terms[j] not in view.terms
+        ]
+        if others:
+            return (
+                words_between(view.text, view.starts, named[0], named[-1] + 1),
+                sentence.words(others[0], others[-1] + 1),
+            )
+    return None

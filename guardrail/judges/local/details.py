@@ -1,0 +1,189 @@
+"""The claim's values (numbers, dates, money, contacts) against those of the sentences that speak of the
+same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.evidence.tokens import term_of
+from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.source import Sentence, Source, tokens_within
+from guardrail.values import MatchState, Value, ValueKind, ValueSet, agree, comparable
+
+_NEARNESS: Final = 0.9  # what a word counts less for each word between it and the value
+_SENTENCES_WITH_THE_NUMBER: Final = 6
+_AFTER: Final = frozenset(term_of(word) for word in "for to in on at by during".split())  # noqa: SIM905
+_RESPECTIVELY: Final = term_of("respectively")
+
+
+class State(StrEnum):
+    """FOUND: a source says it of the same thing. CONFLICT: a source says another. ABSENT: none says it."""
+
+    FOUND = "found"
+    CONFLICT = "conflict"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCheck:
+    """What became of one value of the claim.
+
+    ``frame`` is how much of what the claim says around the value stands in the deciding sentence, 0..1; for
+    ABSENT, in the best sentence. ``margin`` is how far it is ahead of the best sentence that decides
+    otherwise.
+    """
+
+    value: Value
+    state: State
+    frame: float
+    margin: float
+    sentence: Sentence | None = None
+    source: Value | None = None
+    opposing: tuple[Sentence, ...] = ()
+
+
+def check_values(view: ClaimView, source: Source, candidates: Iterable[int]) -> list[ValueCheck]:
+    """One check for each value of the claim that is not a name; names are compared word by word
+    elsewhere."""
+    checked = [value for value in view.values if value.kind is not ValueKind.NAME]
+    if not checked:
+        return []
+    numbers = list(dict.fromkeys(candidates))
+    taken = {i for value in checked for i in tokens_within(view.starts, value.start, value.end)}
+    return [_check(view, source, value, numbers, taken) for value in checked]
+
+
+def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], taken: set[int]) -> ValueCheck:
+    frame = _frame(view, value, taken)
+    found: tuple[float, Sentence, Value] | None = None
+    conflict: tuple[float, Sentence, Value] | None = None
+    opposing: list[Sentence] = []
+    best = 0.0
+    for number in _with_the_number(view, source, value, numbers):
+        sentence = source.sentence(number)
+        terms = frozenset(sentence.terms)
+        said = sum(weight for term, weight in frame.items() if term in terms)
+        best = max(best, said)
+        state, other = _in_sentence(value, sentence, frame)
+        if other is None:
+            continue
+        if state is State.FOUND:
+            if found is None or said > found[0]:
+                found = said, sentence, other
+        else:
+            if said >= 0.75:
+                opposing.append(sentence)
+            if conflict is None or said > conflict[0]:
+                conflict = said, sentence, other
+    if conflict is not None and (found is None or conflict[0] > found[0]):
+        margin = conflict[0] - (found[0] if found else 0.0)
+        if found is None or margin >= 0.15:
+            return ValueCheck(
+                value, State.CONFLICT, conflict[0], margin, conflict[1], conflict[2], tuple(opposing)
+            )
+    if found is not None:
+        margin = found[0] - (conflict[0] if conflict else 0.0)
+        return ValueCheck(value, State.FOUND, found[0], margin, found[1], found[2], tuple(opposing))
+    return ValueCheck(value, State.ABSENT, best, 0.0)
+
+
+def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:
+    """What the claim says the value of: its other words, nearer ones counting more; the weights sum to
+    1."""
+    own = tokens_within(view.starts, value.start, value.end)
+    middle_first, middle_last = own.start, max(own.start, own.stop - 1)
+    weights: dict[int, float] = {}
+    for i, term in enumerate(view.terms):
+        if i in taken or term not in view.content or term in STOP_TERMS:
+            continue
+        distance = middle_first - i if i < middle_first else i - middle_last
+        weights[term] = max(weights.get(term, 0.0), view.content[term] * _NEARNESS**distance)
+    total = sum(weights.values())
+    return {term: weight / total for term, weight in weights.items()} if total else {}
+
+
+def _with_the_number(view: ClaimView, source: Source, value: Value, numbers: list[int]) -> list[int]:
+    """The candidates, and where the value's own figures stand: it may be said in a sentence with other
+    words."""
+    extra: dict[int, None] = {}
+    for i in tokens_within(view.starts, value.start, value.end):
+        if view.terms[i] in STOP_TERMS:
+            continue
+        positions = source.layout.positions(view.terms[i])
+        if len(positions) <= 4 * _SENTENCES_WITH_THE_NUMBER:
+            extra.update((n, None) for p in positions for n in source.layout.sentences.holding(p))
+    known = set(numbers)
+    return numbers + [n for n in extra if n not in known][:_SENTENCES_WITH_THE_NUMBER]
+
+
+def _in_sentence(value: Value, sentence: Sentence, frame: dict[int, float]) -> tuple[State, Value | None]:
+    values = sentence.values
+    match = ValueSet(values).match(value)
+    if match.state is MatchState.FOUND and match.source is not None:
+        other = _said_of_another(value, sentence, frame)
+        return (State.CONFLICT, other) if other else (State.FOUND, match.source)
+    if match.state is MatchState.CONFLICT:
+        rivals = [v for v in values if comparable(value, v)]
+        return State.CONFLICT, _nearest(sentence, rivals, frame)
+    return State.ABSENT, None
+
+
+def _nearest(sentence: Sentence, rivals: list[Value], frame: dict[int, float]) -> Value:
+    return max(
+        rivals,
+        key=lambda v: (
+            sum(frame.get(t, 0.0) for t in _territory(sentence, v, rivals, after=False)),
+            -v.start,
+        ),
+    )
+
+
+def _said_of_another(value: Value, sentence: Sentence, frame: dict[int, float]) -> Value | None:
+    """The value that the sentence gives for the claim's subject, where the claim has one it gives for
+    another.
+
+    "Basic costs $29, Pro $49" has both prices; which belongs to what is told by the words between them.
+    Lists that name the subjects first and the values after are left alone.
+    """
+    rivals = [v for v in sentence.values if comparable(value, v) or agree(value, v)]
+    if len(rivals) < 2 or _RESPECTIVELY in sentence.terms:
+        return None
+    after = _values_come_first(sentence, rivals)
+    counts: dict[int, int] = {}
+    for term in sentence.terms:
+        counts[term] = counts.get(term, 0) + 1
+    gains: list[tuple[float, Value]] = []
+    for rival in rivals:
+        territory = _territory(sentence, rival, rivals, after=after)
+        telling = {t for t in territory if counts[t] == 1 and t not in STOP_TERMS}
+        if agree(value, rival) and not telling:
+            return None
+        gains.append((sum(frame.get(term, 0.0) for term in telling), rival))
+    own = max((gain for gain, rival in gains if agree(value, rival)), default=0.0)
+    best, rival = max(gains, key=lambda item: item[0])
+    return rival if not agree(value, rival) and best > own + 0.1 else None
+
+
+def _values_come_first(sentence: Sentence, rivals: list[Value]) -> bool:
+    """Whether the sentence gives values before what they are of: "$29 for Basic and $49 for Pro"."""
+    return all(
+        after.start < len(sentence.terms) and sentence.terms[after.start] in _AFTER
+        for value in rivals
+        for after in [range(tokens_within(sentence.starts, value.start, value.end).stop, len(sentence.terms))]
+    )
+
+
+def _territory(sentence: Sentence, value: Value, rivals: list[Value], *, after: bool) -> tuple[int, ...]:
+    """The terms between a value and the rival before it (or after it)."""
+    own = tokens_within(sentence.starts, value.start, value.end)
+    if after:
+        following = [v.start for v in rivals if v.start > value.start]
+        last = tokens_within(sentence.starts, 0, min(following)).stop if following else len(sentence.terms)
+        return sentence.terms[own.stop : last]
+    before = [v.end for v in rivals if v.end <= value.start]
+    first = tokens_within(sentence.starts, 0, max(before)).stop if before else 0
+    return sentence.terms[first : own.start]

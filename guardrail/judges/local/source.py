@@ -1,0 +1,96 @@
+"""The sentences of the contexts as the checks read them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from guardrail.events import Evidence
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.tokens import CITATION
+from guardrail.values import Value, extract
+
+_SENTENCES_REMEMBERED: Final = 4096
+
+
+@lru_cache(maxsize=_SENTENCES_REMEMBERED)
+def values_of(text: str) -> tuple[Value, ...]:
+    """The checkable values of a sentence. Remembered over responses: good contexts are retrieved often."""
+    masked = CITATION.sub(lambda match: " " * len(match.group()), text) if "[" in text else text
+    return tuple(extract(masked))
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a context. ``starts`` and ``terms`` are parallel, offsets relative to ``text``."""
+
+    number: int
+    context_id: str
+    start: int
+    text: str
+    starts: tuple[int, ...]
+    terms: tuple[int, ...]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """Its checkable values."""
+        return values_of(self.text)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The sentence as a quote with its span."""
+        return Evidence(
+            context_id=self.context_id, quote=self.text, span=(self.start, self.start + len(self.text))
+        )
+
+    def words(self, first: int, last: int) -> str:
+        """The text from token ``first`` to token ``last`` (exclusive), without what follows the last."""
+        return words_between(self.text, self.starts, first, last)
+
+
+def words_between(text: str, starts: Sequence[int], first: int, last: int) -> str:
+    """``text`` from token ``first`` to ``last`` (exclusive), trailing punctuation left out."""
+    end = starts[last] if last < len(starts) else len(text)
+    return text[starts[first] : end].rstrip(" \t\n\r.,;:!?)(\"'“”…|")
+
+
+def tokens_within(starts: Sequence[int], start: int, end: int) -> range:
+    """The tokens that begin in ``[start, end)``."""
+    return range(bisect_left(starts, start), bisect_left(starts, end))
+
+
+class Source:
+    """The contexts of one response, read sentence by sentence. Made for one claim; nothing is copied
+    twice."""
+
+    __slots__ = ("_evidence", "_known", "layout")
+
+    def __init__(self, evidence: EvidenceIndex) -> None:
+        self._evidence = evidence
+        self._known: dict[int, Sentence] = {}
+        self.layout = evidence.layout
+
+    def sentence(self, number: int) -> Sentence:
+        """The sentence with this number."""
+        known = self._known.get(number)
+        if known is None:
+            known = self._known[number] = self._read(number)
+        return known
+
+    def _read(self, number: int) -> Sentence:
+        layout = self.layout
+        windows = layout.sentences
+        context = self._evidence.contexts[windows.context[number]]
+        start, end = windows.start[number], windows.end[number]
+        first, last = windows.first[number], windows.last[number]
+        return Sentence(
+            number,
+            context.id,
+            start,
+            context.text[start:end],
+            tuple(at - start for at in layout.starts[first:last]),
+            tuple(layout.terms[first:last]),
+        )

@@ -1,0 +1,175 @@
+"""What was found out about a claim -> its verdict, with the reason in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from guardrail.events import Evidence, Verdict
+from guardrail.judges.local.candidates import Candidates
+from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.compare import Comparison, Turn
+from guardrail.judges.local.details import State, ValueCheck
+from guardrail.values import Value, ValueKind
+
+_VALUE_FRAME: Final = 0.5
+_TURN_COVERAGE: Final = {Turn.NEGATION: 0.75, Turn.ANTONYM: 0.6, Turn.NAME: 0.55}
+_TURN_IN_ORDER: Final = 0.6
+_CONFLICTING_COVERAGE: Final = 0.75
+_CAP_CONTRADICTED: Final = 0.1
+_CAP_ABSENT: Final = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """From which probability on a claim is called supported, and partially supported."""
+
+    supported: float
+    partially_supported: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All of a judgement but who asked and who answered."""
+
+    verdict: Verdict
+    confidence: float
+    support: float
+    evidence: tuple[Evidence, ...]
+    conflicting_contexts: tuple[str, ...]
+    reasoning: str
+
+
+def decide(
+    view: ClaimView,
+    found: Candidates,
+    compared: Sequence[Comparison],
+    values: Sequence[ValueCheck],
+    support: float,
+    lines: Lines,
+) -> Outcome:
+    """Deterministic findings first (another value, a turned sentence, a value in no source), then the
+    lines."""
+    for check in values:
+        if check.state is State.CONFLICT and check.frame >= _VALUE_FRAME and check.sentence and check.source:
+            reason = f"The claim says {_quoted(check.value)}, the source says {_quoted(check.source)}."
+            return _contradicted(support, check.frame, (check.sentence.evidence,), reason)
+    turned = _turned(compared)
+    if turned is not None:
+        return _contradicted(support, turned.coverage, (turned.sentence.evidence,), _turn_reason(turned))
+    proof = _proof(compared, values)
+    for check in values:
+        if check.state is not State.FOUND and _is_written_out(check.value):
+            support = min(support, _CAP_ABSENT, lines.partially_supported - 0.01)
+            reason = f"{_quoted(check.value)} is in no source."
+            return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
+    if support >= lines.supported:
+        return Outcome(
+            Verdict.SUPPORTED,
+            support,
+            support,
+            proof,
+            _conflicting(compared, values, proof),
+            _support_reason(compared),
+        )
+    missing = _missing_words(view, found)
+    if support >= lines.partially_supported:
+        reason = (
+            f"The sources say part of it; they do not mention {missing}."
+            if missing
+            else "The sources say part of it."
+        )
+        return Outcome(Verdict.PARTIALLY_SUPPORTED, 1.0 - support, support, proof, (), reason)
+    reason = (
+        f"The sources do not mention {missing}."
+        if missing
+        else "The sources have its words but do not say it."
+    )
+    return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
+
+
+def _contradicted(support: float, strength: float, proof: tuple[Evidence, ...], reason: str) -> Outcome:
+    return Outcome(
+        Verdict.CONTRADICTED,
+        min(0.99, 0.5 + strength / 2),
+        min(support, _CAP_CONTRADICTED),
+        proof,
+        (),
+        reason,
+    )
+
+
+def _turned(compared: Sequence[Comparison]) -> Comparison | None:
+    """The sentence that says the opposite, if none says as much of the claim without doing so."""
+    clean = max((c.coverage for c in compared if c.turn is None), default=0.0)
+    for comparison in compared:
+        turn = comparison.turn
+        if (
+            turn is not None
+            and comparison.coverage >= _TURN_COVERAGE[turn]
+            and comparison.alignment.in_order >= _TURN_IN_ORDER
+            and comparison.coverage > clean
+        ):
+            return comparison
+    return None
+
+
+def _turn_reason(comparison: Comparison) -> str:
+    if comparison.turn is Turn.NEGATION:
+        if comparison.negated > 0:
+            return "The claim denies what the source says."
+        return "The source denies what the claim says."
+    return f"The claim says '{comparison.claim_words}', the source says '{comparison.source_words}'."
+
+
+def _support_reason(compared: Sequence[Comparison]) -> str:
+    best = max(compared, key=lambda c: c.coverage)
+    if best.alignment.in_order >= 0.9:
+        return "The source says so in nearly the same words."
+    return "The sources say so in other words."
+
+
+def _proof(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> tuple[Evidence, ...]:
+    """The best sentence, and the one that has a value which the best lacks."""
+    best = max(compared, key=lambda c: (c.coverage, c.alignment.in_order)).sentence
+    proof = [best.evidence]
+    for check in values:
+        if check.sentence is not None and check.sentence.number != best.number and len(proof) < 3:
+            other = check.sentence.evidence
+            if other not in proof:
+                proof.append(other)
+    return tuple(proof)
+
+
+def _conflicting(
+    compared: Sequence[Comparison], values: Sequence[ValueCheck], proof: Sequence[Evidence]
+) -> tuple[str, ...]:
+    """The ids of contexts that contradict a supported claim, those that support it left out."""
+    supporting = {quote.context_id for quote in proof}
+    against = [sentence.context_id for check in values for sentence in check.opposing]
+    against += [
+        c.sentence.context_id
+        for c in compared
+        if c.turn is not None
+        and c.coverage >= _CONFLICTING_COVERAGE
+        and c.alignment.in_order >= _TURN_IN_ORDER
+    ]
+    return tuple(dict.fromkeys(context for context in against if context not in supporting))
+
+
+def _is_written_out(value: Value) -> bool:
+    """Whether a value is definite enough that its absence settles the matter: "one of the" is not."""
+    return value.kind not in (ValueKind.NAME, ValueKind.ORDINAL) and any(c.isdigit() for c in value.text)
+
+
+def _quoted(value: Value) -> str:
+    return f"'{' '.join(value.text.split())}'"
+
+
+def _missing_words(view: ClaimView, found: Candidates) -> str:
+    """The rarest words of the claim that the contexts lack, quoted."""
+    weights = {term: weight for term, weight in view.content.items() if term not in found.present}
+    rarest = sorted(weights, key=lambda term: -weights[term])[:2]
+    words = [next(s for s, t in zip(view.surfaces, view.terms, strict=True) if t == term) for term in rarest]
+    return " or ".join(f"'{word}'" for word in words)
