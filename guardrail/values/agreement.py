@@ -109,13 +109,13 @@ def _product(
 
 
 def _converted(claim: Value, source: Value) -> list[tuple[tuple[Decimal, ...], tuple[Decimal, ...], Decimal]]:
-    """Both in the base unit of their dimension; the step keeps the claim's rounding."""
+    """Both in the claim's unit, so that its rounding means what it meant as written."""
     ours, theirs = BY_NAME[claim.unit or "time"], BY_NAME[source.unit or "time"]
     if ours.dimension != theirs.dimension:
         return []
-    a = [tuple(x * ours.factor + ours.offset for x in reading) for reading in _amounts(claim)]
-    b = [tuple(x * theirs.factor + theirs.offset for x in reading) for reading in _amounts(source)]
-    return _product(a, b, claim.step * ours.factor)
+    shift = theirs.offset - ours.offset
+    b = [tuple((x * theirs.factor + shift) / ours.factor for x in reading) for reading in _amounts(source)]
+    return _product(_amounts(claim), b, claim.step)
 
 
 def _amounts_agree(claim: Value, source: Value, ours: tuple[Decimal, ...], theirs: tuple[Decimal, ...], step: Decimal) -> bool:
@@ -139,7 +139,7 @@ def _near(claim: Value, source: Value, ours: Decimal, theirs: Decimal, step: Dec
     if claim.bound is Bound.EXACT:
         if claim.fraction and source.kind is ValueKind.PERCENT or source.fraction:
             return gap <= size * _SLACK
-        loose = claim.scaled or converted or (claim.kind is not ValueKind.MONEY and theirs % 1 != 0 or source.bound is Bound.ABOUT)
+        loose = claim.scaled or converted or (claim.kind is not ValueKind.MONEY and theirs != theirs.to_integral_value() or source.bound is Bound.ABOUT)
         return loose and rounded and gap <= size * (_ABOUT if converted else _SLACK)
     if source.bound.direction:
         return False

@@ -21,8 +21,8 @@ from guardrail.values.dates import (
 from guardrail.values.lexicon import MONTHS, WEEKDAYS
 from guardrail.values.model import DateParts, Value, ValueKind
 from guardrail.values.names import capitalises_nouns, is_acronym, is_capitalised, read_name
-from guardrail.values.numerals import ADVERBS, NUMBER_WORDS, ORDINALS
-from guardrail.values.quantities import read_quantity, singular
+from guardrail.values.numerals import ADVERBS, NUMBER_WORDS, ORDINALS, VULGAR
+from guardrail.values.quantities import MEASURES, read_quantity, singular
 from guardrail.values.tokens import Tok, Token, tokenize
 from guardrail.values.units import SIGNS
 
@@ -34,6 +34,8 @@ _YEAR_AFTER: Final = frozenset(
 _ARTICLES: Final = frozenset({"a", "an", "ein", "eine", "un", "une", "una"})
 _NUMBER_STARTS: Final = NUMBER_WORDS | _ARTICLES | frozenset(ADVERBS)
 _CLOCK_WORDS: Final = frozenset({"noon", "midday", "midnight"})
+#: Lower-case words that a value may begin with.
+_TRIGGERS: Final = _NUMBER_STARTS | MONTHS.keys() | ORDINALS.keys() | SIGNS.keys() | _CLOCK_WORDS | {"version", "v"} | VULGAR.keys()
 
 
 def extract(text: str) -> list[Value]:
@@ -41,10 +43,11 @@ def extract(text: str) -> list[Value]:
     addresses = find_addresses(text)
     if not addresses:
         return _scan(text)
-    blanked = text
+    pieces, last = [], 0
     for value in addresses:
-        blanked = blanked[: value.start] + "\ufffc" + " " * (value.end - value.start - 1) + blanked[value.end :]
-    values = [v for v in _scan(blanked) if "\ufffc" not in v.text]
+        pieces += [text[last : value.start], "\ufffc", " " * (value.end - value.start - 1)]
+        last = value.end
+    values = [v for v in _scan("".join([*pieces, text[last:]])) if "\ufffc" not in v.text]
     return sorted([*values, *addresses], key=lambda value: value.start)
 
 
@@ -54,7 +57,10 @@ def _scan(text: str) -> list[Value]:
     tokens += [tokens[-1]] * 8  # so that looking ahead needs no check
     values: list[Value] = []
     i = 0
-    while tokens[i].kind is not Tok.END:
+    while (token := tokens[i]).kind is not Tok.END:
+        if token.kind is Tok.WORD and token.low not in _TRIGGERS and token.low == token.text:
+            i += 1  # the way of nearly every word
+            continue
         found, after = _read(text, tokens, i, nouns)
         values += found
         i = max(after, i + 1)
@@ -70,7 +76,8 @@ def _read(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Val
     if kind is Tok.NUMBER:
         return _number(text, tokens, i)
     if kind is Tok.SYMBOL:
-        if token.text in SIGNS or token.text in "-−½¼¾⅓⅔" or token.text == "–":
+        follower = tokens[i + 1]
+        if token.text in SIGNS or (token.text in "-−–" and (follower.kind is Tok.NUMBER or follower.text in SIGNS)):
             return read_quantity(text, tokens, i) or ([], i + 1)
         return [], i + 1
     if kind is Tok.DATE:
@@ -100,12 +107,16 @@ def _read(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Val
 def _word(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Value], int]:
     token = tokens[i]
     low = token.low
+    if token.text in VULGAR:
+        return read_quantity(text, tokens, i) or ([], i + 1)
     if low in MONTHS or low in WEEKDAYS or low in _CLOCK_WORDS:
         found = read_month(tokens, i) if low in MONTHS else read_period(tokens, i) if low in WEEKDAYS else read_time(tokens, i)
         if found:
             return _dated(text, tokens, i, found), found.next
     if low in ORDINALS and (found := read_period(tokens, i)):
         return _dated(text, tokens, i, found), found.next
+    if low in _ARTICLES and tokens[i + 1].low not in NUMBER_WORDS and (i == 0 or tokens[i - 1].low not in MEASURES):
+        return [], i + 1
     if low in _NUMBER_STARTS or token.text in SIGNS or tokens[i + 1].text == "$":
         quantity = read_quantity(text, tokens, i)
         if quantity:

@@ -8,23 +8,24 @@ from typing import Final, NamedTuple
 
 from guardrail.values.agreement import agree, comparable
 from guardrail.values.model import Value, ValueKind
+from guardrail.values.units import BY_NAME, COUNTS
 
 _K: Final = ValueKind
-#: Kinds of sources that may back a kind of claim.
+#: Other kinds of sources that may back a kind of claim.
 _BACKED_BY: Final[dict[ValueKind, tuple[ValueKind, ...]]] = {
-    _K.NUMBER: (_K.NUMBER, _K.PERCENT, _K.QUANTITY, _K.MONEY, _K.ORDINAL, _K.DATE, _K.VERSION, _K.PHONE),
-    _K.PERCENT: (_K.PERCENT, _K.NUMBER),
-    _K.MONEY: (_K.MONEY, _K.QUANTITY),
-    _K.QUANTITY: (_K.QUANTITY, _K.NUMBER, _K.MONEY),
-    _K.DATE: (_K.DATE, _K.NUMBER),
-    _K.TIME: (_K.TIME,),
-    _K.ORDINAL: (_K.ORDINAL, _K.NUMBER),
-    _K.VERSION: (_K.VERSION, _K.NUMBER, _K.IDENTIFIER),
-    _K.IDENTIFIER: (_K.IDENTIFIER, _K.VERSION, _K.PHONE),
-    _K.EMAIL: (_K.EMAIL,),
-    _K.URL: (_K.URL,),
-    _K.PHONE: (_K.PHONE, _K.NUMBER, _K.IDENTIFIER),
-    _K.NAME: (_K.NAME,),
+    _K.NUMBER: (_K.PERCENT, _K.QUANTITY, _K.MONEY, _K.ORDINAL, _K.DATE, _K.VERSION, _K.PHONE),
+    _K.PERCENT: (_K.NUMBER,),
+    _K.MONEY: (_K.QUANTITY,),
+    _K.QUANTITY: (_K.NUMBER, _K.MONEY),
+    _K.DATE: (_K.NUMBER,),
+    _K.TIME: (),
+    _K.ORDINAL: (_K.NUMBER,),
+    _K.VERSION: (_K.NUMBER, _K.IDENTIFIER),
+    _K.IDENTIFIER: (_K.VERSION, _K.PHONE),
+    _K.EMAIL: (),
+    _K.URL: (),
+    _K.PHONE: (_K.NUMBER, _K.IDENTIFIER),
+    _K.NAME: (),
 }
 
 
@@ -43,26 +44,78 @@ class Match(NamedTuple):
     source: Value | None = None
 
 
+class _Entry(NamedTuple):
+    """A source's value, and the interval that its readings span (in the base unit of its dimension)."""
+
+    value: Value
+    low: float
+    high: float
+
+
 class ValueSet:
-    """The values of a source, by kind, so that many claims can be matched cheaply."""
+    """The values of a source, by kind, so that many claims can be matched cheaply.
+
+    Before ``agree`` is asked, amounts that are too far apart for any of its rules are passed over.
+    """
 
     __slots__ = ("_by_kind",)
 
     def __init__(self, values: Iterable[Value]) -> None:
-        self._by_kind: dict[ValueKind, list[Value]] = {}
+        self._by_kind: dict[ValueKind, list[_Entry]] = {}
         for value in values:
-            self._by_kind.setdefault(value.kind, []).append(value)
+            self._by_kind.setdefault(value.kind, []).append(_Entry(value, *_interval(value)))
 
     def match(self, claim: Value) -> Match:
-        """The first value that backs ``claim``; else the first that it is comparable with; else ABSENT."""
-        for kind in _BACKED_BY[claim.kind]:
-            for source in self._by_kind.get(kind, ()):
-                if agree(claim, source):
-                    return Match(MatchState.FOUND, source)
-        for source in self._by_kind.get(claim.kind, ()):
-            if comparable(claim, source):
-                return Match(MatchState.CONFLICT, source)
-        return Match(MatchState.ABSENT)
+        """The first value that backs ``claim``; else the nearest that it is comparable with; else ABSENT."""
+        entries = self._by_kind.get(claim.kind, [])
+        low, high = _interval(claim)
+        slack = _SLACK * max(abs(low), abs(high)) + _TINY
+        low, high = low - slack, high + slack
+        for value, bottom, top in entries:
+            if bottom <= high and top >= low and agree(claim, value):
+                return Match(MatchState.FOUND, value)
+        for kind in _other_kinds(claim):
+            for entry in self._by_kind.get(kind, ()):
+                if agree(claim, entry.value):
+                    return Match(MatchState.FOUND, entry.value)
+        nearest, distance = None, float("inf")
+        middle = (low + high) / 2
+        for value, bottom, top in entries:
+            gap = abs((bottom + top) / 2 - middle)
+            if gap < distance and comparable(claim, value):
+                nearest, distance = value, gap
+        return Match(MatchState.ABSENT) if nearest is None else Match(MatchState.CONFLICT, nearest)
+
+
+_SLACK: Final = 0.35  # more than the loosest rule of ``agree`` forgives
+_TINY: Final = 1e-9
+
+
+def _interval(value: Value) -> tuple[float, float]:
+    """Every amount that the value may mean lies in here; (0, 0) for what is no number."""
+    if not value.readings or value.kind is ValueKind.DATE:
+        return 0.0, 0.0
+    amounts = [float(x) for x in value.readings]
+    if value.upper is not None:
+        amounts.append(float(value.upper))
+    unit = BY_NAME.get(value.unit or "") if value.kind is ValueKind.QUANTITY else None
+    if unit is not None:
+        factor, offset = float(unit.factor), float(unit.offset)
+        amounts = [x * factor + offset for x in amounts]
+    return min(amounts), max(amounts)
+
+
+def _other_kinds(claim: Value) -> Iterable[ValueKind]:
+    """Kinds other than its own that may back the claim, see ``agree``."""
+    kind = claim.kind
+    if kind is ValueKind.NUMBER and claim.noun is not None and not claim.fraction:
+        kinds = (_K.ORDINAL, _K.DATE, _K.PHONE, _K.VERSION)
+        return (*kinds, _K.QUANTITY) if claim.noun in COUNTS else kinds
+    if kind is ValueKind.QUANTITY and claim.unit not in COUNTS:
+        return (_K.MONEY,) if claim.unit == "lb" else ()
+    if kind is ValueKind.MONEY and claim.unit != "GBP":
+        return ()
+    return _BACKED_BY[kind]
 
 
 def match(claim: Value, sources: Iterable[Value]) -> Match:

@@ -38,7 +38,7 @@ _PARTS: Final = {
     "sixth": 6, "sixths": 6, "seventh": 7, "sevenths": 7, "eighth": 8, "eighths": 8, "ninth": 9, "ninths": 9, "tenth": 10, "tenths": 10,
     "hälfte": 2, "drittel": 3, "viertel": 4, "moitié": 2, "mitad": 2, "tercio": 3,
 }  # fmt: skip
-_VULGAR: Final = {
+VULGAR: Final = {
     "½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5), "⅘": (4, 5), "⅙": (1, 6),
     "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8),
 }  # fmt: skip
@@ -113,8 +113,8 @@ def read_amount(tokens: list[Token], i: int) -> Amount | None:
         return _from_digits(tokens, i)
     if token.kind is Tok.VERSION:
         return _grouped(token, i)
-    if token.text in _VULGAR:
-        top, bottom = _VULGAR[token.text]
+    if token.text in VULGAR:
+        top, bottom = VULGAR[token.text]
         return Amount((Decimal(top) / bottom,), Decimal("0.001"), i + 1, token.text, fraction=True)
     if token.kind is Tok.WORD and token.low in NUMBER_WORDS:
         return _from_words(tokens, i)
@@ -136,8 +136,8 @@ def _from_digits(tokens: list[Token], i: int) -> Amount:
     readings, step = read_numeral(token.text)
     j, fraction, scaled = i + 1, False, False
     after = tokens[j]
-    if after.text in _VULGAR and after.start - token.end <= 1:  # 2 ½
-        top, bottom = _VULGAR[after.text]
+    if after.text in VULGAR and after.start - token.end <= 1:  # 2 ½
+        top, bottom = VULGAR[after.text]
         readings, j = (readings[0] + Decimal(top) / bottom,), j + 1
     elif after.text in "/⁄" and after.text and after.start == token.end:
         below = tokens[j + 1]

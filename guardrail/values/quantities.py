@@ -17,7 +17,7 @@ _RANGE_WORDS: Final = frozenset({"to", "bis", "à", "a", "through"})
 _TWO_WORD_UNITS: Final = frozenset("business working percentage basis square cubic fl fluid sq kilowatt swiss us u.s. canadian australian pound pounds".split())
 _SPEEDS: Final = {("km", "h"): "km/h", ("mi", "h"): "mph", ("m", "s"): "m-s"}
 _EACH: Final = frozenset({"per", "a", "an", "each", "every", "pro", "par", "por", "al"})
-_MEASURES: Final = frozenset("within for after about over than under least of lasts takes innerhalb".split())
+MEASURES: Final = frozenset("within for after about over than under least of lasts takes innerhalb".split())
 _ODDS_MAX: Final = 100_000
 
 
@@ -102,7 +102,7 @@ def _article(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int] 
     unit = find_unit(tokens[i + 1].low)
     if tokens[i].low not in {"a", "an", "einer", "eine", "un", "une"} or unit is None or unit.dimension not in {"time", "months", "length"}:
         return None
-    if i == 0 or tokens[i - 1].low not in _MEASURES or unit.name in {"s"}:
+    if i == 0 or tokens[i - 1].low not in MEASURES or unit.name in {"s"}:
         return None
     start, end = tokens[i].start, tokens[i + 1].end
     bound, _ = _bound(tokens, i, i + 2)

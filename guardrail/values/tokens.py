@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 
 class Tok(IntEnum):
-    """Kinds of tokens. The values are the group numbers in the expression."""
+    """Kinds of tokens."""
 
     PHONE = 1
     DATE = 2
@@ -41,11 +41,13 @@ _GROUP_SPACE: Final = " \u00a0\u2009\u202f"
 
 _TOKEN: Final = re.compile(
     rf"""
-    ( \+\d{{1,3}}[ .\-/]?(?:\(\d{{1,4}}\)[ .\-/]?)?\d{{1,8}}(?:[ .\-/]?\d{{2,8}}){{0,5}}+(?!\d)
+    ( [A-Za-z]++(?![\w.'’\-]) )    # most words; the rest below
+    | ( \+\d{{1,3}}[ .\-/]?(?:\(\d{{1,4}}\)[ .\-/]?)?\d{{1,8}}(?:[ .\-/]?\d{{2,8}}){{0,5}}+(?!\d)
     | \(\d{{3,5}}\)[ .\-]?\d{{3,4}}[ .\-]?\d{{3,5}}(?!\d)
     | (?:1[.\- ])?\d{{3}}[.\-]\d{{3}}[.\-]\d{{4}}(?![\d\-])
     | 1[ ]\d{{3}}[ ]\d{{3}}[ ]\d{{4}}(?!\d)
     | 0\d{{1,4}}[ \-/]\d{{2,4}}(?:[ \-]\d{{2,4}}){{1,3}}+(?!\d)
+    | 0\d{{1,4}}[ \-/]\d{{5,8}}(?!\d)
     )
     | ( \d{{4}}(?P<s>[\-/.])\d{{1,2}}(?P=s)\d{{1,2}}(?!\d)
       | \d{{1,2}}(?P<t>[\-/.])\d{{1,2}}(?P=t)\d{{4}}(?!\d)
@@ -68,9 +70,11 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
-# lastindex counts the named groups <s> and <t> inside DATE: they close before their parent, so it is the parent's
-_NUMBER_OF: Final = {1: Tok.PHONE, 2: Tok.DATE, 5: Tok.TIME, 6: Tok.VERSION, 7: Tok.IDENT, 8: Tok.NUMBER,
-                     9: Tok.ABBREVIATION, 10: Tok.WORD, 11: Tok.SYMBOL}  # fmt: skip
+# ``lastindex`` is the group that closed last: the outer one, for the named groups stand inside DATE.
+_NUMBER_OF: Final = (
+    Tok.END, Tok.WORD, Tok.PHONE, Tok.DATE, Tok.END, Tok.END, Tok.TIME, Tok.VERSION, Tok.IDENT, Tok.NUMBER, Tok.ABBREVIATION,
+    Tok.WORD, Tok.SYMBOL,
+)  # fmt: skip
 
 
 def tokenize(text: str) -> list[Token]:
@@ -80,6 +84,6 @@ def tokenize(text: str) -> list[Token]:
     add = tokens.append
     for match in _TOKEN.finditer(text):
         piece = match.group()
-        add(Token(kinds[match.lastindex or 11], piece, match.start(), match.end(), piece.casefold()))
+        add(Token(kinds[match.lastindex or 0], piece, match.start(), match.end(), piece.casefold()))
     add(Token(Tok.END, "", len(text), len(text), ""))
     return tokens
