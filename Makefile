@@ -1,0 +1,53 @@
+# `make help` lists what there is. Everything happens in .venv, which is made on first use.
+.DEFAULT_GOAL := help
+.PHONY: help demo install test lint format types unit kafka-test kafka bench clean
+
+BIN := .venv/bin
+SOURCES := $(wildcard guardrail consumers tests benchmarks training examples)
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+demo: ## Watch example answers being checked: no broker, no key, under a minute
+	@scripts/bootstrap.sh
+	@$(BIN)/guardrail demo
+
+install: ## Create .venv with everything the tests need
+	@scripts/bootstrap.sh test
+
+test: install ## Lint, type-check and test, on a real Kafka too
+	@scripts/test-requirements.sh
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy --strict $(SOURCES)
+	$(BIN)/pytest
+
+lint: install ## Check style
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+format: install ## Repair style
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+types: install ## Check types
+	$(BIN)/mypy --strict $(SOURCES)
+
+unit: install ## Test without Kafka
+	$(BIN)/pytest -m "not kafka"
+
+kafka-test: install ## Test on a real Kafka only
+	@scripts/test-requirements.sh
+	$(BIN)/pytest -m kafka
+
+kafka: install ## Run a Kafka on localhost:9092 until Ctrl-C, for those without Docker
+	@scripts/test-requirements.sh
+	$(BIN)/python -m tests.support.kafka_broker
+
+bench: install ## List the benchmarks
+	@for script in $$(grep -l '__main__' benchmarks/*.py); do \
+		printf '  %s -m benchmarks.%s\n' "$(BIN)/python" "$$(basename "$$script" .py)"; done
+
+clean: ## Remove .venv and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
