@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
@@ -223,16 +223,17 @@ async def _read_call(reader: asyncio.StreamReader) -> Recorded | None:
 
 def _response(made: Reply | Status, call: Recorded) -> tuple[bytes, bytes]:
     """Head and body."""
-    headers: Iterable[tuple[str, str]] = ()
+    headers = {"Content-Type": "application/json"}
     status = 200
     if isinstance(made, Status):
-        status, headers = made.code, made.headers.items()
+        status = made.code
+        headers |= made.headers
         text = made.raw if made.raw is not None else json.dumps({"error": made.error})
     else:
         text = json.dumps(_completion(made, call))
     body = text.encode()
-    lines = [f"HTTP/1.1 {status} -", "Content-Type: application/json", f"Content-Length: {len(body)}"]
-    lines += [f"{name}: {value}" for name, value in headers]
+    lines = [f"HTTP/1.1 {status} -", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join(lines).encode() + _END_OF_HEAD, body
 
 

@@ -51,16 +51,15 @@ def select(index: EvidenceIndex, claims: dict[str, Claim], max_chars: int, per_c
 def _closest(index: EvidenceIndex, claims: dict[str, Claim], max_chars: int, per_claim: int) -> Selection:
     """The best passage of every claim, then the second best, and so on, as long as they fit."""
     ranked = {claim_id: _search(index, claim, per_claim) for claim_id, claim in claims.items()}
-    chosen: dict[tuple[str, int], Passage] = {}
+    chosen: dict[str, Passage] = {}  # by text: what is said twice is shown once
     left = max_chars
 
     def take(passage: Passage) -> bool:
         nonlocal left
-        key = (passage.context_id, passage.start)
-        if key not in chosen and len(passage.text) <= left:
-            chosen[key] = passage
+        if passage.text not in chosen and len(passage.text) <= left:
+            chosen[passage.text] = passage
             left -= len(passage.text)
-        return key in chosen
+        return passage.text in chosen
 
     covered = set()
     for row in zip_longest(*ranked.values()):

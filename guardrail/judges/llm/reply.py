@@ -7,7 +7,6 @@ taken by exact value or not at all: "not SUPPORTED" is no verdict. A wrong membe
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -170,7 +169,7 @@ def _answer(member: Any) -> Answer | None:
     confidence = member.get("confidence", 0.5)
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return Answer(label, problem="the judge's confidence is not a number")
-    if not math.isfinite(confidence) or not 0.0 <= confidence <= 1.0:
+    if not 0.0 <= confidence <= 1.0:
         return Answer(label, problem="the judge's confidence is not between 0 and 1")
     reasoning = member.get("reasoning")
     return Answer(

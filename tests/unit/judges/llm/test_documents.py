@@ -1,0 +1,104 @@
+"""Contexts that don't fit: the closest passages are sent, and it is said that they are not all."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from guardrail.claims.model import Claim
+from guardrail.events import Context, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import reconcile
+from guardrail.judges.llm.documents import Selection, select
+from tests.support.llm_server import LlmServer, Reply, member, verdicts
+from tests.unit.judges.llm.asking import claim, judge, request
+
+FILLER = "The committee met again and nothing of note was decided on that day. " * 400
+PRICE = "The premium tariff costs 73 euros."
+DESK = "The help desk in Lisbon closes at noon."
+LONG = f"{FILLER}{PRICE} {FILLER}{DESK}"
+
+
+def _select(*claims: Claim, max_chars: int = 4_000, per_claim: int = 2, text: str = LONG) -> Selection:
+    index = EvidenceIndex([Context(id="a", text="Short."), Context(id="b", text=text)])
+    return select(index, {f"k{n}": item for n, item in enumerate(claims)}, max_chars, per_claim)
+
+
+def test_what_fits_is_sent_whole_and_in_order() -> None:
+    selection = _select(claim("x"), max_chars=len(LONG) + 6)
+    assert [(shown.label, shown.text) for shown in selection.shown] == [("d1", "Short."), ("d2", LONG)]
+    assert not selection.partial
+
+
+def test_one_character_more_and_the_closest_passages_are_sent() -> None:
+    selection = _select(claim("The premium tariff costs 73 euros."), max_chars=len(LONG) + 5)
+    assert selection.partial
+    assert any(PRICE in shown.text for shown in selection.shown)
+
+
+def test_a_fact_at_the_end_of_a_long_context_is_found_for_each_claim() -> None:
+    selection = _select(claim("Premium costs 73 euros."), claim("The Lisbon help desk closes at noon."))
+    text = " ".join(shown.text for shown in selection.shown)
+    assert PRICE in text
+    assert DESK in text
+    assert sum(len(shown.text) for shown in selection.shown) <= 4_000
+    assert {shown.label for shown in selection.shown} == {"d2"}
+    assert selection.uncovered == frozenset()
+
+
+def test_a_claim_is_searched_with_its_lead_in() -> None:
+    selection = _select(claim("It closes then.", lead_in="The help desk is in Lisbon."))
+    assert any(DESK in shown.text for shown in selection.shown)
+
+
+def test_what_the_contexts_say_many_times_is_shown_once() -> None:
+    selection = _select(claim("The committee met"), claim("nothing of note"), per_claim=20, max_chars=20_000)
+    assert all(shown.text in LONG for shown in selection.shown)
+    assert len({shown.text for shown in selection.shown}) == len(selection.shown)
+
+
+def test_a_claim_in_other_words_is_judged_by_what_fits() -> None:
+    """A claim that shares no word with the contexts may be in another language; it is not left alone."""
+    selection = _select(claim("高级套餐七十三欧元"))
+    assert selection.shown
+    assert selection.uncovered == frozenset()
+
+
+def test_a_claim_of_which_no_passage_fits_is_named() -> None:
+    index = EvidenceIndex([Context(id="a", text="xyz" * 10_000)])
+    selection = select(index, {"k0": claim("xyz")}, 2_000, 2)
+    assert selection.shown == ()
+    assert selection.uncovered == frozenset({"k0"})
+
+
+def test_excerpts_that_overlap_are_joined() -> None:
+    text = " ".join(f"Clause {number} concerns the matter of widgets." for number in range(200))
+    index = EvidenceIndex([Context(id="a", text=text)])
+    selection = select(index, {"k0": claim("widgets matter concerns clause")}, 6_000, 12)
+    spans = [(text.index(shown.text), text.index(shown.text) + len(shown.text)) for shown in selection.shown]
+    assert spans == sorted(spans)
+    assert all(end < start for (_, end), (start, _) in pairwise(spans))
+    assert len(spans) < 12
+
+
+async def test_the_model_and_the_reader_are_told_that_it_was_not_all() -> None:
+    said = member("c1", quotes=[{"document": "d1", "quote": PRICE}])
+    async with LlmServer(Reply(verdicts(said))) as server:
+        reply = await judge(server, request(PRICE, contexts=[LONG]), max_context_chars=2_000)
+    (judgement,) = reply.judgements
+    assert judgement.verdict is Verdict.SUPPORTED
+    assert judgement.evidence[0].span == (len(FILLER), len(FILLER) + len(PRICE))
+    assert "Judged by excerpts" in judgement.reasoning
+    user = server.calls[0].user
+    assert user.startswith("The documents are too long to be shown whole")
+    assert "begin excerpt of document d1]" in user
+    assert len(user) < 5_000
+
+
+async def test_a_claim_that_could_not_be_shown_anything_is_unverified_and_says_why() -> None:
+    async with LlmServer() as server:
+        asked = request("xyz", contexts=["xyz" * 10_000])
+        reply = await judge(server, asked, max_context_chars=2_000)
+    assert server.calls == []
+    joined = reconcile(["k0"], reply, "llm:test")["k0"]
+    assert joined.verdict is Verdict.UNVERIFIED
+    assert "max_context_chars" in joined.reasoning
