@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, settings_from
+
+if TYPE_CHECKING:
+    from consumers.topics import TopicReport
+
+_STYLES: Final = {"created": "green", "exists": "dim", "differs": "yellow"}
 
 topics_app = typer.Typer(
     no_args_is_help=True, help="Make the topics that the guard reads and writes.", rich_markup_mode="rich"
@@ -56,8 +62,30 @@ def create_command(
     """
     from consumers.topics import create_topics
 
-
     settings = settings_from(config, {"kafka": {"bootstrap_servers": bootstrap_servers}})
-    asyncio.run(
-        create_topics(settings.kafka, partitions=partitions, replication_factor=replication_factor)
-    )
+    _print(asyncio.run(create_topics(settings.kafka, partitions, replication_factor)))
+
+
+def _print(reports: Sequence[TopicReport]) -> None:
+    """A line for each topic, never wrapped, so that it can be read by people and by grep."""
+    from rich.text import Text
+
+    from guardrail.cli.terminal import err, out
+    from guardrail.printable import escape_controls
+
+    console = out()
+    width = max(len("topic"), *(len(report.name) for report in reports))
+    console.print(Text(f"{'topic':<{width}}  {'state':<7}  detail", style="bold"), soft_wrap=True)
+    for report in reports:
+        line = Text.assemble(
+            f"{escape_controls(report.name):<{width}}  ",
+            (f"{report.outcome:<7}", _STYLES[report.outcome]),
+            f"  {escape_controls(report.detail)}",
+        )
+        console.print(line, soft_wrap=True)
+    if any(report.outcome == "differs" for report in reports):
+        err().print(
+            "What differs was left as it is: change it with Kafka's own tools, or name other topics under "
+            "kafka.topics.",
+            soft_wrap=True,
+        )

@@ -1,0 +1,174 @@
+"""``guardrail run`` as operators run it: a process, a real Kafka, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from guardrail.events import (
+    AnyOutputEvent,
+    Context,
+    Decision,
+    DeliverySegment,
+    InputEvent,
+    Response,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    parse_output,
+)
+from guardrail.kafka_settings import Topics
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+HEAD: dict[str, Any] = {
+    "question": "What does the Pro plan cost?",
+    "contexts": (
+        Context(id="pricing", text="The Pro plan costs $20 per month. It can be cancelled at any time."),
+    ),
+}
+FAITHFUL = "The Pro plan costs $20 per month."
+WRONG = "The Pro plan costs $35 per month."
+
+
+@pytest.fixture
+def config(tmp_path: Path, kafka_bootstrap: str) -> Path:
+    """A configuration file with topics and a group of its own."""
+    tag = uuid.uuid4().hex
+    path = tmp_path / "guardrail.yaml"
+    kafka = {
+        "bootstrap_servers": kafka_bootstrap,
+        "group_id": f"guards-{tag}",
+        "topics": {field: f"{field}-{tag}" for field in Topics.model_fields},
+    }
+    path.write_text(yaml.safe_dump({"kafka": kafka}), encoding="utf-8")
+    return path
+
+
+def topics_of(config: Path) -> Topics:
+    return Topics.model_validate(yaml.safe_load(config.read_text(encoding="utf-8"))["kafka"]["topics"])
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from guardrail.cli import main; main()", *arguments]
+
+
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("GUARDRAIL_")} | {"COLUMNS": "80"}
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=90, env=environment(), check=False
+    )
+
+
+@pytest.fixture
+def guard(config: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The topics, and a guard that runs; its log is in ``guard.log``."""
+    created = call("topics", "create", "--config", str(config), "--partitions", "2")
+    assert created.returncode == 0, created.stderr
+    with (tmp_path / "guard.log").open("wb") as log:
+        process = subprocess.Popen(command("run", "--config", str(config)), stderr=log, env=environment())
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(timeout=30)
+
+
+@asynccontextmanager
+async def kafka(bootstrap: str, *topics: str) -> AsyncIterator[tuple[AIOKafkaProducer, AIOKafkaConsumer]]:
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+    consumer = AIOKafkaConsumer(*topics, bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    await producer.start()
+    await consumer.start()
+    try:
+        yield producer, consumer
+    finally:
+        await consumer.stop()
+        await producer.stop()
+
+
+async def verdict_of(
+    consumer: AIOKafkaConsumer, response_id: str
+) -> tuple[ResponseVerdict, list[AnyOutputEvent]]:
+    """Read until the verdict on a response and its last delivery have come."""
+    events: list[AnyOutputEvent] = []
+    async for record in consumer:
+        event = parse_output(record.value)
+        if event.response_id == response_id:
+            events.append(event)
+        kinds = {each.type for each in events}
+        if "verdict.response" in kinds and kinds & {"delivery.completed", "delivery.blocked"}:
+            break
+    return next(each for each in events if isinstance(each, ResponseVerdict)), events
+
+
+async def wait_for(process: subprocess.Popen[bytes]) -> int:
+    return await asyncio.to_thread(process.wait, 60)
+
+
+async def test_it_guards_until_sigterm_and_leaves_cleanly(
+    config: Path, guard: subprocess.Popen[bytes], kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    topics = topics_of(config)
+    async with kafka(kafka_bootstrap, topics.verdicts, topics.deliveries) as (producer, consumer):
+        sent: list[InputEvent] = [
+            ResponseStarted(response_id="faithful", **HEAD),
+            *(ResponseDelta(response_id="faithful", seq=i, text=char) for i, char in enumerate(FAITHFUL)),
+            ResponseCompleted(response_id="faithful", seq=len(FAITHFUL)),
+            Response(response_id="wrong", answer=WRONG, **HEAD),
+        ]
+        for event in sent:
+            await producer.send_and_wait(topics.responses, event.to_json(), key=event.response_id.encode())
+        verdict, events = await verdict_of(consumer, "faithful")
+        assert verdict.decision is Decision.RELEASE
+        delivered = [event for event in events if isinstance(event, DeliverySegment)]
+        assert "".join(event.text for event in sorted(delivered, key=lambda event: event.seq)) == FAITHFUL
+        await consumer.seek_to_beginning()
+        verdict, _ = await verdict_of(consumer, "wrong")
+        assert verdict.decision is not Decision.RELEASE
+    guard.send_signal(signal.SIGTERM)
+    assert await wait_for(guard) == 0
+    log = (tmp_path / "guard.log").read_text(encoding="utf-8")
+    events_logged = [json.loads(line)["event"] for line in log.splitlines()]
+    assert {"guard.starting", "guard.assigned", "guard.stopping", "guard.stopped"} <= set(events_logged)
+    assert "Pro plan" not in log
+
+
+def test_topics_may_be_made_again(config: Path) -> None:
+    first = call("topics", "create", "--config", str(config), "--partitions", "2")
+    second = call("topics", "create", "--config", str(config), "--partitions", "3")
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert first.stdout.count("created") == len(topics_of(config).names())
+    assert "2 partitions instead of 3" in second.stdout
+
+
+def test_missing_topics_are_one_message_with_the_remedy(config: Path) -> None:
+    done = call("run", "--config", str(config), "--log-level", "error")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "guardrail topics create" in done.stderr
+
+
+def test_more_replicas_than_brokers_is_wrong_usage(config: Path) -> None:
+    done = call("topics", "create", "--config", str(config), "--replication-factor", "9")
+    assert done.returncode == 2
+    assert "--replication-factor" in done.stderr
+    assert "Traceback" not in done.stderr
