@@ -71,6 +71,11 @@ class GuardConsumer:
         self._writing = asyncio.Lock()
         self._paused_since: float | None = None
 
+    @property
+    def paused(self) -> bool:
+        """Is reading paused because a bound of ``limits`` is reached?"""
+        return self._paused_since is not None
+
     async def run(self, stop: asyncio.Event) -> None:
         """Guard until ``stop`` is set, then drain, commit and leave the group.
 
@@ -257,7 +262,7 @@ def _trace(headers: Headers) -> Headers:
 
 def _root_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error worth telling: a TransportError where there is one, else the first."""
-    found = errors.subgroup(TransportError) or errors
+    found: BaseException = errors.subgroup(TransportError) or errors
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
     return found

@@ -118,10 +118,10 @@ class Engine:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool | None:
+    ) -> None:
         for run in list(self._runs.values()):
             self._drop(run)
-        return await self._group.__aexit__(kind, error, traceback)
+        await self._group.__aexit__(kind, error, traceback)
 
     # ------------------------------------------------------------------------------------ state
 
@@ -168,7 +168,10 @@ class Engine:
         try:
             effects = self._step(session, event)
         except ProtocolError as error:
-            self._carry_out(run, session.end_early(error.reason, self._clock()))
+            effects = session.end_early(error.reason, self._clock())
+            if isinstance(event, ResponseCompleted):
+                effects = [*effects, *session.complete(event.seq, self._clock())]
+            self._carry_out(run, effects)
             raise
         if session.answer_chars != chars:
             run.chars += session.answer_chars - chars

@@ -137,7 +137,8 @@ class Guard:
         if engine is None:
             raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
         response_id = head.response_id
-        await engine.room()
+        while engine.saturated:
+            await engine.room()
         if response_id in self._queues:
             raise InputError("duplicate_start", f"response_id {response_id!r} is being checked already")
         queue = self._queues[response_id] = asyncio.Queue()

@@ -461,7 +461,8 @@ class Session:
 
     def _delivered(self, answer: str) -> str:
         """The text as released; rebuilt rather than kept, because few responses need it."""
-        pieces, at = [], 0
+        pieces: list[str] = []
+        at = 0
         for start, end in self._replacements:
             pieces += (answer[at:start], self.policy.redaction_text)
             at = end

@@ -1,0 +1,141 @@
+"""Whatever happens in whatever order: what a session promises holds (see guardrail.session)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from guardrail.errors import ProtocolError
+from guardrail.events import ResponseVerdict
+from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from tests.support.sessions import Driver, verdict_by_hash, verdict_by_word
+
+SENTENCES = (
+    "Paris is in France. ",
+    "It costs $50. ",
+    "It costs wrong $79. ",
+    "Rome is wrong in Italy. ",
+    "Oslo is unbacked in Norway. ",
+    "Bern is partly in Austria. ",
+    "Hello! ",
+    "Is that so? ",
+    "- Take 5 mg.\n",
+    "| a | b |\n",
+    "\n\n",
+    "# Heading\n",
+    "```\ncode\n```\n",
+    "它在北京。",
+    "I don't know. ",
+)
+
+texts = st.one_of(st.lists(st.sampled_from(SENTENCES), max_size=8).map("".join), st.text(max_size=80))
+policies = st.builds(
+    Policy,
+    mode=st.sampled_from(["hold", "stream", "observe"]),
+    on_unverified=st.sampled_from(FailPolicy),
+    on_incomplete=st.sampled_from(OnIncomplete),
+    score_after_claims=st.integers(1, 4),
+    block_below=st.sampled_from([0.0, 0.4, 0.7]),
+    claim_timeout_ms=st.just(1000),
+    incomplete_timeout_ms=st.just(5000),
+    max_segment_chars=st.sampled_from([40, 600]),
+)
+
+
+def chunks(text: str, cuts: list[int]) -> list[str]:
+    edges = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    return [text[a:b] for a, b in pairwise(edges)]
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    text=texts,
+    cuts=st.lists(st.integers(0, 200), max_size=12),
+    policy=policies,
+    steps=st.lists(st.tuples(st.sampled_from("ffffvvvwtTr"), st.integers(0, 50)), min_size=5, max_size=40),
+    accident=st.sampled_from(["", "", "", "abort", "gap", "overload"]),
+)
+def test_invariants_hold_for_every_interleaving(
+    text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str
+) -> None:
+    driver = Driver(policy, verdict_of=verdict_by_hash)
+    waiting = chunks(text, cuts)
+    for done, (step, number) in enumerate(steps):
+        if step == "f" and waiting and not driver.session.input_ended:
+            driver.feed(waiting.pop(0))
+        elif step == "v" and driver.pending:
+            driver.answer_claims([list(driver.pending)[number % len(driver.pending)]])
+        elif step == "w":
+            driver.answer_claims()
+        elif step in "tT":
+            driver.pass_time(0.4 if step == "t" else 1.5)
+        elif step == "r" and driver.seq:
+            assert driver.session.delta(number % driver.seq, "repeated", driver.now) == []
+        if done == 4 and not driver.session.input_ended:
+            happen(accident, driver)
+    for chunk in waiting:
+        if not driver.session.input_ended:
+            driver.feed(chunk)
+    driver.complete()
+    driver.answer_claims()
+    driver.check_end()
+    assert driver.session.closed
+    assert driver.session.next_deadline == float("inf")
+    assert driver.verdict is not None
+    event(f"{policy.mode} {driver.verdict.decision} {driver.verdict.rule.partition(':')[0]}")
+
+
+def happen(accident: str, driver: Driver) -> None:
+    if accident == "abort":
+        driver.apply(driver.session.abort(driver.now))
+    elif accident == "overload":
+        driver.apply(driver.session.stop_judging("overloaded", driver.now))
+    elif accident == "gap":
+        try:
+            driver.apply(driver.session.delta(driver.seq + 1, "later text. ", driver.now))
+            driver.seq += 2
+        except ProtocolError as error:
+            driver.apply(driver.session.end_early(error.reason, driver.now))
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    text=texts,
+    cuts=st.lists(st.integers(0, 200), max_size=12),
+    policy=policies,
+    order=st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=40),
+)
+def test_the_outcome_depends_on_text_and_verdicts_only(
+    text: str, cuts: list[int], policy: Policy, order: list[tuple[bool, int]]
+) -> None:
+    """Any cuts and any order of verdicts give the same delivered text and the same final verdict."""
+    reference = Driver(policy, verdict_of=verdict_by_word)
+    reference.whole(text)
+
+    driver = Driver(policy, verdict_of=verdict_by_word)
+    waiting = chunks(text, cuts)
+    for read, number in order:
+        if read and waiting:
+            driver.feed(waiting.pop(0))
+        elif driver.pending:
+            driver.answer_claims([list(driver.pending)[number % len(driver.pending)]])
+    for chunk in waiting:
+        driver.feed(chunk)
+    driver.complete()
+    driver.answer_claims()
+
+    assert reference.verdict is not None
+    assert driver.verdict is not None
+    assert driver.shown == reference.shown
+    assert type(driver.final) is type(reference.final)
+    assert outcome(driver.verdict) == outcome(reference.verdict)
+
+
+def outcome(verdict: ResponseVerdict) -> dict[str, object]:
+    """All but the times, and how much text was read before a block."""
+    found = verdict.model_dump(exclude={"timings", "complete", "summary"})
+    for claim in found["claims"]:
+        del claim["latency_ms"]
+    return found

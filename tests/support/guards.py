@@ -1,0 +1,120 @@
+"""A guard on an in-process broker, and what comes out of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+from consumers.guard import GuardConsumer
+from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.transport import Headers, Record
+from guardrail.events import (
+    AnyOutputEvent,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    Event,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    parse_output,
+)
+from guardrail.judges.base import Judge
+from guardrail.kafka_settings import Topics
+from guardrail.limits import Limits
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+
+TOPICS = Topics()
+
+
+def new_broker(partitions: int = 2) -> MemoryBroker:
+    return MemoryBroker(dict.fromkeys(TOPICS.names(), partitions))
+
+
+def events_of(response_id: str, text: str, step: int = 4, *, complete: bool = True) -> list[Event]:
+    """A response as it streams."""
+    head = {"response_id": response_id, "contexts": [{"id": "c1", "text": "A source."}]}
+    found: list[Event] = [ResponseStarted.model_validate(head)]
+    pieces = [text[start : start + step] for start in range(0, len(text), step)]
+    found += [ResponseDelta(response_id=response_id, seq=n, text=piece) for n, piece in enumerate(pieces)]
+    if complete:
+        found.append(ResponseCompleted(response_id=response_id, seq=len(pieces)))
+    return found
+
+
+def send(broker: MemoryBroker, events: Iterable[Event], headers: Headers = ()) -> None:
+    for event in events:
+        key: str = event.response_id  # type: ignore[attr-defined]
+        broker.append(TOPICS.responses, key.encode(), event.to_json(), headers)
+
+
+class Reader:
+    """What a chat service, a verdict reader and a reviewer see."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        self.broker = broker
+
+    def events(self, topic: str) -> list[AnyOutputEvent]:
+        return [parse_output(record.value or b"") for record in self.broker.records(topic)]
+
+    def dead_letters(self) -> list[Record]:
+        return self.broker.records(TOPICS.dead_letters)
+
+    def verdicts(self) -> dict[str, ResponseVerdict]:
+        return {e.response_id: e for e in self.events(TOPICS.verdicts) if isinstance(e, ResponseVerdict)}
+
+    def shown(self, response_id: str) -> str:
+        """The text of a response, segments that were written twice counted once."""
+        segments = {
+            e.seq: e.text
+            for e in self.events(TOPICS.deliveries)
+            if isinstance(e, DeliverySegment) and e.response_id == response_id
+        }
+        return "".join(segments[seq] for seq in sorted(segments))
+
+    def finals(self, response_id: str) -> list[DeliveryCompleted | DeliveryBlocked]:
+        return [
+            e
+            for e in self.events(TOPICS.deliveries)
+            if isinstance(e, DeliveryCompleted | DeliveryBlocked) and e.response_id == response_id
+        ]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that other tasks bring about (the test's own time limit bounds it)."""
+    while not condition():  # noqa: ASYNC110 - the outputs are looked at, not the guard's insides
+        await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def running_guard(
+    broker: MemoryBroker,
+    judge: Judge,
+    policy: Policy | None = None,
+    *,
+    limits: Limits | None = None,
+    drain_timeout_ms: int = 1_000,
+    commit_interval_ms: int = 5,
+) -> AsyncIterator[GuardConsumer]:
+    """A guard that runs while the block does, and leaves cleanly at its end."""
+    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
+    guard = GuardConsumer(
+        transport,
+        judge,
+        PolicyRouter.single(policy or Policy()),
+        limits=limits,
+        topics=TOPICS,
+        poll_timeout_ms=10,
+        commit_interval_ms=commit_interval_ms,
+        drain_timeout_ms=drain_timeout_ms,
+    )
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        try:
+            yield guard
+        finally:
+            stop.set()

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from consumers.dead_letters import PREFIX
+from consumers.guard import GuardConsumer
+from consumers.memory import MemoryTransport
+from consumers.transport import Commit, Partition, Record
+from guardrail.errors import TransportError
+from guardrail.events import DeliveryBlocked, DeliveryCompleted, FlaggedCase, Response, ResponseAborted
+from guardrail.limits import Limits
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_guard, send, until
+from tests.support.judges import GatedJudge, WordJudge
+
+FAITHFUL = "Paris is in France. Rome is in Italy. "
+WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
+
+
+def reason(record: Record) -> str:
+    return dict(record.headers)[PREFIX + "reason"].decode()
+
+
+async def test_responses_are_guarded_from_topic_to_topics() -> None:
+    broker = new_broker()
+    read = Reader(broker)
+    trace = (("traceparent", b"00-abc-def-01"), ("other", b"x"))
+    async with running_guard(broker, WordJudge()):
+        send(broker, events_of("good", FAITHFUL), trace)
+        send(broker, events_of("bad", WRONG), trace)
+        await until(lambda: len(read.verdicts()) == 2)
+    assert read.shown("good") == FAITHFUL
+    assert read.shown("bad") == "Paris is in France. "
+    [good] = read.finals("good")
+    [bad] = read.finals("bad")
+    assert isinstance(good, DeliveryCompleted)
+    assert isinstance(bad, DeliveryBlocked)
+    [case] = read.events(TOPICS.flagged)
+    assert isinstance(case, FlaggedCase)
+    assert case.response_id == "bad"
+    assert all(
+        record.headers == (trace[0],)
+        for topic in (TOPICS.deliveries, TOPICS.verdicts, TOPICS.flagged)
+        for record in broker.records(topic)
+    )
+    assert broker.lag("guard", TOPICS.responses) == 0
+
+
+async def test_a_whole_response_in_one_event() -> None:
+    broker = new_broker()
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge()):
+        send(broker, [Response(response_id="r", answer=FAITHFUL)])
+        await until(lambda: len(read.verdicts()) == 1)
+    assert read.shown("r") == FAITHFUL
+
+
+RUBBISH = [
+    (b"", "empty_value"),
+    (b"{", "invalid_json"),
+    (b"\xff\xfe\x00", "invalid_json"),
+    (b"[1, 2]", "invalid_event"),
+    (b'{"type": "response.exploded", "response_id": "x"}', "unknown_type"),
+    (b'{"type": "response.delta", "schema": 9, "response_id": "x", "seq": 0, "text": ""}', "unknown_schema"),
+    (b'{"type": "response.delta", "response_id": "x", "seq": "one", "text": ""}', "invalid_event"),
+    (b'{"type": "response.delta", "response_id": "x", "seq": 0, "text": "lost"}', "unknown_response"),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), RUBBISH)
+async def test_rubbish_goes_to_the_dead_letters_byte_for_byte_and_the_stream_goes_on(
+    value: bytes, expected: str
+) -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge()):
+        sent = broker.append(TOPICS.responses, None, value, (("mine", b"\x00\xff"),))
+        send(broker, events_of("good", FAITHFUL))
+        await until(lambda: len(read.verdicts()) == 1)
+    [letter] = read.dead_letters()
+    assert (letter.key, letter.value or b"") == (None, value)
+    assert letter.headers[0] == ("mine", b"\x00\xff")
+    headers = dict(letter.headers)
+    assert headers[PREFIX + "reason"] == expected.encode()
+    assert headers[PREFIX + "topic"] == TOPICS.responses.encode()
+    assert int(headers[PREFIX + "offset"]) == sent.offset
+    assert read.shown("good") == FAITHFUL
+
+
+async def test_a_record_without_a_value_is_a_dead_letter_too() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge()):
+        broker.append(TOPICS.responses, b"k", None)
+        await until(lambda: len(read.dead_letters()) == 1)
+    assert read.dead_letters()[0].value is None
+
+
+async def test_rubbish_under_the_key_of_a_response_ends_that_response_and_no_other() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge()):
+        send(broker, events_of("hit", FAITHFUL, complete=False))
+        send(broker, events_of("spared", FAITHFUL, complete=False)[:3])
+        broker.append(TOPICS.responses, b"hit", b"rubbish")
+        send(broker, events_of("spared", FAITHFUL)[3:])
+        await until(lambda: len(read.verdicts()) == 2)
+    assert isinstance(read.finals("hit")[0], DeliveryBlocked)
+    assert read.shown("spared") == FAITHFUL
+
+
+async def test_a_chat_service_does_not_wait_for_a_response_whose_start_was_rubbish() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge()):
+        broker.append(TOPICS.responses, b"r", b'{"type": "response.started"}')
+        send(broker, events_of("r", FAITHFUL)[1:])
+        await until(lambda: bool(read.finals("r")))
+    assert isinstance(read.finals("r")[0], DeliveryBlocked)
+    assert len(read.dead_letters()) == 1
+
+
+@pytest.mark.parametrize(
+    ("irregular", "expected_reason", "rule"),
+    [
+        (lambda e: [*e[:3], *e[4:]], "sequence_gap", "sequence_gap"),
+        (lambda e: [*e[:-2], e[-1]], "sequence_gap", "sequence_gap"),
+        (
+            lambda e: [e[0], e[0].model_copy(update={"question": "Other?"}), *e[1:]],
+            "duplicate_start",
+            "duplicate_start",
+        ),
+        (lambda e: [*e, e[-2].model_copy(update={"seq": e[-2].seq + 1})], "response_finished", None),
+        (lambda e: [e[0], *e], None, None),
+        (lambda e: [*e[:4], e[2], e[3], *e[4:]], None, None),
+        (lambda e: [*e, *e], None, None),
+        (lambda e: [*e[:-1], ResponseAborted(response_id="r")], None, "aborted"),
+    ],
+    ids=["gap", "lost-last", "two-starts", "after-end", "start-twice", "repeat", "all-twice", "aborted"],
+)
+async def test_irregular_sequences_have_a_defined_outcome(irregular, expected_reason, rule) -> None:  # type: ignore[no-untyped-def]
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge()):
+        send(broker, irregular(events_of("r", FAITHFUL)))
+        send(broker, events_of("other", FAITHFUL))
+        await until(lambda: len(read.verdicts()) == 2)
+    assert [reason(letter) for letter in read.dead_letters()] == (
+        [expected_reason] if expected_reason else []
+    )
+    assert len(read.finals("r")) == 1
+    assert read.verdicts()["r"].rule == (rule or "score and rules passed")
+    assert read.shown("other") == FAITHFUL
+    assert broker.lag("guard", TOPICS.responses) == 0
+
+
+async def test_a_response_that_never_completes_ends_and_lets_go_of_its_offset() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge(), Policy(incomplete_timeout_ms=30)):
+        send(broker, events_of("r", FAITHFUL, complete=False))
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+    assert read.verdicts()["r"].rule == "timed out"
+
+
+async def test_nothing_is_committed_before_it_is_written() -> None:
+    """The position stays at the start of a response until its last output is out."""
+    broker = new_broker(1)
+    judge = GatedJudge()
+    partition = Partition(TOPICS.responses, 0)
+    async with running_guard(broker, judge):
+        send(broker, events_of("done", "Hello! "))
+        send(broker, events_of("held", FAITHFUL))
+        await judge.asked.wait()
+        start_of_held = len(events_of("done", "Hello! "))
+        await until(lambda: (broker.committed("guard", partition) or Commit(-1)).offset == start_of_held)
+        judge.gate.set()
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+    assert Reader(broker).shown("held") == FAITHFUL
+
+
+async def test_a_response_in_flight_is_read_again_by_the_next_guard_and_nothing_is_lost() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    judge = GatedJudge()
+    started = events_of("r", FAITHFUL)
+    finished = events_of("finished", "Hello! ")
+    async with running_guard(broker, judge, drain_timeout_ms=1):
+        send(broker, [finished[0], *started[:4], *finished[1:], *started[4:-1]])
+        await judge.asked.wait()
+        await until(lambda: bool(read.finals("finished")))
+    assert broker.lag("guard", TOPICS.responses) > 0
+    async with running_guard(broker, WordJudge()):
+        send(broker, started[-1:])
+        await until(lambda: "r" in read.verdicts())
+    assert read.shown("r") == FAITHFUL
+    assert not read.dead_letters(), "the tail of a finished response is recognised, not dead-lettered"
+    assert len(read.finals("finished")) == 1
+
+
+async def test_stopping_waits_for_verdicts_that_are_under_way() -> None:
+    broker = new_broker(1)
+    judge = GatedJudge()
+    read = Reader(broker)
+    stop = asyncio.Event()
+    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
+    guard = GuardConsumer(transport, judge, PolicyRouter.single(Policy()), poll_timeout_ms=5)
+    send(broker, events_of("r", FAITHFUL))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await judge.asked.wait()
+        stop.set()
+        await asyncio.sleep(0.02)
+        assert not read.finals("r")
+        judge.gate.set()
+    assert isinstance(read.finals("r")[0], DeliveryCompleted)
+    assert broker.lag("guard", TOPICS.responses) == 0
+
+
+async def test_a_partition_that_moves_takes_its_responses_along() -> None:
+    broker = new_broker(2)
+    read = Reader(broker)
+    ids = [f"r{n}" for n in range(8)]
+    async with running_guard(broker, WordJudge()):
+        for name in ids:
+            send(broker, events_of(name, FAITHFUL)[:5])
+        async with running_guard(broker, WordJudge()):
+            for name in ids:
+                send(broker, events_of(name, FAITHFUL)[5:])
+            await until(lambda: len(read.verdicts()) == len(ids))
+    assert {name: read.shown(name) for name in ids} == dict.fromkeys(ids, FAITHFUL)
+    assert not read.dead_letters()
+
+
+async def test_reading_pauses_at_the_bounds_and_goes_on_when_there_is_room() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    judge = GatedJudge()
+    async with running_guard(broker, judge, limits=Limits(max_sessions=3, resume_at=0.5)) as guard:
+        for n in range(3):
+            send(broker, events_of(f"r{n}", FAITHFUL))
+        await judge.asked.wait()
+        await until(lambda: guard.paused)
+        for n in range(3, 9):
+            send(broker, events_of(f"r{n}", FAITHFUL))
+        judge.gate.set()
+        await until(lambda: len(read.verdicts()) == 9)
+    assert {v.rule for v in read.verdicts().values()} == {"score and rules passed"}
+
+
+async def test_a_full_guard_turns_new_responses_away_rather_than_stand_still() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    limits = Limits(max_sessions=2, resume_at=0.6, overload_grace_ms=30)
+    async with running_guard(broker, WordJudge(), limits=limits):
+        for name in ("a", "b"):
+            send(broker, events_of(name, FAITHFUL, complete=False))
+        await until(lambda: len(read.events(TOPICS.deliveries)) == 2)
+        send(broker, events_of("c", FAITHFUL))
+        for name in ("a", "b"):
+            send(broker, events_of(name, FAITHFUL)[-1:])
+        await until(lambda: len(read.verdicts()) == 3)
+    assert read.verdicts()["c"].rule == "overloaded"
+    assert read.shown("a") == read.shown("b") == FAITHFUL
+
+
+async def test_a_failure_to_write_ends_the_guard_and_commits_nothing() -> None:
+    broker = new_broker(1)
+
+    class Failing(MemoryTransport):
+        async def publish(self, records, commits) -> None:  # type: ignore[no-untyped-def]
+            raise TransportError("the broker is gone")
+
+    transport = Failing(broker, "guard", [TOPICS.responses])
+    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5)
+    send(broker, events_of("r", FAITHFUL))
+    with pytest.raises(TransportError, match="the broker is gone"):
+        await guard.run(asyncio.Event())
+    assert broker.committed("guard", Partition(TOPICS.responses, 0)) is None

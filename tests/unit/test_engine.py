@@ -1,0 +1,397 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from guardrail.engine import OVERLOADED, Engine, Output
+from guardrail.errors import JudgeUnavailable, ProtocolError
+from guardrail.events import (
+    Context,
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    Response,
+    ResponseAborted,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    Verdict,
+)
+from guardrail.judges.base import Judge, Judgement, JudgeRequest
+from guardrail.limits import Limits
+from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from guardrail.routing import PolicyRouter
+from tests.support.judges import FaultyJudge, GatedJudge, WordJudge
+from tests.support.sessions import judgement
+
+TEXT = "Paris is in France. Rome is in Italy. "
+
+
+class Bench:
+    """An engine and what came out of it."""
+
+    def __init__(self, judge: Judge, policy: Policy | None = None, limits: Limits | None = None) -> None:
+        self.outputs: list[Output] = []
+        self.closed: list[str] = []
+        self._changed = asyncio.Event()
+        router = PolicyRouter.single(policy or Policy())
+        self.engine = Engine(judge, router, emit=self._emit, on_closed=self._close, limits=limits)
+
+    def _emit(self, output: Output) -> None:
+        self.outputs.append(output)
+        self._changed.set()
+
+    def _close(self, response_id: str) -> None:
+        self.closed.append(response_id)
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def start(self, response_id: str = "r1", **fields: object) -> None:
+        head = {"response_id": response_id, "contexts": [{"id": "c1", "text": "A source."}], **fields}
+        self.engine.handle(ResponseStarted.model_validate(head), (("traceparent", b"00-1"),))
+
+    def delta(self, seq: int, text: str, response_id: str = "r1") -> None:
+        self.engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text))
+
+    def complete(self, seq: int, response_id: str = "r1") -> None:
+        self.engine.handle(ResponseCompleted(response_id=response_id, seq=seq))
+
+    def verdict(self, response_id: str = "r1") -> ResponseVerdict:
+        [found] = [
+            output.event
+            for output in self.outputs
+            if isinstance(output.event, ResponseVerdict) and output.event.response_id == response_id
+        ]
+        return found
+
+    def finals(self, response_id: str = "r1") -> list[DeliveryCompleted | DeliveryBlocked]:
+        return [
+            output.event
+            for output in self.outputs
+            if isinstance(output.event, DeliveryCompleted | DeliveryBlocked)
+            and output.event.response_id == response_id
+        ]
+
+
+@asynccontextmanager
+async def bench(
+    judge: Judge, policy: Policy | None = None, limits: Limits | None = None
+) -> AsyncIterator[Bench]:
+    found = Bench(judge, policy, limits)
+    async with found.engine:
+        yield found
+
+
+async def test_a_response_runs_from_start_to_end() -> None:
+    async with bench(WordJudge()) as b:
+        b.start()
+        b.delta(0, TEXT)
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+        assert b.verdict().decision is Decision.RELEASE
+        assert len(b.finals()) == 1
+        assert b.engine.sessions == b.engine.pending_claims == 0
+        assert {output.headers for output in b.outputs} == {(("traceparent", b"00-1"),)}
+
+
+async def test_claims_that_come_during_a_call_go_together_in_the_next() -> None:
+    judge = GatedJudge()
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, "Paris is in France. And")
+        await judge.asked.wait()
+        b.delta(1, " so on. Rome is in Italy. Oslo is in Norway. ")
+        b.complete(2)
+        judge.gate.set()
+        await b.until(lambda: bool(b.closed))
+    assert [len(request.claims) for request in judge.requests] == [1, 3]
+    assert b.verdict().usage.judge_calls == 2
+
+
+async def test_responses_are_judged_beside_each_other() -> None:
+    judge = GatedJudge()
+    async with bench(judge) as b:
+        for name in ("a", "b", "c"):
+            b.start(name)
+            b.delta(0, TEXT, name)
+            b.complete(1, name)
+        await judge.asked.wait()
+        await asyncio.sleep(0)
+        assert judge.at_once == 3
+        judge.gate.set()
+        await b.until(lambda: len(b.closed) == 3)
+
+
+async def test_calls_at_once_and_claims_in_a_call_are_bounded() -> None:
+    judge = GatedJudge()
+    limits = Limits(max_concurrent_judgements=2, max_claims_per_call=1)
+    async with bench(judge, limits=limits) as b:
+        for name in ("a", "b", "c", "d"):
+            b.start(name)
+            b.delta(0, TEXT, name)
+            b.complete(1, name)
+        for _ in range(5):  # every task gets its turn
+            await asyncio.sleep(0)
+        assert judge.at_once == 2
+        judge.gate.set()
+        await b.until(lambda: len(b.closed) == 4)
+    assert judge.most_at_once == 2
+    assert {len(request.claims) for request in judge.requests} == {1}
+
+
+def unavailable(request: JudgeRequest) -> tuple[Judgement, ...]:
+    raise JudgeUnavailable("503 from the provider")
+
+
+def crashing(request: JudgeRequest) -> tuple[Judgement, ...]:
+    raise RuntimeError("a text that must not get out")
+
+
+def silent(request: JudgeRequest) -> tuple[Judgement, ...]:
+    return ()
+
+
+def inventing(request: JudgeRequest) -> tuple[Judgement, ...]:
+    return (judgement("never-asked", Verdict.SUPPORTED),)
+
+
+def torn(request: JudgeRequest) -> tuple[Judgement, ...]:
+    return tuple(
+        judgement(claim_id, verdict)
+        for claim_id in request.claims
+        for verdict in (Verdict.SUPPORTED, Verdict.CONTRADICTED)
+    )
+
+
+@pytest.mark.parametrize("behave", [unavailable, crashing, silent, inventing, torn])
+async def test_what_could_not_be_checked_is_never_clean(
+    behave: Callable[[JudgeRequest], tuple[Judgement, ...]],
+) -> None:
+    async with bench(FaultyJudge(behave), Policy(on_unverified=FailPolicy.FLAG)) as b:
+        b.start()
+        b.delta(0, TEXT)
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+        verdict = b.verdict()
+        assert {claim.verdict for claim in verdict.claims} == {Verdict.UNVERIFIED}
+        assert verdict.score is None
+        assert verdict.decision is Decision.FLAG
+        assert "must not get out" not in verdict.model_dump_json()
+
+
+async def test_a_judge_that_hangs_is_given_up() -> None:
+    judge = GatedJudge()
+    async with bench(judge, Policy(claim_timeout_ms=20)) as b:
+        b.start()
+        b.delta(0, TEXT)
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+        assert b.verdict().rule == "on_unverified: fail_closed"
+        assert b.verdict().claims[0].verdict is Verdict.UNVERIFIED
+    assert judge.cancelled == 1
+
+
+async def test_a_block_cancels_the_call_under_way() -> None:
+    judge = GatedJudge()
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, TEXT)
+        await judge.asked.wait()
+        b.engine.handle(ResponseAborted(response_id="r1"))
+        assert isinstance(b.finals()[0], DeliveryBlocked)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert judge.cancelled == 1
+
+
+async def test_a_response_from_which_nothing_comes_is_ended() -> None:
+    async with bench(WordJudge(), Policy(incomplete_timeout_ms=20)) as b:
+        b.start()
+        b.delta(0, "Paris is in Fra")
+        await b.until(lambda: bool(b.closed))
+        assert b.verdict().rule == "timed out"
+
+
+async def test_leaving_the_engine_cancels_what_is_under_way() -> None:
+    judge = GatedJudge()
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, TEXT)
+        await judge.asked.wait()
+    assert judge.cancelled == 1
+    assert b.engine.sessions == 0
+
+
+async def test_an_error_of_the_caller_is_not_hidden_by_the_engine() -> None:
+    async def fail() -> None:
+        async with bench(GatedJudge()) as b:
+            b.start()
+            b.delta(0, TEXT)
+            raise ValueError("mine")
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await fail()
+    assert caught.group_contains(ValueError)
+
+
+# ------------------------------------------------------------------------- irregular input
+
+
+async def test_an_identical_second_start_is_ignored() -> None:
+    async with bench(WordJudge()) as b:
+        b.start()
+        b.delta(0, TEXT)
+        b.start()
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+        b.start()
+        assert b.engine.sessions == 0
+        assert len(b.finals()) == 1
+
+
+async def test_a_different_second_start_ends_the_response() -> None:
+    async with bench(WordJudge()) as b:
+        b.start()
+        with pytest.raises(ProtocolError) as caught:
+            b.start(question="Another?")
+        assert caught.value.reason == "duplicate_start"
+        assert b.verdict().rule == "duplicate_start"
+        assert isinstance(b.finals()[0], DeliveryBlocked)
+
+
+async def test_events_of_unknown_and_finished_responses_are_told_apart() -> None:
+    async with bench(WordJudge()) as b:
+        with pytest.raises(ProtocolError) as caught:
+            b.delta(0, "x", "never-started")
+        assert caught.value.reason == "unknown_response"
+        b.start()
+        b.delta(0, TEXT)
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+        b.delta(0, TEXT)  # a repeat
+        b.complete(1)  # a repeat
+        with pytest.raises(ProtocolError) as caught:
+            b.delta(1, "more")
+        assert caught.value.reason == "response_finished"
+        with pytest.raises(ProtocolError) as caught:
+            b.start(question="Another?")
+        assert caught.value.reason == "response_finished"
+        assert len(b.finals()) == 1
+
+
+async def test_a_gap_ends_the_response_and_the_rest_is_ignored() -> None:
+    async with bench(WordJudge(), Policy(on_incomplete=OnIncomplete.FLAG)) as b:
+        b.start()
+        b.delta(0, TEXT)
+        with pytest.raises(ProtocolError) as caught:
+            b.delta(2, "Oslo is in Norway. ")
+        assert caught.value.reason == "sequence_gap"
+        b.delta(3, "Bern. ")
+        b.complete(4)
+        await b.until(lambda: bool(b.closed))
+        assert b.verdict().rule == "sequence_gap"
+        assert b.verdict().decision is Decision.FLAG
+        assert not b.verdict().complete
+
+
+async def test_an_unusable_event_ends_its_response() -> None:
+    async with bench(WordJudge()) as b:
+        b.start()
+        b.engine.reject("r1", "invalid_json")
+        assert b.verdict().rule == "invalid_json"
+        assert isinstance(b.finals()[0], DeliveryBlocked)
+
+
+async def test_nobody_waits_for_a_response_whose_start_was_unusable() -> None:
+    async with bench(WordJudge()) as b:
+        b.engine.reject("r1", "invalid_event")
+        assert isinstance(b.finals()[0], DeliveryBlocked)
+        b.delta(0, TEXT)
+        b.delta(1, TEXT)
+        b.complete(2)
+        assert b.closed == ["r1"]
+        assert len(b.finals()) == 1
+
+
+async def test_contexts_over_the_limit_are_refused_and_the_response_blocked() -> None:
+    async with bench(
+        WordJudge(), Policy(on_incomplete=OnIncomplete.RELEASE), Limits(max_context_chars=5)
+    ) as b:
+        with pytest.raises(ProtocolError, match=r"limits\.max_context_chars"):
+            b.start()
+        assert isinstance(b.finals()[0], DeliveryBlocked)
+
+
+async def test_an_answer_over_the_limit_ends_as_incomplete() -> None:
+    async with bench(WordJudge(), limits=Limits(max_answer_chars=30)) as b:
+        b.engine.handle(Response(response_id="r1", answer=TEXT))
+        assert b.closed == ["r1"]
+        assert b.verdict().rule == "answer_too_long"
+
+
+# --------------------------------------------------------------------------------- bounds
+
+
+async def test_bounds_saturate_the_engine_until_there_is_room() -> None:
+    judge = GatedJudge()
+    async with bench(judge, limits=Limits(max_sessions=2, resume_at=0.6)) as b:
+        for name in ("a", "b"):
+            b.start(name)
+            b.delta(0, TEXT, name)
+            b.complete(1, name)
+        assert b.engine.saturated
+        waiter = asyncio.create_task(b.engine.room())
+        await asyncio.sleep(0)
+        assert not waiter.done()
+        judge.gate.set()
+        await waiter
+        assert not b.engine.saturated
+
+
+async def test_text_and_claims_in_flight_are_bounded_too() -> None:
+    async with bench(GatedJudge(), limits=Limits(max_bytes=100)) as b:
+        b.start(contexts=[Context(id="c", text="x" * 60)])
+        before = b.engine.saturated
+        b.delta(0, "y" * 50)
+        assert (before, b.engine.saturated) == (False, True)
+    async with bench(GatedJudge(), limits=Limits(max_pending_claims=2)) as b:
+        b.start()
+        b.delta(0, TEXT + "And")
+        assert b.engine.saturated
+
+
+async def test_while_shedding_new_responses_are_turned_away_under_the_fail_policy() -> None:
+    judge = WordJudge()
+    async with bench(judge) as b:
+        b.engine.shedding = True
+        b.start()
+        b.delta(0, TEXT)
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+        assert b.verdict().rule == OVERLOADED
+        assert isinstance(b.finals()[0], DeliveryBlocked)
+    assert not judge.requests
+
+
+async def test_discarded_responses_say_nothing_more() -> None:
+    judge = GatedJudge()
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, TEXT)
+        await judge.asked.wait()
+        before = len(b.outputs)
+        b.engine.discard(["r1", "unknown"])
+        judge.gate.set()
+        await b.engine.drain()
+        assert len(b.outputs) == before
+        assert b.closed == []
+        b.start()  # may start again, here or elsewhere
+        assert b.engine.sessions == 1

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from guardrail import Context, Decision, Guard, GuardrailError, InputError, Policy, Response
+from guardrail.events import (
+    AnyOutputEvent,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    ResponseVerdict,
+)
+from guardrail.guard import ContextLike
+from guardrail.limits import Limits
+from tests.support.judges import GatedJudge, WordJudge
+
+SOURCE = "The basic plan costs $49 a month. Refunds are paid within 14 days."
+
+
+async def tokens(text: str, step: int = 4) -> AsyncIterator[str]:
+    for start in range(0, len(text), step):
+        yield text[start : start + step]
+        await asyncio.sleep(0)
+
+
+def shown(events: list[AnyOutputEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, DeliverySegment))
+
+
+async def test_check_with_the_local_judge() -> None:
+    async with Guard() as guard:
+        good = await guard.check("Price?", [SOURCE], "The basic plan costs $49 a month.")
+        bad = await guard.check("Price?", [SOURCE], "The basic plan costs $79 a month.")
+    assert good.decision is Decision.RELEASE
+    assert good.claims[0].evidence[0].quote in SOURCE
+    assert bad.decision is Decision.BLOCK
+    assert bad.hallucinated_claims == ("The basic plan costs $79 a month.",)
+
+
+async def test_stream_gives_text_as_it_passes_and_stops_at_what_does_not() -> None:
+    async with Guard(WordJudge()) as guard:
+        text = "Paris is in France. It costs wrong $79. Oslo is in Norway."
+        events = [event async for event in guard.stream("?", [SOURCE], tokens(text))]
+    assert shown(events) == "Paris is in France. "
+    assert sum(isinstance(event, DeliveryBlocked) for event in events) == 1
+    assert sum(isinstance(event, ResponseVerdict) for event in events) == 1
+
+
+async def test_stream_takes_plain_iterables() -> None:
+    async with Guard(WordJudge()) as guard:
+        events = [event async for event in guard.stream("?", [], ["Paris is ", "in France."])]
+    assert shown(events) == "Paris is in France."
+
+
+async def test_many_streams_at_once_do_not_mix() -> None:
+    async with Guard(WordJudge()) as guard:
+
+        async def one(n: int) -> str:
+            text = f"City number {n} is in France. Town {n} is in Spain."
+            return shown([event async for event in guard.stream("?", [], tokens(text, 3))])
+
+        found = await asyncio.gather(*(one(n) for n in range(50)))
+    assert found == [f"City number {n} is in France. Town {n} is in Spain." for n in range(50)]
+
+
+async def test_an_error_of_the_stream_ends_the_answer_and_is_raised_again() -> None:
+    async def broken() -> AsyncIterator[str]:
+        yield "Paris is in France. Rome is"
+        raise ConnectionError("the model went away")
+
+    events: list[AnyOutputEvent] = []
+
+    async def read(guard: Guard) -> None:
+        async for event in guard.stream("?", [], broken()):
+            events.append(event)  # noqa: PERF401 - what came before the error is looked at
+
+    async with Guard(WordJudge()) as guard:
+        with pytest.raises(ConnectionError, match="the model went away"):
+            await read(guard)
+    assert isinstance(events[-1], DeliveryBlocked | ResponseVerdict) or events[-1].type == "case.flagged"
+    assert any(isinstance(event, DeliveryBlocked) and event.rule == "aborted" for event in events)
+
+
+async def test_a_reader_that_leaves_early_stops_everything() -> None:
+    judge = GatedJudge()
+    async with Guard(judge) as guard:
+        stream = guard.stream("?", [], tokens("Paris is in France. Rome is in Italy."))
+        reader = asyncio.ensure_future(anext(stream))
+        await judge.asked.wait()
+        reader.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reader
+        await stream.aclose()  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        assert judge.cancelled == 1
+
+
+async def test_a_caller_that_is_cancelled_takes_its_judgements_along() -> None:
+    judge = GatedJudge()
+    async with Guard(judge) as guard:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await guard.check("?", [], "Paris is in France.")
+        await asyncio.sleep(0)
+        assert judge.cancelled == 1
+        judge.gate.set()
+        assert (await guard.check("?", [], "Paris is in France.")).decision is Decision.RELEASE
+
+
+async def test_the_same_id_twice_at_once_or_later_is_refused() -> None:
+    judge = GatedJudge()
+    async with Guard(judge) as guard:
+        first = asyncio.ensure_future(guard.check("?", [], "Paris is in France.", response_id="r"))
+        await judge.asked.wait()
+        with pytest.raises(InputError, match="is being checked already"):
+            await guard.check("?", [], "Paris is in France.", response_id="r")
+        judge.gate.set()
+        await first
+        with pytest.raises(InputError, match="has been checked already"):
+            await guard.check("?", [], "Paris is in France.", response_id="r")
+
+
+async def test_calls_wait_for_room() -> None:
+    judge = GatedJudge()
+    async with Guard(judge, limits=Limits(max_sessions=2, resume_at=0.6)) as guard:
+        calls = [asyncio.ensure_future(guard.check("?", [], f"Paris is {n}.")) for n in range(6)]
+        await judge.asked.wait()
+        await asyncio.sleep(0)
+        assert judge.at_once <= 2
+        judge.gate.set()
+        assert all(verdict.decision is Decision.RELEASE for verdict in await asyncio.gather(*calls))
+    assert judge.most_at_once == 2
+
+
+async def test_contexts_as_texts_mappings_and_objects() -> None:
+    judge = WordJudge()
+    async with Guard(judge) as guard:
+        contexts: list[ContextLike] = ["one", {"id": "two", "text": "2"}, Context(id="three", text="3")]
+        await guard.check("?", contexts, "Paris is in France.")
+        with pytest.raises(TypeError, match="give a list of contexts"):
+            await guard.check("?", "one text", "Paris is in France.")
+    assert [context.id for context in judge.requests[0].evidence.contexts] == ["c1", "two", "three"]
+
+
+async def test_a_guard_that_is_not_open_says_so() -> None:
+    with pytest.raises(GuardrailError, match="async with"):
+        await Guard(WordJudge()).check("?", [], "Paris is in France.")
+
+
+async def test_a_judge_that_was_handed_in_stays_open() -> None:
+    judge = WordJudge()
+    async with Guard(judge, Policy(mode="hold")) as guard:
+        verdict = await guard.check_event(Response(response_id="r", answer="Paris is in France."))
+    assert verdict.mode == "hold"
+    assert not judge.closed
+
+
+async def test_completed_is_the_last_delivery() -> None:
+    async with Guard(WordJudge()) as guard:
+        events = [event async for event in guard.stream("?", [], tokens("Paris is in France."))]
+    deliveries = [event for event in events if event.type.startswith("delivery.")]
+    assert isinstance(deliveries[-1], DeliveryCompleted)
