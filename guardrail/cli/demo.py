@@ -104,7 +104,7 @@ async def _demo(examples: tuple[Example, ...], speed: float | None, no_color: bo
         # A file has no width; 100 columns are what editors and mails take.
         console = Console(highlight=False, no_color=plain, width=100)
     ascii_only = not console.encoding.startswith("utf")
-    console.print(summary(board, examples, symbols, ascii_only=ascii_only))
+    console.print(summary(board, examples, symbols, console.width, ascii_only=ascii_only))
     return len(board.finished) == len(examples)
 
 

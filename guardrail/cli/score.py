@@ -50,8 +50,8 @@ def score_command(
             "-o",
             metavar="OUT.jsonl",
             show_default=False,
-            help="Where one 'verdict.response' event a line goes, in the order of the input; - for stdout, and "
-            "the table then goes to stderr.",
+            help="Where one 'verdict.response' event a line goes, in the order of the input; - for stdout, "
+            "and the table then goes to stderr.",
         ),
     ],
     config: ConfigOption = None,

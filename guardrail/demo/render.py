@@ -84,10 +84,10 @@ def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width:
         (one_line(card.response_id, 40, symbols.ellipsis), "bold"),
     )
     facts = (
-        f"policy {verdict.policy.name} ({verdict.mode})",
+        verdict.rule,
+        f"{verdict.policy.name} policy, {verdict.mode} mode",
         f"score {score(verdict.score)}",
         f"{len(verdict.claims)} claim{'' if len(verdict.claims) == 1 else 's'}",
-        f"rule: {verdict.rule}",
     )
     subtitle = one_line(f" {symbols.dot} ".join(facts), width - 8, symbols.ellipsis)
     parts: list[RenderableType] = [
@@ -134,7 +134,7 @@ def _verdict_words(claim: ClaimVerdict, symbols: Symbols) -> Text:
     reasons = f" ({', '.join(claim.severity_reasons)})" if claim.severity_reasons else ""
     return Text.assemble(
         (f"{symbols.verdicts[claim.verdict]} {claim.verdict}", VERDICT_STYLES[claim.verdict]),
-        one_line(f" {claim.severity}{reasons}", 48, symbols.ellipsis),
+        " " + one_line(f"{claim.severity}{reasons}", 48, symbols.ellipsis),
     )
 
 

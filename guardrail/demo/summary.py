@@ -24,6 +24,7 @@ from guardrail.demo.style import (
 )
 from guardrail.events import Decision, ResponseVerdict, Verdict
 
+_WIDTH_WITH_KIND: Final = 96
 _COUNTED: Final = (
     Verdict.SUPPORTED,
     Verdict.PARTIALLY_SUPPORTED,
@@ -42,14 +43,19 @@ def as_expected(example: Example, card: Card) -> bool:
 
 
 def summary(
-    board: Board, examples: Sequence[Example], symbols: Symbols, *, ascii_only: bool = False
+    board: Board, examples: Sequence[Example], symbols: Symbols, width: int, *, ascii_only: bool = False
 ) -> RenderableType:
-    """A row for every response, then the totals."""
+    """A row for every response, then the totals. The kind is left out where ``width`` has no room for it."""
+    with_kind = width >= _WIDTH_WITH_KIND
     table = Table(
-        box=box.ASCII if ascii_only else box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title_justify="left"
+        box=box.ASCII if ascii_only else box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     table.add_column("response", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
+    if with_kind:
+        table.add_column("kind", no_wrap=True)
     table.add_column("decision", no_wrap=True)
     table.add_column("rule", overflow="fold")
     table.add_column("score", justify="right", no_wrap=True)
@@ -58,7 +64,8 @@ def summary(
     for example in examples:
         card = board.cards.get(example.response.response_id)
         if card is not None and card.verdict is not None:
-            table.add_row(*_cells(example, card, card.verdict, symbols))
+            name, kind, *rest = _cells(example, card, card.verdict, symbols)
+            table.add_row(name, *((kind,) if with_kind else ()), *rest)
     return Group(Text(), table, _totals(board, examples, symbols))
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from guardrail.events import Decision, ResponseVerdict, Verdict
 from guardrail.printable import escape_controls, shorten
 
-ID_WIDTH: Final = 28
+ID_WIDTH: Final = 26
 _DECISION_STYLES: Final = {
     Decision.RELEASE: "green",
     Decision.FLAG: "yellow",
@@ -27,7 +27,7 @@ _COLUMNS: Final = (
 
 
 def header() -> Text:
-    """Names of the columns; the last five count claims by verdict. 76 characters wide, as every row."""
+    """Names of the columns; the last five count claims by verdict. 79 characters wide, as every row."""
     names = "".join(f" {name:>5}" for name, _ in _COLUMNS)
     return Text(f"{'response':<{ID_WIDTH}} {'score':>5}  {'decision':<8} {'claims':>6}{names}", "bold")
 

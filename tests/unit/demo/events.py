@@ -1,0 +1,138 @@
+"""Output events with the fields that the demo looks at, everything else at a plain value."""
+
+from __future__ import annotations
+
+from guardrail.demo.board import Board, Card
+from guardrail.events import (
+    ClaimVerdict,
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    Evidence,
+    FlaggedCase,
+    PolicyRef,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    Severity,
+    Timings,
+    Verdict,
+)
+from guardrail.scoring import count_verdicts
+
+POLICY = PolicyRef(name="careful", version="1")
+
+
+def claim(
+    text: str,
+    span: tuple[int, int],
+    verdict: Verdict = Verdict.SUPPORTED,
+    *,
+    response_id: str = "r",
+    index: int = 0,
+    quote: str | None = "the source says so",
+    reasoning: str = "",
+) -> ClaimVerdict:
+    return ClaimVerdict(
+        id=f"v{index}",
+        response_id=response_id,
+        claim_id=f"c{index}",
+        index=index,
+        text=text,
+        span=span,
+        segment=index,
+        severity=Severity.CRITICAL,
+        severity_reasons=("dosage",),
+        verdict=verdict,
+        confidence=0.9,
+        support=0.5,
+        evidence=()
+        if quote is None
+        else (Evidence(context_id="leaflet", quote=quote, span=(0, len(quote))),),
+        reasoning=reasoning,
+        judge="local",
+        latency_ms=1.0,
+        policy=POLICY,
+    )
+
+
+def segment(
+    text: str,
+    span: tuple[int, int],
+    decision: Decision = Decision.RELEASE,
+    *,
+    response_id: str = "r",
+    index: int | None = 0,
+) -> DeliverySegment:
+    return DeliverySegment(
+        id="s", response_id=response_id, seq=0, text=text, segment=index, span=span, decision=decision
+    )
+
+
+def completed(decision: Decision = Decision.RELEASE, *, response_id: str = "r") -> DeliveryCompleted:
+    return DeliveryCompleted(
+        id="e", response_id=response_id, seq=1, decision=decision, rule="passed", score=1.0
+    )
+
+
+def blocked(message: str, released_chars: int, *, response_id: str = "r") -> DeliveryBlocked:
+    return DeliveryBlocked(
+        id="e",
+        response_id=response_id,
+        seq=1,
+        message=message,
+        rule="contradicted",
+        released_chars=released_chars,
+    )
+
+
+def verdict(
+    decision: Decision = Decision.RELEASE,
+    claims: tuple[ClaimVerdict, ...] = (),
+    *,
+    response_id: str = "r",
+    score: float | None = 1.0,
+) -> ResponseVerdict:
+    return ResponseVerdict(
+        id="rv",
+        response_id=response_id,
+        score=score,
+        counts=count_verdicts(each.verdict for each in claims),
+        decision=decision,
+        rule="contradicted fact" if decision is not Decision.RELEASE else "score and rules passed",
+        mode="stream",
+        complete=True,
+        claims=claims,
+        hallucinated_claims=tuple(
+            each.text for each in claims if each.verdict in {Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
+        ),
+        summary="",
+        timings=Timings(total_ms=1.0),
+        policy=POLICY,
+    )
+
+
+def case(decision: Decision, *, response_id: str = "r") -> FlaggedCase:
+    return FlaggedCase(
+        id="f",
+        response_id=response_id,
+        question="",
+        contexts=(),
+        answer="",
+        delivered="",
+        decision=decision,
+        rule="contradicted fact",
+        score=0.0,
+        claims=(),
+        policy=POLICY,
+    )
+
+
+def card_of(text: str, *, response_id: str = "r", question: str = "How much?") -> tuple[Board, Card]:
+    """A board with one response, of which all the text has come at time 0."""
+    board = Board()
+    board.apply(ResponseStarted(response_id=response_id, question=question, route="health"), 0.0)
+    card = board.apply(ResponseDelta(response_id=response_id, seq=0, text=text), 0.0)
+    assert card is not None
+    return board, card
