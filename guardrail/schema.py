@@ -41,6 +41,15 @@ _TRACEPARENT: Final = "^(?!ff)[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"
 _REMEDY: Final = "run 'guardrail schema' and commit the result"
 
 _DEAD_LETTER: Final = "dead.letter"
+_DEAD_LETTER_HEADERS: Final = {
+    "guardrail-dead-letter-reason": "A stable code for why it was refused, such as invalid_json.",
+    "guardrail-dead-letter-error": "Class of the error.",
+    "guardrail-dead-letter-message": "What was wrong, without the record's text.",
+    "guardrail-dead-letter-topic": "Topic it was read from.",
+    "guardrail-dead-letter-partition": "Partition it was read from, in decimal.",
+    "guardrail-dead-letter-offset": "Its offset there, in decimal.",
+    "guardrail-dead-letter-timestamp": "Its timestamp, in milliseconds since 1970, in decimal.",
+}
 
 
 class _Generator(GenerateJsonSchema):
@@ -215,14 +224,12 @@ def _operation(channel: str, messages: Iterable[str]) -> dict[str, Any]:
 def _messages() -> dict[str, Any]:
     key = {"type": "string", "minLength": 1, "maxLength": 256, "description": "The response_id."}
     binding = {"kafka": {"key": key, "bindingVersion": KAFKA_BINDING_VERSION}}
+    trace = "W3C trace context; carried from the input of a response to all its outputs."
     headers = {
         "type": "object",
         "properties": {
-            "traceparent": {
-                "type": "string",
-                "pattern": _TRACEPARENT,
-                "description": "W3C trace context; carried from the input of a response to all its outputs.",
-            }
+            "traceparent": {"type": "string", "pattern": _TRACEPARENT, "description": trace},
+            "tracestate": {"type": "string", "description": trace},
         },
     }
     messages: dict[str, Any] = {
@@ -242,6 +249,15 @@ def _messages() -> dict[str, Any]:
         "title": "DeadLetter",
         "summary": "An input record as it came; headers say why it was refused and where it stood.",
         "contentType": "application/octet-stream",
+        "headers": {
+            "type": "object",
+            "description": "The refused record's own headers, and these.",
+            "properties": {
+                name: {"type": "string", "description": description}
+                for name, description in _DEAD_LETTER_HEADERS.items()
+            },
+            "required": list(_DEAD_LETTER_HEADERS),
+        },
         "payload": {"description": "The value of the refused record, unchanged: any bytes, or none."},
         "bindings": {
             "kafka": {

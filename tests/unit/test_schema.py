@@ -9,6 +9,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from consumers.dead_letters import dead_letter
+from consumers.transport import Partition, Record
 from guardrail.errors import DecodeError
 from guardrail.events import (
     INPUT_EVENTS,
@@ -220,6 +222,13 @@ def test_the_asyncapi_payload_describes_the_same_events(event: Event) -> None:
     schema = {**payload, "components": document["components"]}
     Draft202012Validator(schema).validate(json.loads(event.to_json()))
     assert not Draft202012Validator(schema).is_valid({})
+
+
+def test_the_headers_of_dead_letters_are_those_that_are_written() -> None:
+    record = Record(Partition("rag.responses", 3), 42, None, b"{", timestamp_ms=1_700_000_000_000)
+    written = dead_letter("rag.dead-letters", record, DecodeError("invalid_json", "not JSON")).headers
+    described = asyncapi_document()["components"]["messages"]["dead.letter"]["headers"]
+    assert described["required"] == [name for name, _ in written]
 
 
 def test_configured_topics_are_the_addresses() -> None:
