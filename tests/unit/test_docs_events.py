@@ -1,0 +1,50 @@
+"""The examples of docs/events.md are events."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from guardrail.events import INPUT_EVENTS, parse_input, parse_output
+from guardrail.kafka_settings import Topics
+from guardrail.schema import event_type, json_schemas
+
+TEXT = (Path(__file__).parents[2] / "docs" / "events.md").read_text("utf-8")
+EXAMPLES: list[dict[str, Any]] = [
+    json.loads(block) for block in re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+]
+SCHEMAS = json_schemas()
+INPUTS = {event_type(model) for model in INPUT_EVENTS}
+
+
+def test_every_event_has_an_example_under_its_own_heading() -> None:
+    assert sorted(example["type"] for example in EXAMPLES) == sorted(SCHEMAS)
+    assert re.findall(r"^### (\S+)$", TEXT, re.MULTILINE) == [example["type"] for example in EXAMPLES]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["type"])
+def test_an_example_is_valid_and_can_be_read(example: dict[str, Any]) -> None:
+    Draft202012Validator(SCHEMAS[example["type"]]).validate(example)
+    text = json.dumps(example)
+    event = parse_input(text) if example["type"] in INPUTS else parse_output(text)
+    assert event.type == example["type"]
+
+
+def test_evidence_in_the_examples_stands_where_it_says() -> None:
+    (case,) = (example for example in EXAMPLES if example["type"] == "case.flagged")
+    texts = {context["id"]: context["text"] for context in case["contexts"]}
+    quotes = [evidence for claim in case["claims"] for evidence in claim["evidence"]]
+    assert quotes
+    for evidence in quotes:
+        start, end = evidence["span"]
+        assert texts[evidence["context_id"]][start:end] == evidence["quote"]
+
+
+def test_the_topics_are_named_as_they_are_by_default() -> None:
+    for name in Topics().names():
+        assert f"`{name}`" in TEXT
