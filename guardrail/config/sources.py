@@ -92,6 +92,12 @@ def read_file(path: Path) -> FileValues:
             where=str(path),
         )
         raise SettingsError([problem])
+    odd = [escape_controls(str(key)) for key in values if not isinstance(key, str)]
+    if odd:
+        problems = [
+            Problem(key, "no such setting", "section names are words", where=str(path)) for key in odd
+        ]
+        raise SettingsError(problems)
     return FileValues(path, values, lines)
 
 

@@ -252,7 +252,18 @@ class TestFiles:
         assert "first on line 2" in message
 
     @pytest.mark.parametrize(
-        "text", ["kafka: [", "a: b: c", "\t- x", "kafka: !!python/name:os.system", "a: \x01", "&a [*a]"]
+        "text",
+        [
+            "kafka: [",
+            "a: b: c",
+            "\t- x",
+            "kafka: !!python/name:os.system",
+            "1: a",
+            "on: {}",
+            "?",
+            "a: \x01",
+            "&a [*a]",
+        ],
     )
     def test_what_is_no_yaml_mapping(self, tmp_path: Path, text: str) -> None:
         assert problems_of(write(tmp_path, text))
