@@ -1,7 +1,7 @@
 """The checkable values of a text (numbers, dates, money, names, contacts ...) and whether two agree."""
 
 from guardrail.values.agreement import agree, comparable
-from guardrail.values.extract import extract
+from guardrail.values.scan import extract
 from guardrail.values.matching import Match, MatchState, ValueSet, match
 from guardrail.values.model import Bound, DateParts, Value, ValueKind
 

@@ -50,7 +50,21 @@ def comparable(claim: Value, source: Value) -> bool:
         return a.dimension == b.dimension and _same_rate(claim, source)
     if claim.kind in (ValueKind.NUMBER, ValueKind.ORDINAL):
         return claim.noun is not None and claim.noun == source.noun
+    if claim.kind is ValueKind.DATE:
+        return any(_as_precise(a, b) for a in claim.dates for b in source.dates)
     return claim.kind not in (ValueKind.NAME, ValueKind.IDENTIFIER)
+
+
+def _as_precise(claim: DateParts, source: DateParts) -> bool:
+    """Does the source say everything of its date that the claim says of its own?"""
+    return (
+        (claim.year is None or source.year is not None)
+        and (claim.month is None or source.month is not None)
+        and (claim.day is None or source.day is not None)
+        and (claim.weekday is None or _weekday(source) is not None)
+        and (claim.quarter is None or source.quarter is not None or source.month is not None)
+        and source.years <= claim.years
+    )
 
 
 def _same_rate(claim: Value, source: Value) -> bool:

@@ -7,7 +7,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.values.agreement import agree, comparable
+from guardrail.values.scan import extract
 from guardrail.values.model import Value, ValueKind
+from guardrail.values.names import fold_text
 from guardrail.values.units import BY_NAME, COUNTS
 
 _K: Final = ValueKind
@@ -38,7 +40,10 @@ class MatchState(StrEnum):
 
 
 class Match(NamedTuple):
-    """What became of a claim's value, and the source's value that backs or opposes it."""
+    """What became of a claim's value, and the source's value that backs or opposes it.
+
+    A name may be FOUND without a value: its words stand in the source's text.
+    """
 
     state: MatchState
     source: Value | None = None
@@ -58,12 +63,20 @@ class ValueSet:
     Before ``agree`` is asked, amounts that are too far apart for any of its rules are passed over.
     """
 
-    __slots__ = ("_by_kind",)
+    __slots__ = ("_by_kind", "_words")
 
-    def __init__(self, values: Iterable[Value]) -> None:
+    def __init__(self, values: Iterable[Value], text: str = "") -> None:
+        """``text``: where they are from. A claim's name then may stand anywhere in it, so that what extraction
+        leaves out for being doubtful (a sentence's first word, a speaker's "Tom:") still backs a claim."""
+        self._words = fold_text(text) if text else ""
         self._by_kind: dict[ValueKind, list[_Entry]] = {}
         for value in values:
             self._by_kind.setdefault(value.kind, []).append(_Entry(value, *_interval(value)))
+
+    @classmethod
+    def of(cls, text: str) -> ValueSet:
+        """The values of a text."""
+        return cls(extract(text), text)
 
     def match(self, claim: Value) -> Match:
         """The first value that backs ``claim``; else the nearest that it is comparable with; else ABSENT."""
@@ -78,6 +91,8 @@ class ValueSet:
             for entry in self._by_kind.get(kind, ()):
                 if agree(claim, entry.value):
                     return Match(MatchState.FOUND, entry.value)
+        if claim.kind in (ValueKind.NAME, ValueKind.IDENTIFIER) and self._mentions(claim):
+            return Match(MatchState.FOUND)
         nearest, distance = None, float("inf")
         middle = (low + high) / 2
         for value, bottom, top in entries:
@@ -85,6 +100,11 @@ class ValueSet:
             if gap < distance and comparable(claim, value):
                 nearest, distance = value, gap
         return Match(MatchState.ABSENT) if nearest is None else Match(MatchState.CONFLICT, nearest)
+
+
+    def _mentions(self, claim: Value) -> bool:
+        words = " ".join(claim.words) if claim.kind is ValueKind.NAME else fold_text(claim.text).strip()
+        return bool(words) and any(f" {form} " in self._words for form in (words, words.removesuffix("s"), words + "s"))
 
 
 _SLACK: Final = 0.35  # more than the loosest rule of ``agree`` forgives

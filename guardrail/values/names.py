@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from guardrail.values.lexicon import ALIASES, CONNECTORS, NO_NAME, SUFFIXES, TITLES
+from guardrail.values.lexicon import ALIASES, CONNECTORS, MONTHS, NO_NAME, SUFFIXES, TITLES, WEEKDAYS
 from guardrail.values.model import Value, ValueKind
 from guardrail.values.tokens import Tok, Token
 
@@ -21,6 +21,15 @@ _GERMAN: Final = frozenset("der die das und ist nicht mit für ein eine wird sie
 def capitalises_nouns(tokens: list[Token]) -> bool:
     """German writes every noun with a capital: single capitalised words say nothing there."""
     return sum(token.low in _GERMAN for token in tokens[:400]) * 12 > min(len(tokens), 400)
+
+
+def is_headline(tokens: list[Token]) -> bool:
+    """Nearly every longer word with a capital: a headline, in which capitals name nothing."""
+    if len(tokens) > 60:
+        return False
+    words = [token.text for token in tokens if token.kind is Tok.WORD and len(token.text) > 3]
+    capitals = sum(word[0].isupper() for word in words)
+    return len(words) >= 5 and capitals * 4 > len(words) * 3
 
 
 def is_capitalised(token: Token) -> bool:
@@ -49,7 +58,8 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
 
     ``nouns_too``: capitals mark every noun (German), so only acronyms and runs of two and more count.
     """
-    first = tokens[i]
+    if _no_name(tokens[i]):
+        return None, i + 1
     initial = _sentence_initial(text, tokens, i)
     last, words = i, 1
     j = i + 1
@@ -57,7 +67,13 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
         token, gap = tokens[j], tokens[j].start - tokens[j - 1].end
         if gap > 1 or (gap == 1 and text[token.start - 1] == "\n"):
             break
-        if is_capitalised(token) and not (gap == 0 and tokens[j - 1].kind is Tok.WORD):
+        if is_capitalised(token):
+            if gap == 0 and tokens[j - 1].kind is Tok.WORD:
+                break
+            if last > i and _is_possessive(tokens[last]):
+                break  # "the World Economic Forum's Business Council" names two
+            if token.low in WEEKDAYS or (token.low in MONTHS and tokens[j + 1].kind is Tok.NUMBER):
+                break
             last, words = j, words + 1
         elif token.kind is Tok.ABBREVIATION:
             last, words = j, words + 1
@@ -70,8 +86,10 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
             break
         j += 1
     begin = i
-    while begin <= last and (tokens[begin].low in NO_NAME and not _acronym_word(tokens[begin]) or tokens[begin].text in ".-&"):
+    while begin <= last and (_no_name(tokens[begin]) or tokens[begin].text in ".-&"):
         begin += 1
+    if initial and begin == i and last > i and (_is_participle(tokens[i]) or (last == i + 1 and is_acronym(tokens[last].text))):
+        begin += 1  # "Convincing Clinton", "Reach WHO"
     while begin <= last and tokens[begin].low in CONNECTORS and tokens[begin].text.islower():
         begin += 1
     if begin > last:
@@ -79,12 +97,14 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
     if begin > i:
         initial = False
     start, end = tokens[begin].start, tokens[last].end
+    if _is_possessive(tokens[last]) and end - tokens[last].start > 3:
+        end -= 2
     name = text[start:end]
     single = begin == last
     if single and not is_acronym(tokens[begin].text):
         mixed = any(c.isupper() for c in tokens[begin].text[1:]) and not tokens[begin].text.isupper()
         titled = begin >= 1 and tokens[begin - 1].low in TITLES
-        possessive = tokens[begin].low.endswith(("'s", "’s"))
+        possessive = _is_possessive(tokens[begin])
         if len(name) < 2 or tokens[begin].low in TITLES | SUFFIXES:
             return None, last + 1
         if (initial or nouns_too) and not (mixed or titled or possessive and not nouns_too) or name.isupper() and len(name) > 6:
@@ -95,8 +115,21 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
     return Value(ValueKind.NAME, name, start, end, key=" ".join(words_folded), words=words_folded), last + 1
 
 
-def _acronym_word(token: Token) -> bool:
-    return token.text in {"WHO", "IT", "US"}
+def _is_possessive(token: Token) -> bool:
+    return token.low.endswith(("'s", "’s"))
+
+
+def _is_participle(token: Token) -> bool:
+    return token.low.endswith("ing") and len(token.low) > 5
+
+
+def _no_name(token: Token) -> bool:
+    """ "The", "There's", "Don't"; but WHO, IT and US in capitals are acronyms."""
+    low = token.low
+    if low in NO_NAME:
+        return token.text not in {"WHO", "IT", "US"}
+    head, mark, tail = low.replace("’", "'").partition("'")
+    return bool(mark) and (head in NO_NAME or tail == "t")
 
 
 def _continues(tokens: list[Token], j: int) -> bool:
@@ -113,6 +146,13 @@ def strip_marks(text: str) -> str:
         return text.lower()
     folded = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in folded if not unicodedata.combining(c))
+
+
+def fold_text(text: str) -> str:
+    """A whole text folded word by word as names are, with a space on either side of every word."""
+    spaced = "".join(c if c.isalnum() or c in "'." else " " for c in strip_marks(text).replace("’", "'"))
+    words = (raw.removesuffix("'s").strip("'").replace(".", "") for raw in spaced.split())
+    return f" {' '.join(word for word in words if word not in CONNECTORS and word not in TITLES)} "
 
 
 def fold_name(name: str) -> tuple[str, ...]:

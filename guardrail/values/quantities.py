@@ -320,15 +320,20 @@ def _noun(tokens: list[Token], i: int, after: int) -> str | None:
     if i and tokens[i - 1].low in LABELS:
         return tokens[i - 1].low
     k = after + (tokens[after].text == "-")
+    if tokens[k].kind is Tok.WORD and tokens[k].text[0].isupper() and tokens[k + 1].start - tokens[k].end == 1:
+        after, k = k + 1, k + 1  # "five American teams" are teams
     token = tokens[k]
     if token.kind is Tok.WORD and len(token.low) > 1 and token.low not in NO_NOUN and token.start - tokens[after - 1].end <= 1:
         return singular(token.low)
     return None
 
 
+_EVEN: Final = frozenset({"movies", "cookies", "series", "species", "calories", "zombies", "ties", "pies", "selfies", "rookies"})
+
+
 def singular(word: str) -> str:
     """A plural's singular, near enough to compare two counted nouns."""
-    if word.endswith("ies") and len(word) > 4:
+    if word.endswith("ies") and len(word) > 4 and word not in _EVEN:
         return word[:-3] + "y"
     if word.endswith(("ches", "shes", "sses", "xes")):
         return word[:-2]

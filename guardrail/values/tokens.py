@@ -39,6 +39,9 @@ class Token(NamedTuple):
 # Spaces that group digits: plain, no-break, thin, narrow no-break.
 _GROUP_SPACE: Final = " \u00a0\u2009\u202f"
 
+# "mid-2021" is a date, "omega-3" a name.
+_PREFIXES: Final = "mid|pre|post|non|sub|late|early|top|under|over|age|aged|ages|between|from|to|and|or|twenty|page|pages"
+
 _TOKEN: Final = re.compile(
     rf"""
     ( [A-Za-z]++(?![\w.'’\-]) )    # most words; the rest below
@@ -55,8 +58,8 @@ _TOKEN: Final = re.compile(
       )
     | ( \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?![\d:]) )
     | ( [vV]\d++(?:\.\d++)*+(?:-?(?:alpha|beta|rc|b|a)\.?\d*+)?(?!\w) | \d++(?:\.\d++){{2,}}+(?:-(?:alpha|beta|rc)\.?\d*+)? )
-    | ( (?<!\d)[^\W\d_]++\d\w*+(?:[\-_]\w++)*+
-      | (?!(?:Mid|Pre|Post|Non|Sub|Late|Early)-)[A-Z][A-Za-z]{{0,15}}-\d\w*+(?:-\w++)*+
+    | ( (?<!\d)[A-Za-zÀ-ɏ]++\d[\dA-Za-zÀ-ɏ]*+(?:[\-_][\dA-Za-zÀ-ɏ]++)*+
+      | (?!(?i:{_PREFIXES})-)[A-Za-z]{{1,16}}(?:-[A-Z][A-Za-z]{{0,15}})?-\d{{1,5}}(?![\d.,/:%])\w*+(?:-\w++)*+
       | \d++[A-Za-z]{{1,4}}+\d\w*+
       )
     | ( \d{{1,3}}(?:[{_GROUP_SPACE}]\d{{3}}(?!\d))++(?:[.,]\d{{1,3}}(?!\d))?

@@ -20,7 +20,7 @@ from guardrail.values.dates import (
 )
 from guardrail.values.lexicon import MONTHS, WEEKDAYS
 from guardrail.values.model import DateParts, Value, ValueKind
-from guardrail.values.names import capitalises_nouns, is_acronym, is_capitalised, read_name
+from guardrail.values.names import capitalises_nouns, is_acronym, is_capitalised, is_headline, read_name
 from guardrail.values.numerals import ADVERBS, NUMBER_WORDS, ORDINALS, VULGAR
 from guardrail.values.quantities import MEASURES, read_quantity, singular
 from guardrail.values.tokens import Tok, Token, tokenize
@@ -54,6 +54,7 @@ def extract(text: str) -> list[Value]:
 def _scan(text: str) -> list[Value]:
     tokens = tokenize(text)
     nouns = capitalises_nouns(tokens)
+    headline = is_headline(tokens)
     tokens += [tokens[-1]] * 8  # so that looking ahead needs no check
     values: list[Value] = []
     i = 0
@@ -62,7 +63,7 @@ def _scan(text: str) -> list[Value]:
             i += 1  # the way of nearly every word
             continue
         found, after = _read(text, tokens, i, nouns)
-        values += found
+        values += [v for v in found if v.kind is not ValueKind.NAME or is_acronym(v.text)] if headline else found
         i = max(after, i + 1)
     return values
 
@@ -154,7 +155,7 @@ def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
     values, after_index = quantity
     value = values[0]
     if value.kind is ValueKind.NUMBER and value.upper is None:
-        if adjacent and after.end == tokens[i + 1].end and value.end == token.end and len(after.text) <= 4:
+        if adjacent and value.end == token.end and len(after.text) <= 4 and after.text.isascii():
             joined = text[token.start : after.end]  # "5G", "2FA"
             return [Value(ValueKind.IDENTIFIER, joined, token.start, after.end, key=_fold_key(joined))], i + 2
         if value.end == token.end and is_year(token) and _stands_for_year(tokens, i, value):
