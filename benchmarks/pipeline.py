@@ -1,0 +1,163 @@
+"""What the guard costs: token streams through the whole pipeline, with a judge that answers at once.
+
+    python -m benchmarks.pipeline --responses 1000 [--bootstrap-servers HOST:PORT]
+
+Measures, in turns and in one run, over the same input records: a bare loop that consumes, parses and
+produces every record (what anybody would write), and the guard, which cuts, judges, decides and writes
+deliveries and verdicts. Once over a real Kafka and once in process. Without an address it starts a Kafka
+of its own. Prints input records (almost all are deltas of 4 characters) per second and the ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+
+import uvloop
+
+from benchmarks.bare_kafka_loop import bare_loop, create_topic, kafka_for_benchmark
+from benchmarks.instant_judge import InstantJudge
+from benchmarks.workload import token_streams
+from consumers.guard import GuardConsumer
+from consumers.kafka import KafkaTransport
+from consumers.kafka_writer import KafkaWriter
+from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.transport import Commit, OutRecord, Partition, Record, Transport
+from guardrail.kafka_settings import KafkaSettings, Topics
+from guardrail.logs import LoggingSettings, configure_logging
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+
+PARTITIONS = 4
+BATCH = 5_000
+
+
+class Timed:
+    """A transport that notes when the first record was read and the last one written."""
+
+    def __init__(self, inner: Transport, records: int, stop: asyncio.Event) -> None:
+        self._inner = inner
+        self._left = records
+        self._stop = stop
+        self._committed: dict[Partition, int] = {}
+        self.first_read = 0.0
+        self.last_written = 0.0
+        self.written = 0
+        self.start = inner.start
+        self.pause = inner.pause
+        self.resume = inner.resume
+        self.stop = inner.stop
+
+    async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
+        records = await self._inner.poll(timeout_ms, max_records)
+        if records and not self.first_read:
+            self.first_read = time.perf_counter()
+        return records
+
+    async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
+        await self._inner.publish(records, commits)
+        if records:
+            self.last_written = time.perf_counter()
+            self.written += len(records)
+        self._committed.update({partition: commit.offset for partition, commit in commits.items()})
+        if sum(self._committed.values()) == self._left:
+            self._stop.set()
+
+
+async def guarded(transport: Transport, topics: Topics, records: int) -> tuple[float, int]:
+    """Seconds from the first record read to the last one written, and how many were written."""
+    stop = asyncio.Event()
+    timed = Timed(transport, records, stop)
+    guard = GuardConsumer(
+        timed, InstantJudge(), PolicyRouter.single(Policy()), topics=topics, commit_interval_ms=200
+    )
+    await guard.run(stop)
+    return timed.last_written - timed.first_read, timed.written
+
+
+def input_records(responses: int, topic: str) -> list[OutRecord]:
+    """The workload: 200 responses at a time, 1,000 characters each, in deltas of 4 characters."""
+    return [
+        OutRecord(topic, event.response_id.encode(), event.to_json())  # type: ignore[attr-defined]
+        for event in token_streams(responses, at_once=200)
+    ]
+
+
+def report(name: str, n: int, bare: Sequence[float], ours: Sequence[float], written: int) -> None:
+    """One line: rates of the best round each, and the ratio of the medians."""
+    ratio = sorted(bare)[len(bare) // 2] / sorted(ours)[len(ours) // 2]
+    print(
+        f"{name:<10} bare loop {n / min(bare):>9,.0f} records/s   guard {n / min(ours):>9,.0f} records/s   "
+        f"ratio {ratio:.2f}   (guard wrote {written:,} records)"
+    )
+
+
+async def over_kafka(bootstrap: str, responses: int, rounds: int) -> None:
+    """Bare aiokafka loop against the guard on the same broker."""
+    run = uuid.uuid4().hex[:8]
+    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
+    topics = Topics(**{name: f"bench-{run}-{name}" for name in names})
+    for name in topics.names():
+        await create_topic(bootstrap, name, PARTITIONS)
+    await create_topic(bootstrap, f"bench-{run}-bare", PARTITIONS)
+    records = input_records(responses, topics.responses)
+    writer = KafkaWriter(KafkaSettings(bootstrap_servers=bootstrap))
+    await writer.start()
+    for start in range(0, len(records), BATCH):
+        await writer.write(records[start : start + BATCH])
+    await writer.stop()
+    bare, ours, written = [], [], 0
+    for number in range(rounds):
+        bare.append(await bare_loop(bootstrap, topics.responses, f"bench-{run}-bare", len(records)))
+        settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=f"bench-{run}-{number}", topics=topics)
+        seconds, written = await guarded(KafkaTransport(settings), topics, len(records))
+        ours.append(seconds)
+    report("Kafka", len(records), bare, ours, written)
+
+
+async def in_process(responses: int, rounds: int) -> None:
+    """The same in process: a loop over the in-memory broker against the guard on it."""
+    topics = Topics()
+    records = input_records(responses, topics.responses)
+    bare, ours, written = [], [], 0
+    for _ in range(rounds):
+        broker = MemoryBroker(dict.fromkeys((*topics.names(), "bare"), PARTITIONS))
+        for record in records:
+            broker.append(record.topic, record.key, record.value)
+        started = time.perf_counter()
+        for index in range(PARTITIONS):
+            for read in broker.read(topics.responses, index):
+                event = json.loads(read.value or b"")
+                broker.append("bare", event["response_id"].encode(), read.value)
+        bare.append(time.perf_counter() - started)
+        transport = MemoryTransport(broker, "guard", [topics.responses])
+        seconds, written = await guarded(transport, topics, len(records))
+        ours.append(seconds)
+    report("in process", len(records), bare, ours, written)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    parser.add_argument("--responses", type=int, default=800)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=["kafka", "memory"])
+    arguments = parser.parse_args()
+    configure_logging(LoggingSettings(level="warning"))
+    print(f"{arguments.responses} responses of 1,000 characters, 200 at a time, deltas of 4 characters")
+    if arguments.only != "kafka":
+        uvloop.run(in_process(arguments.responses, arguments.rounds))
+    if arguments.only != "memory":
+        with kafka_for_benchmark(arguments.bootstrap_servers) as bootstrap:
+            uvloop.run(over_kafka(bootstrap, arguments.responses, arguments.rounds))
+
+
+if __name__ == "__main__":
+    main()
