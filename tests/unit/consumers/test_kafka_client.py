@@ -1,0 +1,121 @@
+"""Options and error messages of the Kafka clients; what needs a broker is in tests/integration."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from aiokafka.errors import (
+    CommitFailedError,
+    GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    UnknownTopicOrPartitionError,
+)
+from pydantic import SecretStr, ValidationError
+
+from consumers.kafka_client import client_options, quiet_client_log, sasl_password, ssl_context, translated
+from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
+from guardrail.kafka_settings import KafkaSettings, Topics
+
+LOGIN = {"security_protocol": "SASL_SSL", "sasl_username": "guard"}
+
+
+def test_defaults_are_plain() -> None:
+    options = client_options(KafkaSettings())
+    assert options["bootstrap_servers"] == "localhost:9092"
+    assert options["ssl_context"] is None
+    assert options["sasl_plain_password"] is None
+
+
+def test_password_from_its_file_loses_only_the_line_end(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text(" pass word \n")
+    settings = KafkaSettings.model_validate({**LOGIN, "sasl_password_file": file})
+    assert sasl_password(settings) == " pass word "
+
+
+def test_password_is_never_shown() -> None:
+    settings = KafkaSettings.model_validate({**LOGIN, "sasl_password": "hunter2"})
+    assert "hunter2" not in repr(settings) + settings.model_dump_json()
+    assert isinstance(settings.sasl_password, SecretStr)
+    assert client_options(settings)["sasl_plain_password"] == "hunter2"
+
+
+def test_a_password_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    settings = KafkaSettings.model_validate({**LOGIN, "sasl_password_file": tmp_path / "gone"})
+    with pytest.raises(ConfigError, match="gone"):
+        sasl_password(settings)
+
+
+def test_certificates_that_can_not_be_used_are_named(tmp_path: Path) -> None:
+    bad = tmp_path / "ca.pem"
+    bad.write_text("not a certificate")
+    with pytest.raises(ConfigError, match=r"ca\.pem"):
+        ssl_context(KafkaSettings(security_protocol="SSL", ssl_cafile=bad))
+    with pytest.raises(ConfigError, match="absent"):
+        ssl_context(KafkaSettings(security_protocol="SSL", ssl_cafile=tmp_path / "absent"))
+
+
+def test_host_names_are_checked_unless_told_otherwise() -> None:
+    checked = ssl_context(KafkaSettings(security_protocol="SSL"))
+    unchecked = ssl_context(KafkaSettings(security_protocol="SSL", ssl_check_hostname=False))
+    assert checked is not None
+    assert unchecked is not None
+    assert (checked.check_hostname, unchecked.check_hostname) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heartbeat_interval_ms": 20_000}, "third of session_timeout_ms"),
+        ({"security_protocol": "SASL_PLAINTEXT"}, "needs sasl_username"),
+        (LOGIN, "sasl_password or sasl_password_file"),
+        ({**LOGIN, "sasl_password": "a", "sasl_password_file": "/b"}, "not both"),
+        ({"ssl_certfile": "/a"}, "go together"),
+        ({"compression": "zstd"}, "compression"),
+        ({"topics": {"verdicts": "no spaces"}}, "pattern"),
+        ({"topics": {"verdicts": "same", "flagged": "same"}}, "two topics have the name same"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+def test_settings_that_can_not_work_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        KafkaSettings.model_validate(changes)
+
+
+def test_every_setting_is_described() -> None:
+    for model in (KafkaSettings, Topics):
+        assert all(field.description for field in model.model_fields.values())
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (TimeoutError(), TransportError, "whether it was done is unknown"),
+        (CommitFailedError("rebalanced"), PartitionLost, "another member"),
+        (GroupAuthorizationFailedError("g"), TransportUnavailable, "grant"),
+        (UnknownTopicOrPartitionError(), TransportUnavailable, "topics create"),
+        (MessageSizeTooLargeError(), TransportError, "max.message.bytes"),
+        (KafkaError("odd"), TransportError, "odd"),
+        (TransportUnavailable("as it was"), TransportUnavailable, "as it was"),
+    ],
+)
+def test_errors_say_who_has_to_act(error: Exception, kind: type[TransportError], says: str) -> None:
+    ours = translated(error, "writing")
+    assert type(ours) is kind
+    assert says in str(ours)
+
+
+def test_a_new_cluster_looking_for_its_coordinator_is_not_logged_as_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    quiet_client_log()
+    log = logging.getLogger("aiokafka.consumer.group_coordinator")
+    log.error("Group Coordinator Request failed: %s", GroupCoordinatorNotAvailableError())
+    log.error("Group Coordinator Request failed: %s", KafkaError("worth knowing"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "Group Coordinator Request failed: KafkaError: worth knowing"
+    ]
