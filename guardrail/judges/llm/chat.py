@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import openai
@@ -56,21 +56,17 @@ class Question(Generic[Read]):
     spent: Spent
 
 
-@dataclass
 class Chat:
     """One model on one server: calls in flight bounded, failed ones repeated while there is time."""
 
-    client: openai.AsyncOpenAI
-    settings: LlmJudgeSettings
-    backoff: Backoff
-    dialect: Dialect = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.dialect = Dialect(self.settings)
-        self._headers = {
-            name: value.get_secret_value() for name, value in self.settings.extra_headers.items()
-        }
-        self._slots = asyncio.Semaphore(self.settings.max_concurrency)
+    def __init__(self, client: openai.AsyncOpenAI, settings: LlmJudgeSettings) -> None:
+        """``client`` must not retry by itself."""
+        self._client = client
+        self._settings = settings
+        self._backoff = Backoff(settings)
+        self._dialect = Dialect(settings)
+        self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
+        self._slots = asyncio.Semaphore(settings.max_concurrency)
 
     async def ask(self, question: Question[Read], deadline: float) -> Read:
         """The answer to ``question``; a reply that can't be used is asked for again.
@@ -94,9 +90,9 @@ class Chat:
             failure = await self._once(question)
             if not isinstance(failure, Failure):
                 return failure
-            if not failure.retry or retries >= self.settings.max_retries:
+            if not failure.retry or retries >= self._settings.max_retries:
                 raise failure.error from None
-            wait = self.backoff.seconds(retries, failure.retry_after)
+            wait = self._backoff.seconds(retries, failure.retry_after)
             if asyncio.get_running_loop().time() + wait >= deadline:
                 # Nothing can come of waiting: say so now, while the caller still has time for something else.
                 raise JudgeUnavailable(f"{failure.error}; no time is left to try again") from None
@@ -106,12 +102,12 @@ class Chat:
     async def _once(self, question: Question[Read]) -> Read | Failure:
         """One call, and more only where the server refuses an argument that can be left out."""
         while True:
-            arguments = self.dialect.arguments(question.schema)
+            arguments = self._dialect.arguments(question.schema)
             try:
                 completion = await self._call(question, arguments)
                 return question.read(_text(completion))
             except openai.APIStatusError as error:
-                if not self.dialect.adapt(error, arguments):
+                if not self._dialect.adapt(error, arguments):
                     return describe(error)
             except openai.APIError as error:
                 return describe(error)
@@ -121,17 +117,17 @@ class Chat:
                 return Failure(error, retry=True)
 
     async def _call(self, question: Question[Any], arguments: dict[str, Any]) -> ChatCompletion:
-        limit = self.settings.attempt_timeout_ms
+        limit = self._settings.attempt_timeout_ms
         async with self._slots:
             question.spent.calls += 1
-            create: Any = self.client.chat.completions.create
+            create: Any = self._client.chat.completions.create
             try:
                 async with asyncio.timeout(limit / 1000 if limit else None) as scope:
                     completion = await create(
-                        model=self.settings.model,
+                        model=self._settings.model,
                         messages=list(question.messages),
                         extra_headers=self._headers,
-                        extra_body=self.settings.extra_body or None,
+                        extra_body=self._settings.extra_body or None,
                         **arguments,
                     )
             except TimeoutError:

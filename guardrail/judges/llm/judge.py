@@ -12,7 +12,6 @@ from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.llm.chat import Chat, Question, Spent
-from guardrail.judges.llm.failures import Backoff
 from guardrail.judges.llm.fence import fences
 from guardrail.judges.llm.prompt import Prompt, build_prompt
 from guardrail.judges.llm.reply import Answer, read_reply, reply_schema
@@ -34,7 +33,7 @@ class LlmJudge:
         self._settings = settings
         used = client or _client(settings)
         self._owned = used if client is None else None
-        self._chat = Chat(used.with_options(max_retries=0), settings, Backoff(settings))
+        self._chat = Chat(used.with_options(max_retries=0), settings)
         self._fence = fences()
         self._schema = reply_schema(settings.reasoning)
 

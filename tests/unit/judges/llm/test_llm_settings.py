@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +76,5 @@ def test_a_password_in_the_base_url_is_refused_and_kept_out_of_the_message() -> 
 
 def test_the_settings_do_not_load_the_client() -> None:
     """A guard on the local judge is not to pay for the LLM client's memory."""
-    import subprocess
-    import sys
-
     code = "import sys, guardrail.judges.settings; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,50 @@
+"""The configurations in docs/llm-judge.md load."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from guardrail.events import Verdict
+from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.llm.verdicts import support_of
+from guardrail.judges.settings import JudgeSettings
+
+ROOT = Path(__file__).parents[4]
+TEXT = (ROOT / "docs" / "llm-judge.md").read_text("utf-8")
+BLOCKS = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_configuration_loads(block: str) -> None:
+    settings = JudgeSettings.model_validate(yaml.safe_load(block)["judge"])
+    assert settings.kind == "llm"
+
+
+def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
+    outside = {
+        "on_unverified",  # a policy's
+        "response_format",
+        "json_schema",
+        "cached_input_tokens",
+        "dropped_quotes",
+    }
+    named = set(re.findall(r"`(?:usage\.)?([a-z]+(?:_[a-z]+)+)", TEXT))
+    assert named - outside <= set(LlmJudgeSettings.model_fields)
+    assert len(named - outside) > 8
+
+
+def test_linked_files_exist() -> None:
+    for link in re.findall(r"\]\(([^)]+)\)", TEXT):
+        assert (ROOT / "docs" / link).resolve().is_file()
+
+
+def test_the_mapping_to_support_is_the_one_described() -> None:
+    described = {"SUPPORTED": 0.5, "PARTIALLY_SUPPORTED": -0.1, "UNSUPPORTED": -0.4, "CONTRADICTED": -0.5}
+    words = " ".join(TEXT.split())
+    for name, swing in described.items():
+        assert f"{swing} for {name}" in words
+        assert support_of(Verdict(name), 1.0) == pytest.approx(0.5 + swing)
