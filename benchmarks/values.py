@@ -69,10 +69,14 @@ def resident_mb() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeat", type=int, default=200, help="calls per figure (default 200)")
     parser.add_argument("--words", type=int, default=1500, help="words of the context (default 1500)")
-    parser.add_argument("--libraries", action="store_true", help="also measure the libraries that are installed")
+    parser.add_argument(
+        "--libraries", action="store_true", help="also measure the libraries that are installed"
+    )
     arguments = parser.parse_args()
 
     before = resident_mb()
@@ -86,21 +90,31 @@ def main() -> None:
     context = " ".join(words)
     found = values.ValueSet(values.extract(context))
     claimed = values.extract(CLAIM)
-    print(f"extract, claim of {len(CLAIM.split())} words, {len(claimed)} values: {timed(lambda: values.extract(CLAIM), arguments.repeat):.3f} ms")
+    print(
+        f"extract, claim of {len(CLAIM.split())} words, {len(claimed)} values: {timed(lambda: values.extract(CLAIM), arguments.repeat):.3f} ms"
+    )
     amount = len(values.extract(context))
-    print(f"extract, context of {len(words)} words, {amount} values: {timed(lambda: values.extract(context), max(5, arguments.repeat // 10)):.2f} ms")
-    print(f"match the claim's values: {timed(lambda: [found.match(v) for v in claimed], arguments.repeat):.3f} ms")
+    print(
+        f"extract, context of {len(words)} words, {amount} values: {timed(lambda: values.extract(context), max(5, arguments.repeat // 10)):.2f} ms"
+    )
+    print(
+        f"match the claim's values: {timed(lambda: [found.match(v) for v in claimed], arguments.repeat):.3f} ms"
+    )
     print(f"severity of the claim: {timed(lambda: rater.rate(CLAIM, sentence), arguments.repeat):.3f} ms")
     print("hostile texts, 50,000 characters (ms); twice as long in brackets, linear when about double:")
     for name, text in HOSTILE.items():
         once, twice = (timed(lambda t=t: values.extract(t), 3) for t in (text, text * 2))  # type: ignore[misc]
-        print(f"  {name:14} {once:8.1f} ({twice:.1f})   severity {timed(lambda t=text: rater.rate(t, sentence), 1):.1f}")  # type: ignore[misc]
+        print(
+            f"  {name:14} {once:8.1f} ({twice:.1f})   severity {timed(lambda t=text: rater.rate(t, sentence), 1):.1f}"
+        )  # type: ignore[misc]
     if arguments.libraries:
         _libraries()
 
 
 def _libraries() -> None:
-    print("libraries, each in a process of its own: MB after the first call, its seconds, milliseconds a call")
+    print(
+        "libraries, each in a process of its own: MB after the first call, its seconds, milliseconds a call"
+    )
     for name, code in LIBRARIES.items():
         script = (
             "import time\nfrom pathlib import Path\n"

@@ -1,14 +1,15 @@
 """How much a wrong claim would cost, from what the claim is about.
 
-Two linear passes over the claim: its values (see ``guardrail.values``) and its words, matched against a small
-trie of key phrases. What counts most wins; negation and superlatives lift a claim by one step, at most to
+Two linear passes over the claim: its values (see ``guardrail.values``) and its words, matched against key
+phrases by their first word. What counts most wins. A word that only touches a topic ("tax", "fee") makes a
+claim major; beside a number, a date, a "must" or a "not" it makes it critical. Negation and superlatives lift a claim by one step, at most to
 major, because they turn a statement round but are not by themselves a matter of money or health.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final, NamedTuple
 
 from guardrail.claims.severity_lexicon import (
@@ -19,6 +20,8 @@ from guardrail.claims.severity_lexicon import (
     KEYWORDS,
     MAYBE_DOSE_UNITS,
     MEDICAL,
+    MODALS,
+    TOPICS,
 )
 from guardrail.claims.severity_rules import SeverityPattern, SeverityRules
 from guardrail.events import SegmentKind, Severity
@@ -32,7 +35,8 @@ class Reason(NamedTuple):
     description: str
 
 
-#: Every built-in reason, in the order of report within a severity. ``disabled_reasons`` names these.
+#: Every built-in reason, in the order of report within a severity. ``disabled_reasons`` names these. The
+#: severity is the highest that the reason sets: a mere mention of a topic is major.
 SEVERITY_REASONS: Final[dict[str, Reason]] = {
     "dosage": Reason(Severity.CRITICAL, "an amount of a medicine, or how often it is taken"),
     "clinical_direction": Reason(Severity.CRITICAL, "what to do or not to do with a medicine or an illness"),
@@ -61,10 +65,12 @@ _WORD: Final = re.compile(r"\w++(?:['’\-]\w++)*+%?")
 _CHATTER: Final = "chatter"
 _MEDICAL: Final = "medical"
 _DIRECTION: Final = "direction"
+_MODAL: Final = "modal"
+_TOPIC: Final = "topic:"
+_NO_REASON: Final = frozenset({_CHATTER, _MEDICAL, _DIRECTION, _MODAL, "limit"})  # a limit needs its number
+_NAMING: Final = frozenset({"named_entity", "identifier"})
 _LONG_DURATIONS: Final = frozenset({"year", "decade", "century", "deg", "time", "pp", "bp"})
 _DURATIONS: Final = frozenset({"s", "min", "h", "day", "week", "fortnight", "workday", "month", "year"})
-_NEEDS_VALUE: Final = frozenset({"limit"})
-#: Keywords that need a number or date beside them to be more than a mention.
 _BEFORE: Final = 32  # characters before a value that may make it a deadline
 
 
@@ -114,6 +120,8 @@ _PHRASES: Final = _Phrases(
     + [(phrase, _CHATTER) for phrase in _split(CHATTER)]
     + [(word, _MEDICAL) for word in MEDICAL]
     + [(word, _DIRECTION) for word in DIRECTIONS]
+    + [(word, _MODAL) for word in MODALS]
+    + [(phrase, _TOPIC + reason) for reason, phrases in TOPICS.items() for phrase in _split(phrases)]
 )
 
 
@@ -136,7 +144,9 @@ class BuiltinSeverityRater:
         added: dict[str, Severity] = {}
         for pattern, expressions in self._patterns:
             if any(_found(expression, text) for expression in expressions):
-                added[pattern.reason] = max(added.get(pattern.reason, pattern.severity), pattern.severity, key=_rank)
+                added[pattern.reason] = max(
+                    added.get(pattern.reason, pattern.severity), pattern.severity, key=_rank
+                )
         if not added:
             return severity, reasons
         gravest = sorted(added, key=lambda reason: -added[reason].rank)
@@ -144,37 +154,45 @@ class BuiltinSeverityRater:
         return max(severity, *added.values(), key=_rank), merged
 
     def _builtin(self, text: str) -> tuple[Severity, tuple[str, ...]]:
-        found: set[str] = set()
         words = [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+        found: set[str] = set()
         _PHRASES.find(words, found)
-        values = extract(text)
-        chatter = _CHATTER in found
         clinical = "clinical_direction" in found or _MEDICAL in found
         if _MEDICAL in found and _DIRECTION in found:
-            found.add("clinical_direction")
-        reasons = found - _NEEDS_VALUE - {_CHATTER, _MEDICAL, _DIRECTION}
-        for value in values:
-            reason = _reason_of(value, text, clinical, "deadline" in found)
-            if reason is not None:
-                reasons.add(reason)
-                if reason not in {"named_entity", "identifier"} and ("limit" in found or value.bound in (Bound.AT_MOST, Bound.AT_LEAST)):
+            found.add(_TOPIC + "clinical_direction")
+        topics = {mark.removeprefix(_TOPIC) for mark in found if mark.startswith(_TOPIC)}
+        reasons = {mark for mark in found - _NO_REASON if not mark.startswith(_TOPIC)}
+        pointed = _MODAL in found or "negation" in found or (bool(words) and words[0] in DIRECTIONS)
+        deadline = "deadline" in found or "deadline" in topics
+        for value in extract(text):
+            reason = _reason_of(value, text, clinical, deadline)
+            if reason is None:
+                continue
+            reasons.add(reason)
+            if reason not in _NAMING:
+                pointed = True
+                if "limit" in found or value.bound in (Bound.AT_MOST, Bound.AT_LEAST):
                     reasons.add("limit")
-        reasons -= self._disabled
-        return _grade(reasons, chatter)
+        mentions: Set[str] = frozenset() if pointed else topics - reasons
+        return _grade((reasons | topics) - self._disabled, mentions, _CHATTER in found)
 
 
-def _grade(reasons: set[str], chatter: bool) -> tuple[Severity, tuple[str, ...]]:
-    about = [reason for reason in reasons if reason not in _LIFTING]
-    if about:
-        severity = max((SEVERITY_REASONS[reason].severity for reason in about), key=_rank)
-    else:
-        severity = Severity.MINOR if chatter else Severity.NORMAL
+def _grade(
+    reasons: set[str], mentions: frozenset[str] | set[str], chatter: bool
+) -> tuple[Severity, tuple[str, ...]]:
+    """The gravest of the reasons; those only mentioned are major at most, lifting ones add one step."""
+
+    def severity_of(reason: str) -> Severity:
+        return Severity.MAJOR if reason in mentions else SEVERITY_REASONS[reason].severity
+
+    about = [severity_of(reason) for reason in reasons if reason not in _LIFTING]
+    severity = max(about, key=_rank) if about else Severity.MINOR if chatter else Severity.NORMAL
     if len(about) < len(reasons) and severity.rank < Severity.MAJOR.rank:
         severity = _RANKED[severity.rank + 1]
-    return severity, tuple(sorted(reasons, key=lambda reason: (-SEVERITY_REASONS[reason].severity.rank, _ORDER[reason])))
+    return severity, tuple(sorted(reasons, key=lambda reason: (-severity_of(reason).rank, _ORDER[reason])))
 
 
-def _reason_of(value: Value, text: str, clinical: bool, deadline: bool) -> str | None:  # noqa: C901 - one case a kind
+def _reason_of(value: Value, text: str, clinical: bool, deadline: bool) -> str | None:
     kind = value.kind
     if kind is ValueKind.MONEY:
         return "price"

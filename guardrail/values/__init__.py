@@ -1,9 +1,9 @@
 """The checkable values of a text (numbers, dates, money, names, contacts ...) and whether two agree."""
 
 from guardrail.values.agreement import agree, comparable
-from guardrail.values.scan import extract
 from guardrail.values.matching import Match, MatchState, ValueSet, match
 from guardrail.values.model import Bound, DateParts, Value, ValueKind
+from guardrail.values.scan import extract
 
 __all__ = [
     "Bound",

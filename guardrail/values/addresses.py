@@ -16,7 +16,8 @@ _MAX_URL: Final = 2000
 _DOMAIN: Final = re.compile(r"[A-Za-z0-9\u00c0-\uffdc](?:[\w-]{0,62})(?:\.[\w-]{1,63}){1,8}")
 _LOCAL_CHARS: Final = re.compile(r"[\w.+\-%]{1,64}\Z")
 _STARTS: Final = re.compile(
-    r"@|https?://|ftp://|\bwww\.|\.(?:com|org|net|gov|edu|io|eu|de|fr|es|uk|info|int|dev|app|ai|co|ch|at|nl)(?![\w-])", re.I
+    r"@|https?://|ftp://|\bwww\.|\.(?:com|org|net|gov|edu|io|eu|de|fr|es|uk|info|int|dev|app|ai|co|ch|at|nl)(?![\w-])",
+    re.IGNORECASE,
 )
 _URL_TAIL: Final = re.compile(r"[^\s<>\"'“”‘’\[\]{}|\\^`]{1,2000}")
 _HOST_LEFT: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,120}\Z")

@@ -16,7 +16,9 @@ _LOSS: Final = Decimal("1e-9")  # what thirds and Fahrenheit lose in 28 digits
 _SLACK: Final = Decimal("0.01")  # rounding that needs no "about"
 _ABOUT: Final = Decimal("0.025")
 _ABOUT_MAX: Final = Decimal("0.1")
-_NUMERIC: Final = frozenset({ValueKind.NUMBER, ValueKind.PERCENT, ValueKind.MONEY, ValueKind.QUANTITY, ValueKind.ORDINAL})
+_NUMERIC: Final = frozenset(
+    {ValueKind.NUMBER, ValueKind.PERCENT, ValueKind.MONEY, ValueKind.QUANTITY, ValueKind.ORDINAL}
+)
 _DAY: Final = 24 * 60
 
 
@@ -78,7 +80,9 @@ def _numbers_agree(claim: Value, source: Value) -> bool:
     return any(_amounts_agree(claim, source, a, b, step) for a, b, step in pairs)
 
 
-def _in_one_unit(claim: Value, source: Value) -> list[tuple[tuple[Decimal, ...], tuple[Decimal, ...], Decimal]]:
+def _in_one_unit(
+    claim: Value, source: Value
+) -> list[tuple[tuple[Decimal, ...], tuple[Decimal, ...], Decimal]]:
     """(amounts of the claim, amounts of the source, step of the claim) in a common unit; empty when there is none."""
     ours, theirs, step = _amounts(claim), _amounts(source), claim.step
     kinds = (claim.kind, source.kind)
@@ -99,7 +103,11 @@ def _in_one_unit(claim: Value, source: Value) -> list[tuple[tuple[Decimal, ...],
     if kinds == (ValueKind.QUANTITY, ValueKind.NUMBER):
         return _product(ours, theirs, step) if claim.unit in COUNTS and source.noun is None else []
     if claim.kind is ValueKind.NUMBER and source.kind in (ValueKind.QUANTITY, ValueKind.MONEY):
-        return _product(ours, theirs, step) if claim.noun is None or source.unit in COUNTS and claim.noun == source.unit else []
+        return (
+            _product(ours, theirs, step)
+            if claim.noun is None or (source.unit in COUNTS and claim.noun == source.unit)
+            else []
+        )
     if set(kinds) == {ValueKind.ORDINAL, ValueKind.NUMBER}:
         both = claim.noun is None or source.noun is None or claim.noun == source.noun
         return _product(ours, theirs, step) if both and not (claim.fraction or source.fraction) else []
@@ -132,9 +140,13 @@ def _converted(claim: Value, source: Value) -> list[tuple[tuple[Decimal, ...], t
     return _product(_amounts(claim), b, claim.step)
 
 
-def _amounts_agree(claim: Value, source: Value, ours: tuple[Decimal, ...], theirs: tuple[Decimal, ...], step: Decimal) -> bool:
+def _amounts_agree(
+    claim: Value, source: Value, ours: tuple[Decimal, ...], theirs: tuple[Decimal, ...], step: Decimal
+) -> bool:
     if len(ours) == 2:
-        return len(theirs) == 2 and all(_near(claim, source, a, b, step) for a, b in zip(ours, theirs, strict=True))
+        return len(theirs) == 2 and all(
+            _near(claim, source, a, b, step) for a, b in zip(ours, theirs, strict=True)
+        )
     amount = ours[0]
     if len(theirs) == 2:
         inside = claim.bound is Bound.ABOUT and theirs[0] <= amount <= theirs[1]
@@ -151,15 +163,26 @@ def _near(claim: Value, source: Value, ours: Decimal, theirs: Decimal, step: Dec
     converted = claim.unit != source.unit and claim.kind is ValueKind.QUANTITY
     rounded = gap <= step / 2 * (1 + _LOSS)
     if claim.bound is Bound.EXACT:
-        if claim.fraction and source.kind is ValueKind.PERCENT or source.fraction:
+        if (claim.fraction and source.kind is ValueKind.PERCENT) or source.fraction:
             return gap <= size * _SLACK
-        loose = claim.scaled or converted or (claim.kind is not ValueKind.MONEY and theirs != theirs.to_integral_value() or source.bound is Bound.ABOUT)
+        loose = (
+            claim.scaled
+            or converted
+            or (
+                (claim.kind is not ValueKind.MONEY and theirs != theirs.to_integral_value())
+                or source.bound is Bound.ABOUT
+            )
+        )
         return loose and rounded and gap <= size * (_ABOUT if converted else _SLACK)
     if source.bound.direction:
         return False
     coarse = _coarse_step(ours)
     if claim.bound is Bound.ABOUT:
-        return gap <= size * _ABOUT or rounded and gap <= size * _ABOUT_MAX or gap <= min(coarse / 2, size * _ABOUT_MAX)
+        return (
+            gap <= size * _ABOUT
+            or (rounded and gap <= size * _ABOUT_MAX)
+            or gap <= min(coarse / 2, size * _ABOUT_MAX)
+        )
     if claim.bound.direction > 0:
         return 0 <= theirs - ours < min(coarse, size / 4)
     return 0 <= ours - theirs < min(coarse, size / 4)
@@ -190,11 +213,15 @@ def covers(claim: DateParts, source: DateParts) -> bool:
         if source.year is None or claim.year is None or source.years > claim.years:
             return False
         return claim.year <= source.year < claim.year + claim.years
-    if source.years > 1 or claim.year is not None and claim.year != source.year:
+    if source.years > 1 or (claim.year is not None and claim.year != source.year):
         return False
-    if claim.month is not None and claim.month != source.month or claim.day is not None and claim.day != source.day:
+    if (claim.month is not None and claim.month != source.month) or (
+        claim.day is not None and claim.day != source.day
+    ):
         return False
-    if claim.quarter is not None and claim.quarter != (source.quarter or source.month and (source.month + 2) // 3):
+    if claim.quarter is not None and claim.quarter != (
+        source.quarter or (source.month and (source.month + 2) // 3)
+    ):
         return False
     return claim.weekday is None or claim.weekday == _weekday(source)
 
@@ -231,4 +258,8 @@ def _phones_agree(claim: Value, source: Value) -> bool:
 def _digits(value: Value) -> str:
     if value.kind is ValueKind.PHONE:
         return value.key
-    return "".join(c for c in value.text if c.isdigit()) if value.kind in (ValueKind.NUMBER, ValueKind.IDENTIFIER) else ""
+    return (
+        "".join(c for c in value.text if c.isdigit())
+        if value.kind in (ValueKind.NUMBER, ValueKind.IDENTIFIER)
+        else ""
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from guardrail.values.lexicon import MONTHS, SHY_MONTHS, WEEKDAYS, ZONES
+from guardrail.values.lexicon import MONTHS, SHY_MONTHS, WEEKDAYS, ZONES, words
 from guardrail.values.model import DateParts
 from guardrail.values.numerals import ORDINALS
 from guardrail.values.tokens import Tok, Token
@@ -13,8 +13,10 @@ from guardrail.values.tokens import Tok, Token
 _SUFFIXES: Final = frozenset({"st", "nd", "rd", "th"})
 _AM: Final = frozenset({"am", "a.m.", "a.m"})
 _PM: Final = frozenset({"pm", "p.m.", "p.m"})
-_MONTH_AFTER: Final = frozenset("in of by until till since from before after during early late mid to through next last every".split())
-_HOURS: Final = re.compile(r"(\d{1,2})h(\d{2})", re.I)
+_MONTH_AFTER: Final = words("""
+    in of by until till since from before after during early late mid to through next last every
+""")
+_HOURS: Final = re.compile(r"(\d{1,2})h(\d{2})", re.IGNORECASE)
 _DAY: Final = 24 * 60
 
 
@@ -29,7 +31,12 @@ class Found(NamedTuple):
 
 def is_year(token: Token) -> bool:
     """May this token be a year standing for itself?"""
-    return token.kind is Tok.NUMBER and len(token.text) == 4 and token.text.isdigit() and 1000 <= int(token.text) <= 2199
+    return (
+        token.kind is Tok.NUMBER
+        and len(token.text) == 4
+        and token.text.isdigit()
+        and 1000 <= int(token.text) <= 2199
+    )
 
 
 def _day_of(token: Token) -> int:
@@ -63,7 +70,7 @@ def read_day_month(tokens: list[Token], i: int) -> Found | None:
     day, j = _day_of(tokens[i]), i + 1
     if not day:
         return None
-    if tokens[j].low in _SUFFIXES and tokens[j].start == tokens[i].end or tokens[j].text in {".", "-"}:
+    if (tokens[j].low in _SUFFIXES and tokens[j].start == tokens[i].end) or tokens[j].text in {".", "-"}:
         j += 1
     if tokens[j].low in {"of", "de"}:
         j += 1
@@ -128,7 +135,12 @@ def read_period(tokens: list[Token], i: int) -> Found | None:
         if token.low.startswith("fy") and token.low[2:].isdigit() and len(token.low) == 6:
             return Found(i + 1, (DateParts(int(token.low[2:])),))
     rank = ORDINALS.get(token.low)
-    if rank is not None and after.low == "quarter" and rank <= 4 and tokens[i + 2].low in {"of", ","} | _YEARLY:
+    if (
+        rank is not None
+        and after.low == "quarter"
+        and rank <= 4
+        and tokens[i + 2].low in {"of", ","} | _YEARLY
+    ):
         year, j = _year_after(tokens, i + 2)
         return Found(j, (DateParts(year, quarter=rank),))
     if rank is not None and after.low == "century":
@@ -146,10 +158,17 @@ def _period_of_number(tokens: list[Token], i: int) -> Found | None:
     number = int(token.text)
     if after.low == "s" and after.start == token.end and number % 10 == 0:
         if len(token.text) == 4:
-            return Found(i + 2, (DateParts(number, years=100 if number % 100 == 0 and number < 2000 else 10),))
+            return Found(
+                i + 2, (DateParts(number, years=100 if number % 100 == 0 and number < 2000 else 10),)
+            )
         if len(token.text) == 2 and number >= 20:
             return Found(i + 2, (DateParts(1900 + number, years=10),))
-    if after.low in _SUFFIXES and after.start == token.end and tokens[i + 2].low in {"century", "centuries"} and number:
+    if (
+        after.low in _SUFFIXES
+        and after.start == token.end
+        and tokens[i + 2].low in {"century", "centuries"}
+        and number
+    ):
         return Found(i + 3, (DateParts((number - 1) * 100, years=100),))
     if after.text in {"BC", "BCE", "B.C.", "B.C.E."}:
         return Found(i + 2, (DateParts(-number),))
@@ -168,7 +187,11 @@ def read_time(tokens: list[Token], i: int) -> Found | None:
     marked = token.kind is Tok.TIME
     if marked or token.kind is Tok.NUMBER:
         parts = re.split(r"[:.]", token.text)
-        if len(parts) > 3 or not all(p.isdigit() and len(p) <= 2 for p in parts) or any(len(p) != 2 for p in parts[1:]):
+        if (
+            len(parts) > 3
+            or not all(p.isdigit() and len(p) <= 2 for p in parts)
+            or any(len(p) != 2 for p in parts[1:])
+        ):
             return None
         hour, minute = int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
     elif token.kind is Tok.IDENT and (match := _HOURS.fullmatch(token.text)):

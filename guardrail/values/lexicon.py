@@ -6,6 +6,12 @@ from typing import Final
 
 from guardrail.values.model import Bound
 
+
+def words(text: str) -> frozenset[str]:
+    """A set of words, written as a text."""
+    return frozenset(text.split())
+
+
 _MONTH_NAMES: Final = """
 january jan jan. januar janvier enero | february feb feb. februar février febrero | march mar mar. märz mars marzo
 april apr apr. avril abril | may mai mayo | june jun jun. juni juin junio | july jul jul. juli juillet julio
@@ -19,7 +25,9 @@ MONTHS: Final = {
     for word in names.split()
 }
 #: Months that are also common words: dates only beside a day or a year, or after a preposition.
-SHY_MONTHS: Final = frozenset({"may", "march", "mar", "jan", "mars", "mai", "jun", "sep", "dec", "nov", "oct", "apr", "jul", "feb"})
+SHY_MONTHS: Final = words("""
+    may march mar jan mars mai jun sep dec nov oct apr jul feb
+""")
 _WEEKDAY_NAMES: Final = """
 monday mondays montag lundi lunes|tuesday tuesdays dienstag mardi martes|wednesday wednesdays mittwoch mercredi miércoles
 thursday thursdays donnerstag jeudi jueves|friday fridays freitag vendredi viernes|saturday saturdays samstag samedi sábado
@@ -32,8 +40,10 @@ WEEKDAYS: Final = {
 }
 #: Offsets from UTC in minutes.
 ZONES: Final = {
-    "utc": 0, "gmt": 0, "z": 0, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420, "mdt": -360, "pst": -480, "pdt": -420,
-    "bst": 60, "cet": 60, "cest": 120, "eet": 120, "eest": 180, "ist": 330, "jst": 540, "aest": 600, "aedt": 660,
+    "utc": 0, "gmt": 0, "z": 0, "est": -300, "edt": -240, "cst": -360, "cdt": -300, "mst": -420, "mdt": -360,
+    "pst": -480, "pdt": -420,
+    "bst": 60, "cet": 60, "cest": 120, "eet": 120, "eest": 180, "ist": 330, "jst": 540, "aest": 600,
+    "aedt": 660,
 }  # fmt: skip
 #: Phrases before a number, by their last words. Longest match wins.
 BOUNDS: Final[dict[str, Bound]] = {
@@ -70,50 +80,58 @@ TRAILING_BOUNDS: Final = {
 PERCENT_WORDS: Final = frozenset({"percent", "%", "pct", "prozent", "％", "percents"})
 #: "5 mg daily": the unit of the rate.
 RATE_WORDS: Final = {
-    "daily": "day", "hourly": "h", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year", "nightly": "day",
+    "daily": "day", "hourly": "h", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year",
+    "nightly": "day",
     "täglich": "day", "wöchentlich": "week", "monatlich": "month", "jährlich": "year",
 }  # fmt: skip
 #: Labels whose number is a name rather than a count.
-LABELS: Final = frozenset(
-    "section chapter article clause paragraph page table figure step part volume appendix annex rule act no number nr room gate "
-    "level phase type class grade form platform line bus route apartment unit suite version release item question stage tier "
-    "artikel abschnitt kapitel seite chapitre página artículo §".split()
-)
+LABELS: Final = words("""
+    section chapter article clause paragraph page table figure step part volume appendix annex rule act no
+    number nr room gate level phase type class grade form platform line bus route apartment unit suite
+    version release item question stage tier artikel abschnitt kapitel seite chapitre página artículo §
+""")
 #: Words that follow a number without saying what it counts.
-NO_NOUN: Final = frozenset(
-    "of and or the to in on at for by with from is are was were be been has have had that which who as than then if but not "
-    "per a an each every more less until till between into over under about this these those it its he she they we you i "
-    "und oder der die das von bis zu im et ou de le la les des du y o el los las en con".split()
-)
+NO_NOUN: Final = words("""
+    of and or the to in on at for by with from is are was were be been has have had that which who as than
+    then if but not per a an each every more less until till between into over under about this these
+    those it its he she they we you i und oder der die das von bis zu im et ou de le la les des du y o el
+    los las en con
+""")
 #: Capitalised words that are no names: what sentences begin with, pronouns, titles of courtesy, discourse words.
-NO_NAME: Final = frozenset(
-    """a an the this that these those it its he she they we you i his her their our your my me us him them who whom whose which what when
-    where why how if while although though because since unless until after before as at by for from in into of off on onto over
-    under with within without to toward towards upon about above across against along among around between during through
-    throughout and or but nor so yet also however therefore thus hence moreover furthermore additionally meanwhile finally
-    first second third firstly secondly next then there here now today yesterday tomorrow once some any all both each every
-    either neither no not none many most much more few several other others another such same only even just still already
-    yes ok okay please note overall according based given including despite instead rather similarly likewise consequently
-    is are was were be been being am do does did has have had having can could may might must shall should will would let
-    one two three four five six seven eight nine ten never always often sometimes usually generally typically
-    take use see make get keep call visit click contact ask avoid check open press select go give start stop try apply
-    patients people users customers students children women men adults studies research researchers scientists experts
-    new section chapter article table figure step page part clause appendix example question answer source sources context
-    document documents summary conclusion introduction warning important caution info information day week month year
-    der die das ein eine und oder aber nicht ist sind wir sie es ich du er für mit von zu im am auf bei nach
-    le la les un une des et ou mais il elle nous vous ils elles je tu ce cette dans pour avec sur par si
-    el los las y pero no se en con por para como su sus esta este""".split()
-)
+NO_NAME: Final = words("""
+    a an the this that these those it its he she they we you i his her their our your my me us him them
+    who whom whose which what when where why how if while although though because since unless until after
+    before as at by for from in into of off on onto over under with within without to toward towards upon
+    about above across against along among around between during through throughout and or but nor so yet
+    also however therefore thus hence moreover furthermore additionally meanwhile finally first second
+    third firstly secondly next then there here now today yesterday tomorrow once some any all both each
+    every either neither no not none many most much more few several other others another such same only
+    even just still already yes ok okay please note overall according based given including despite
+    instead rather similarly likewise consequently is are was were be been being am do does did has have
+    had having can could may might must shall should will would let one two three four five six seven
+    eight nine ten never always often sometimes usually generally typically take use see make get keep
+    call visit click contact ask avoid check open press select go give start stop try apply patients
+    people users customers students children women men adults studies research researchers scientists
+    experts new section chapter article table figure step page part clause appendix example question
+    answer source sources context document documents summary conclusion introduction warning important
+    caution info information day week month year der die das ein eine und oder aber nicht ist sind wir sie
+    es ich du er für mit von zu im am auf bei nach le la les un une des et ou mais il elle nous vous ils
+    elles je tu ce cette dans pour avec sur par si el los las y pero no se en con por para como su sus
+    esta este
+""")
 #: Lower-case words that may stand inside a name.
-CONNECTORS: Final = frozenset("of the de la du des del van von der den di da dos y e & for and al bin ibn ap".split())
+CONNECTORS: Final = words("""
+    of the de la du des del van von der den di da dos y e & for and al bin ibn ap
+""")
 #: Left out of a name when it is compared.
-TITLES: Final = frozenset(
-    "dr mr mrs ms miss prof professor sir dame lord lady president king queen st sen rep gov rev hon mx madam herr frau monsieur "
-    "madame señor señora".split()
-)
-SUFFIXES: Final = frozenset(
-    "inc incorporated ltd limited llc llp gmbh corp corporation co company plc ag sa nv bv spa kg se jr sr phd md esq group".split()
-)
+TITLES: Final = words("""
+    dr mr mrs ms miss prof professor sir dame lord lady president king queen st sen rep gov rev hon mx
+    madam herr frau monsieur madame señor señora
+""")
+SUFFIXES: Final = words("""
+    inc incorporated ltd limited llc llp gmbh corp corporation co company plc ag sa nv bv spa kg se jr sr
+    phd md esq group
+""")
 #: Names that are the same though neither letters nor initials say so.
 ALIASES: Final = {
     alias: group[0]

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.values.agreement import agree, comparable
-from guardrail.values.scan import extract
 from guardrail.values.model import Value, ValueKind
 from guardrail.values.names import fold_text
+from guardrail.values.scan import extract
 from guardrail.values.units import BY_NAME, COUNTS
 
 _K: Final = ValueKind
@@ -101,10 +101,11 @@ class ValueSet:
                 nearest, distance = value, gap
         return Match(MatchState.ABSENT) if nearest is None else Match(MatchState.CONFLICT, nearest)
 
-
     def _mentions(self, claim: Value) -> bool:
         words = " ".join(claim.words) if claim.kind is ValueKind.NAME else fold_text(claim.text).strip()
-        return bool(words) and any(f" {form} " in self._words for form in (words, words.removesuffix("s"), words + "s"))
+        return bool(words) and any(
+            f" {form} " in self._words for form in (words, words.removesuffix("s"), words + "s")
+        )
 
 
 _SLACK: Final = 0.35  # more than the loosest rule of ``agree`` forgives

@@ -9,13 +9,15 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from guardrail.values.lexicon import ALIASES, CONNECTORS, MONTHS, NO_NAME, SUFFIXES, TITLES, WEEKDAYS
+from guardrail.values.lexicon import ALIASES, CONNECTORS, MONTHS, NO_NAME, SUFFIXES, TITLES, WEEKDAYS, words
 from guardrail.values.model import Value, ValueKind
 from guardrail.values.tokens import Tok, Token
 
 _MAX_WORDS: Final = 10
-_SENTENCE_ENDS: Final = frozenset(".!?:;…\"“”„«»(•*-–—|#>[。！？")
-_GERMAN: Final = frozenset("der die das und ist nicht mit für ein eine wird sie werden".split())
+_SENTENCE_ENDS: Final = frozenset('.!?:;…"“”„«»(•*-–—|#>[。！？')
+_GERMAN: Final = words("""
+    der die das und ist nicht mit für ein eine wird sie werden
+""")
 
 
 def capitalises_nouns(tokens: list[Token]) -> bool:
@@ -39,7 +41,11 @@ def is_capitalised(token: Token) -> bool:
 def is_acronym(text: str) -> bool:
     """ "WHO", "EMA", "U.S.", but not "A" or "OK"."""
     bare = text.replace(".", "")
-    return 2 <= len(bare) <= 6 and bare.isupper() and bare not in {"OK", "AM", "PM", "II", "III", "IV", "VI", "NOT", "NO", "AND", "OR", "DO"}
+    return (
+        2 <= len(bare) <= 6
+        and bare.isupper()
+        and bare not in {"OK", "AM", "PM", "II", "III", "IV", "VI", "NOT", "NO", "AND", "OR", "DO"}
+    )
 
 
 def _sentence_initial(text: str, tokens: list[Token], i: int) -> bool:
@@ -48,7 +54,10 @@ def _sentence_initial(text: str, tokens: list[Token], i: int) -> bool:
     before = tokens[i - 1]
     if before.text in _SENTENCE_ENDS:
         return not (before.text == "." and i >= 2 and tokens[i - 2].low in TITLES) and not (
-            before.text in "-–—" and before.end == tokens[i].start and before.start > 0 and not text[before.start - 1].isspace()
+            before.text in "-–—"
+            and before.end == tokens[i].start
+            and before.start > 0
+            and not text[before.start - 1].isspace()
         )
     return "\n" in text[before.end : tokens[i].start]
 
@@ -77,10 +86,19 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
             last, words = j, words + 1
         elif token.kind is Tok.ABBREVIATION:
             last, words = j, words + 1
-        elif token.text == "." and gap == 0 and (len(tokens[j - 1].text) == 1 or tokens[j - 1].low in TITLES | SUFFIXES):
+        elif (
+            token.text == "."
+            and gap == 0
+            and (len(tokens[j - 1].text) == 1 or tokens[j - 1].low in TITLES | SUFFIXES)
+        ):
             if tokens[j + 1].kind is not Tok.WORD or not tokens[j + 1].text[0].isupper():
                 break
-        elif token.text == "-" and gap == 0 and tokens[j + 1].start == token.end and is_capitalised(tokens[j + 1]):
+        elif (
+            token.text == "-"
+            and gap == 0
+            and tokens[j + 1].start == token.end
+            and is_capitalised(tokens[j + 1])
+        ):
             pass
         elif not (token.low in CONNECTORS and _continues(tokens, j)):
             break
@@ -88,7 +106,12 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
     begin = i
     while begin <= last and (_no_name(tokens[begin]) or tokens[begin].text in ".-&"):
         begin += 1
-    if initial and begin == i and last > i and (_is_participle(tokens[i]) or (last == i + 1 and is_acronym(tokens[last].text))):
+    if (
+        initial
+        and begin == i
+        and last > i
+        and (_is_participle(tokens[i]) or (last == i + 1 and is_acronym(tokens[last].text)))
+    ):
         begin += 1  # "Convincing Clinton", "Reach WHO"
     while begin <= last and tokens[begin].low in CONNECTORS and tokens[begin].text.islower():
         begin += 1
@@ -107,7 +130,9 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
         possessive = _is_possessive(tokens[begin])
         if len(name) < 2 or tokens[begin].low in TITLES | SUFFIXES:
             return None, last + 1
-        if (initial or nouns_too) and not (mixed or titled or possessive and not nouns_too) or name.isupper() and len(name) > 6:
+        if ((initial or nouns_too) and not (mixed or titled or (possessive and not nouns_too))) or (
+            name.isupper() and len(name) > 6
+        ):
             return None, last + 1
     words_folded = fold_name(name)
     if not words_folded:
@@ -137,7 +162,11 @@ def _continues(tokens: list[Token], j: int) -> bool:
     after = tokens[j + 1]
     if is_capitalised(after):
         return tokens[j].low not in {"and", "for", "the"} and after.low not in NO_NAME
-    return after.low in CONNECTORS and tokens[j].low in {"of", "de", "van", "von"} and is_capitalised(tokens[j + 2])
+    return (
+        after.low in CONNECTORS
+        and tokens[j].low in {"of", "de", "van", "von"}
+        and is_capitalised(tokens[j + 2])
+    )
 
 
 def strip_marks(text: str) -> str:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from guardrail.values.lexicon import BOUNDS, LABELS, NO_NOUN, PERCENT_WORDS, RATE_WORDS, TRAILING_BOUNDS
+from guardrail.values.lexicon import (
+    BOUNDS,
+    LABELS,
+    NO_NOUN,
+    PERCENT_WORDS,
+    RATE_WORDS,
+    TRAILING_BOUNDS,
+    words,
+)
 from guardrail.values.model import Bound, Value, ValueKind
 from guardrail.values.numerals import ADVERBS, Amount, read_amount
 from guardrail.values.tokens import Tok, Token
@@ -14,10 +22,17 @@ from guardrail.values.units import CENTS, CURRENCY_WORDS, SIGNS, find_unit
 _MINUS: Final = frozenset("-−–")
 _DASHES: Final = frozenset({"-", "–", "—", "−", "~"})
 _RANGE_WORDS: Final = frozenset({"to", "bis", "à", "a", "through"})
-_TWO_WORD_UNITS: Final = frozenset("business working percentage basis square cubic fl fluid sq kilowatt swiss us u.s. canadian australian pound pounds".split())
+_TWO_WORD_UNITS: Final = words("""
+    business working percentage basis square cubic fl fluid sq kilowatt swiss us u.s. canadian australian
+    pound pounds
+""")
 _SPEEDS: Final = {("km", "h"): "km/h", ("mi", "h"): "mph", ("m", "s"): "m-s"}
-_EACH: Final = frozenset({"per", "a", "an", "each", "every", "pro", "par", "por", "al"})
-MEASURES: Final = frozenset("within for after about over than under least of lasts takes innerhalb".split())
+_EACH: Final = words("""
+    per a an each every pro par por al
+""")
+MEASURES: Final = words("""
+    within for after about over than under least of lasts takes innerhalb
+""")
 _ODDS_MAX: Final = 100_000
 
 
@@ -40,7 +55,12 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
         return _article(text, tokens, i)
     if amount.spelled and _is_pronoun(tokens, j, amount):
         return None
-    if currency and amount.next < len(tokens) and tokens[amount.next].text in {"m", "mm"} and tokens[amount.next].start == tokens[amount.next - 1].end:
+    if (
+        currency
+        and amount.next < len(tokens)
+        and tokens[amount.next].text in {"m", "mm"}
+        and tokens[amount.next].start == tokens[amount.next - 1].end
+    ):
         amount = _scale(amount, 10**6, amount.next + 1)
     suffix = _suffix(tokens, amount.next, currency)
     low, high, suffix, after = _range(text, tokens, i, j, amount, suffix, currency)
@@ -82,7 +102,12 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
 
 
 def _scale(amount: Amount, factor: int, after: int) -> Amount:
-    return amount._replace(readings=tuple(r * factor for r in amount.readings), step=amount.step * factor, next=after, scaled=True)
+    return amount._replace(
+        readings=tuple(r * factor for r in amount.readings),
+        step=amount.step * factor,
+        next=after,
+        scaled=True,
+    )
 
 
 def _adverb(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int] | None:
@@ -93,21 +118,39 @@ def _adverb(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int] |
     count = Decimal(ADVERBS[tokens[i].low])
     bound, _ = _bound(tokens, i, after)
     start, end = tokens[i].start, tokens[after - 1].end
-    value = Value(ValueKind.QUANTITY, text[start:end], start, end, count, readings=(count,), unit="time", per=rate, bound=bound)
+    value = Value(
+        ValueKind.QUANTITY,
+        text[start:end],
+        start,
+        end,
+        count,
+        readings=(count,),
+        unit="time",
+        per=rate,
+        bound=bound,
+    )
     return [value], after
 
 
 def _article(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int] | None:
     """ "within a week": one of a unit of time, after a preposition that measures."""
     unit = find_unit(tokens[i + 1].low)
-    if tokens[i].low not in {"a", "an", "einer", "eine", "un", "une"} or unit is None or unit.dimension not in {"time", "months", "length"}:
+    if (
+        tokens[i].low not in {"a", "an", "einer", "eine", "un", "une"}
+        or unit is None
+        or unit.dimension not in {"time", "months", "length"}
+    ):
         return None
     if i == 0 or tokens[i - 1].low not in MEASURES or unit.name in {"s"}:
         return None
     start, end = tokens[i].start, tokens[i + 1].end
     bound, _ = _bound(tokens, i, i + 2)
     one = Decimal(1)
-    return [Value(ValueKind.QUANTITY, text[start:end], start, end, one, readings=(one,), unit=unit.name, bound=bound)], i + 2
+    return [
+        Value(
+            ValueKind.QUANTITY, text[start:end], start, end, one, readings=(one,), unit=unit.name, bound=bound
+        )
+    ], i + 2
 
 
 def _is_pronoun(tokens: list[Token], j: int, amount: Amount) -> bool:
@@ -116,9 +159,13 @@ def _is_pronoun(tokens: list[Token], j: int, amount: Amount) -> bool:
         return False
     after = tokens[amount.next]
     k = amount.next + (after.text == "-")
-    if tokens[k].low in PERCENT_WORDS or tokens[k].low == "in" and tokens[k + 1].kind in (Tok.NUMBER, Tok.WORD):
+    if tokens[k].low in PERCENT_WORDS or (
+        tokens[k].low == "in" and tokens[k + 1].kind in (Tok.NUMBER, Tok.WORD)
+    ):
         return tokens[k].low == "in" and read_amount(tokens, k + 1) is None
-    if tokens[k].kind is Tok.WORD and (find_unit(tokens[k].low) or tokens[k].low in CURRENCY_WORDS or tokens[k].low in _TWO_WORD_UNITS):
+    if tokens[k].kind is Tok.WORD and (
+        find_unit(tokens[k].low) or tokens[k].low in CURRENCY_WORDS or tokens[k].low in _TWO_WORD_UNITS
+    ):
         return False
     return not (after.low in {"or", "to"} and read_amount(tokens, amount.next + 1) is not None)
 
@@ -135,7 +182,11 @@ def _prefix(text: str, tokens: list[Token], i: int) -> tuple[bool, str | None, i
         currency, j = SIGNS[tokens[j].text], j + 1
         if tokens[j].text in {"$", "."} and tokens[j].start == tokens[j - 1].end:
             j += 1
-    elif tokens[j + 1].text == "$" and tokens[j].text + "$" in SIGNS if tokens[j].kind in (Tok.WORD, Tok.ABBREVIATION) else False:
+    elif (
+        tokens[j + 1].text == "$" and tokens[j].text + "$" in SIGNS
+        if tokens[j].kind in (Tok.WORD, Tok.ABBREVIATION)
+        else False
+    ):
         currency, j = SIGNS[tokens[j].text + "$"], j + 2
     if currency and tokens[j].text in _MINUS and tokens[j].start == tokens[j - 1].end:
         negative, j = True, j + 1
@@ -172,14 +223,18 @@ def _suffix(tokens: list[Token], j: int, currency: str | None) -> Suffix:
         return Suffix(j + 1, ValueKind.MONEY, SIGNS[token.text])
     if low in CURRENCY_WORDS:
         return Suffix(j + 1, ValueKind.MONEY, CURRENCY_WORDS[low])
-    if low in CENTS or low == "p" and token.start == tokens[j - 1].end:
+    if low in CENTS or (low == "p" and token.start == tokens[j - 1].end):
         return Suffix(j + 1, ValueKind.MONEY, CENTS.get(low, "GBP"), 100)
     return _degrees(tokens, j) or _plain_unit(tokens, j)
 
 
 def _opens_money(tokens: list[Token], j: int) -> bool:
     """In "2021 $50" the sign belongs to what follows."""
-    return tokens[j + 1].kind is Tok.NUMBER and tokens[j + 1].start == tokens[j].end and tokens[j].start > tokens[j - 1].end
+    return (
+        tokens[j + 1].kind is Tok.NUMBER
+        and tokens[j + 1].start == tokens[j].end
+        and tokens[j].start > tokens[j - 1].end
+    )
 
 
 def _degrees(tokens: list[Token], j: int) -> Suffix | None:
@@ -197,19 +252,27 @@ def _plain_unit(tokens: list[Token], j: int) -> Suffix:
     token = tokens[j]
     if token.kind in (Tok.WORD, Tok.IDENT) and token.start - tokens[j - 1].end <= 1:
         unit = find_unit(token.text) or find_unit(token.low)
-        if unit is not None and not (token.text in {"t", "A", "B", "N", "V", "W", "J", "K"} and token.start != tokens[j - 1].end and token.text in {"A", "t"}):
+        if unit is not None and not (
+            token.text in {"t", "A", "B", "N", "V", "W", "J", "K"}
+            and token.start != tokens[j - 1].end
+            and token.text in {"A", "t"}
+        ):
             return Suffix(j + 1, ValueKind.QUANTITY, unit.name)
     return Suffix(j)
 
 
-def _range(  # noqa: PLR0913
+def _range(
     text: str, tokens: list[Token], i: int, j: int, amount: Amount, suffix: Suffix, currency: str | None
 ) -> tuple[Amount, Amount | None, Suffix, int]:
     """ "5-10 mg", "$5 to $10", "between 5 and 10": the lower end, the upper end, their unit, what follows."""
     k = suffix.next
     token = tokens[k]
-    between = i > 0 and tokens[i - 1].low in {"between", "zwischen", "entre"} and token.low in {"and", "und", "et", "y"}
-    if not (between or token.text in _DASHES or token.low in _RANGE_WORDS and token.low != "a"):
+    between = (
+        i > 0
+        and tokens[i - 1].low in {"between", "zwischen", "entre"}
+        and token.low in {"and", "und", "et", "y"}
+    )
+    if not (between or token.text in _DASHES or (token.low in _RANGE_WORDS and token.low != "a")):
         return amount, None, suffix, k
     if token.text in _DASHES and (tokens[k + 1].start - token.end) != (token.start - tokens[k - 1].end):
         return amount, None, suffix, k
@@ -218,15 +281,19 @@ def _range(  # noqa: PLR0913
     if upper is None or (second_currency and second_currency != currency):
         return amount, None, suffix, k
     tail = _suffix(tokens, upper.next, currency or second_currency)
-    if suffix.unit and tail.unit and (suffix.unit, suffix.kind) != (tail.unit, tail.kind) or suffix.unit and not tail.unit and not between:
+    if (suffix.unit and tail.unit and (suffix.unit, suffix.kind) != (tail.unit, tail.kind)) or (
+        suffix.unit and not tail.unit and not between
+    ):
         return amount, None, suffix, k
     if not suffix.unit and tail.unit in {"time"} and not amount.key:
         return amount, None, suffix, k
     low = amount
     if upper.scaled and not amount.scaled and suffix.next == amount.next and not amount.fraction:
-        factor = int(upper.step / (upper.step if not tokens[m].kind is Tok.NUMBER else _plain_step(tokens, m)))
+        factor = int(
+            upper.step / (upper.step if tokens[m].kind is not Tok.NUMBER else _plain_step(tokens, m))
+        )
         low = _scale(amount, factor, amount.next) if factor > 1 else amount
-    if low.readings[0] >= upper.readings[0] or _year_like(amount) and _year_like(upper) and not tail.unit:
+    if low.readings[0] >= upper.readings[0] or (_year_like(amount) and _year_like(upper) and not tail.unit):
         return amount, None, suffix, k
     return low, upper, tail if tail.unit else suffix._replace(next=tail.next), max(tail.next, upper.next)
 
@@ -251,7 +318,11 @@ def _odds(tokens: list[Token], amount: Amount) -> Amount | None:
     else:
         return None
     whole = read_amount(tokens, k)
-    if whole is None or not 0 < amount.readings[0] < whole.readings[0] <= _ODDS_MAX or _suffix(tokens, whole.next, None).unit:
+    if (
+        whole is None
+        or not 0 < amount.readings[0] < whole.readings[0] <= _ODDS_MAX
+        or _suffix(tokens, whole.next, None).unit
+    ):
         return None
     return Amount((amount.readings[0] / whole.readings[0],), Decimal("0.001"), whole.next, fraction=True)
 
@@ -266,7 +337,7 @@ def _rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
             j += 1
             continue
         slash = token.text == "/"
-        if not slash and token.low not in _EACH or after.kind not in (Tok.WORD, Tok.NUMBER):
+        if (not slash and token.low not in _EACH) or after.kind not in (Tok.WORD, Tok.NUMBER):
             break
         unit = find_unit(after.text) or find_unit(after.low)
         if slash or token.low in {"per", "pro", "par", "por"}:
@@ -302,7 +373,7 @@ def _bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int]:
             words.insert(0, tokens[k - 1].text + "=")
             k -= 2
             continue
-        if token.text not in {".", "a", "an", "the"} or not words and token.text != ".":
+        if token.text not in {".", "a", "an", "the"} or (not words and token.text != "."):
             if token.kind is Tok.SYMBOL and token.text not in "<>≤≥~≈":
                 break
         if token.text != ".":
@@ -320,15 +391,26 @@ def _noun(tokens: list[Token], i: int, after: int) -> str | None:
     if i and tokens[i - 1].low in LABELS:
         return tokens[i - 1].low
     k = after + (tokens[after].text == "-")
-    if tokens[k].kind is Tok.WORD and tokens[k].text[0].isupper() and tokens[k + 1].start - tokens[k].end == 1:
+    if (
+        tokens[k].kind is Tok.WORD
+        and tokens[k].text[0].isupper()
+        and tokens[k + 1].start - tokens[k].end == 1
+    ):
         after, k = k + 1, k + 1  # "five American teams" are teams
     token = tokens[k]
-    if token.kind is Tok.WORD and len(token.low) > 1 and token.low not in NO_NOUN and token.start - tokens[after - 1].end <= 1:
+    if (
+        token.kind is Tok.WORD
+        and len(token.low) > 1
+        and token.low not in NO_NOUN
+        and token.start - tokens[after - 1].end <= 1
+    ):
         return singular(token.low)
     return None
 
 
-_EVEN: Final = frozenset({"movies", "cookies", "series", "species", "calories", "zombies", "ties", "pies", "selfies", "rookies"})
+_EVEN: Final = words("""
+    movies cookies series species calories zombies ties pies selfies rookies
+""")
 
 
 def singular(word: str) -> str:
@@ -338,4 +420,3 @@ def singular(word: str) -> str:
     if word.endswith(("ches", "shes", "sses", "xes")):
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
-

@@ -18,7 +18,7 @@ from guardrail.values.dates import (
     read_period,
     read_time,
 )
-from guardrail.values.lexicon import MONTHS, WEEKDAYS
+from guardrail.values.lexicon import MONTHS, WEEKDAYS, words
 from guardrail.values.model import DateParts, Value, ValueKind
 from guardrail.values.names import capitalises_nouns, is_acronym, is_capitalised, is_headline, read_name
 from guardrail.values.numerals import ADVERBS, NUMBER_WORDS, ORDINALS, VULGAR
@@ -27,15 +27,23 @@ from guardrail.values.tokens import Tok, Token, tokenize
 from guardrail.values.units import SIGNS
 
 _SUFFIXES: Final = frozenset({"st", "nd", "rd", "th", "er", "º", "ª"})
-_YEAR_AFTER: Final = frozenset(
-    "in since from until till by during before after of to around circa year fiscal early late mid and ( - – , through im seit bis en depuis desde"
-    .split()
-)  # fmt: skip
+_YEAR_AFTER: Final = words("""
+    in since from until till by during before after of to around circa year fiscal early late mid and ( -
+    – , through im seit bis en depuis desde
+""")
 _ARTICLES: Final = frozenset({"a", "an", "ein", "eine", "un", "une", "una"})
 _NUMBER_STARTS: Final = NUMBER_WORDS | _ARTICLES | frozenset(ADVERBS)
 _CLOCK_WORDS: Final = frozenset({"noon", "midday", "midnight"})
 #: Lower-case words that a value may begin with.
-_TRIGGERS: Final = _NUMBER_STARTS | MONTHS.keys() | ORDINALS.keys() | SIGNS.keys() | _CLOCK_WORDS | {"version", "v"} | VULGAR.keys()
+_TRIGGERS: Final = (
+    _NUMBER_STARTS
+    | MONTHS.keys()
+    | ORDINALS.keys()
+    | SIGNS.keys()
+    | _CLOCK_WORDS
+    | {"version", "v"}
+    | VULGAR.keys()
+)
 
 
 def extract(text: str) -> list[Value]:
@@ -63,7 +71,9 @@ def _scan(text: str) -> list[Value]:
             i += 1  # the way of nearly every word
             continue
         found, after = _read(text, tokens, i, nouns)
-        values += [v for v in found if v.kind is not ValueKind.NAME or is_acronym(v.text)] if headline else found
+        values += (
+            [v for v in found if v.kind is not ValueKind.NAME or is_acronym(v.text)] if headline else found
+        )
         i = max(after, i + 1)
     return values
 
@@ -78,12 +88,18 @@ def _read(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Val
         return _number(text, tokens, i)
     if kind is Tok.SYMBOL:
         follower = tokens[i + 1]
-        if token.text in SIGNS or (token.text in "-−–" and (follower.kind is Tok.NUMBER or follower.text in SIGNS)):
+        if token.text in SIGNS or (
+            token.text in "-−–" and (follower.kind is Tok.NUMBER or follower.text in SIGNS)
+        ):
             return read_quantity(text, tokens, i) or ([], i + 1)
         return [], i + 1
     if kind is Tok.DATE:
         date = read_numeric_date(token, i)
-        return (_dated(text, tokens, i, date), date.next) if date else ([_keyed(ValueKind.IDENTIFIER, token)], i + 1)
+        return (
+            (_dated(text, tokens, i, date), date.next)
+            if date
+            else ([_keyed(ValueKind.IDENTIFIER, token)], i + 1)
+        )
     if kind is Tok.TIME:
         time = read_time(tokens, i)
         return (_dated(text, tokens, i, time), time.next) if time else ([], i + 1)
@@ -94,7 +110,11 @@ def _read(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Val
         return read_quantity(text, tokens, i) or ([_keyed(ValueKind.VERSION, token)], i + 1)
     if kind is Tok.IDENT:
         found = read_period(tokens, i) or read_time(tokens, i)
-        return (_dated(text, tokens, i, found), found.next) if found else ([_keyed(ValueKind.IDENTIFIER, token)], i + 1)
+        return (
+            (_dated(text, tokens, i, found), found.next)
+            if found
+            else ([_keyed(ValueKind.IDENTIFIER, token)], i + 1)
+        )
     if tokens[i + 1].text == "$":
         money = read_quantity(text, tokens, i)
         if money:
@@ -111,12 +131,22 @@ def _word(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Val
     if token.text in VULGAR:
         return read_quantity(text, tokens, i) or ([], i + 1)
     if low in MONTHS or low in WEEKDAYS or low in _CLOCK_WORDS:
-        found = read_month(tokens, i) if low in MONTHS else read_period(tokens, i) if low in WEEKDAYS else read_time(tokens, i)
+        found = (
+            read_month(tokens, i)
+            if low in MONTHS
+            else read_period(tokens, i)
+            if low in WEEKDAYS
+            else read_time(tokens, i)
+        )
         if found:
             return _dated(text, tokens, i, found), found.next
     if low in ORDINALS and (found := read_period(tokens, i)):
         return _dated(text, tokens, i, found), found.next
-    if low in _ARTICLES and tokens[i + 1].low not in NUMBER_WORDS and (i == 0 or tokens[i - 1].low not in MEASURES):
+    if (
+        low in _ARTICLES
+        and tokens[i + 1].low not in NUMBER_WORDS
+        and (i == 0 or tokens[i - 1].low not in MEASURES)
+    ):
         return [], i + 1
     if low in _NUMBER_STARTS or token.text in SIGNS or tokens[i + 1].text == "$":
         quantity = read_quantity(text, tokens, i)
@@ -140,6 +170,9 @@ def _word(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Val
 
 def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
     token, after = tokens[i], tokens[i + 1]
+    marker = _marker_end(text, tokens, i)
+    if marker:
+        return [], marker
     found = read_day_month(tokens, i) or read_time(tokens, i) or read_period(tokens, i)
     if found:
         return _dated(text, tokens, i, found), found.next
@@ -147,7 +180,15 @@ def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
     if adjacent and after.low in _SUFFIXES and token.text.isdigit():
         amount = Decimal(token.text[:20])
         noun = singular(tokens[i + 2].low) if tokens[i + 2].kind is Tok.WORD else None
-        value = Value(ValueKind.ORDINAL, text[token.start : after.end], token.start, after.end, amount, readings=(amount,), noun=noun)
+        value = Value(
+            ValueKind.ORDINAL,
+            text[token.start : after.end],
+            token.start,
+            after.end,
+            amount,
+            readings=(amount,),
+            noun=noun,
+        )
         return [value], i + 2
     quantity = read_quantity(text, tokens, i)
     if quantity is None:
@@ -163,12 +204,38 @@ def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
     return values, after_index
 
 
+def _marker_end(text: str, tokens: list[Token], i: int) -> int:
+    """Where a citation "[3]", "[3, 4]" or a list marker "2." ends whose number is at ``i``; 0 when it is none."""
+    token, after = tokens[i], tokens[i + 1]
+    if len(token.text) <= 3 and i and tokens[i - 1].text == "[":
+        j = i + 1
+        while j < i + 12 and (tokens[j].text in {",", "-", "–", ";"} or tokens[j].kind is Tok.NUMBER):
+            j += 1
+        return j + 1 if tokens[j].text == "]" else 0
+    if (
+        len(token.text) <= 3
+        and after.text in {".", ")"}
+        and after.start == token.end
+        and text[after.end : after.end + 1].isspace()
+    ):
+        line = text.rfind("\n", max(0, token.start - 8), token.start) + 1
+        if (
+            (line or token.start < 8)
+            and not text[line : token.start].strip(" \t*_>#(")
+            and tokens[i + 2].low not in MONTHS
+        ):
+            return i + 2
+    return 0
+
+
 def _stands_for_year(tokens: list[Token], i: int, value: Value) -> bool:
     year = int(tokens[i].text)
     before = tokens[i - 1].low if i else ""
     if before in _YEAR_AFTER or before in MONTHS:
         return year >= 1000 and (value.noun is None or tokens[i + 1].low not in {"people", "patients"})
-    counted = value.noun is not None and (tokens[i + 1].low.endswith("s") or tokens[i + 1].low in {"people", "men", "women"})
+    counted = value.noun is not None and (
+        tokens[i + 1].low.endswith("s") or tokens[i + 1].low in {"people", "men", "women"}
+    )
     return 1800 <= year <= 2100 and not counted
 
 
@@ -185,14 +252,31 @@ def _ordinal_word(tokens: list[Token], i: int) -> Value | None:
     if token.low in {"first", "second"} and (not counts or token.text[0].isupper()):
         return None
     amount = Decimal(ORDINALS[token.low])
-    return Value(ValueKind.ORDINAL, token.text, token.start, token.end, amount, readings=(amount,), noun=singular(after.low) if counts else None)
+    return Value(
+        ValueKind.ORDINAL,
+        token.text,
+        token.start,
+        token.end,
+        amount,
+        readings=(amount,),
+        noun=singular(after.low) if counts else None,
+    )
 
 
 def _acronym_number(text: str, tokens: list[Token], i: int) -> Value | None:
     """ "ISO 9001" is one identifier; "WHO 2021" is not."""
     token, number = tokens[i], tokens[i + 1]
-    if number.kind is not Tok.NUMBER or not number.text.isdigit() or not 3 <= len(number.text) <= 8 or is_year(number):
-        if not (number.kind is Tok.NUMBER and token.text in {"ISO", "RFC", "DIN", "EN", "IEC"} and number.text.isdigit()):
+    if (
+        number.kind is not Tok.NUMBER
+        or not number.text.isdigit()
+        or not 3 <= len(number.text) <= 8
+        or is_year(number)
+    ):
+        if not (
+            number.kind is Tok.NUMBER
+            and token.text in {"ISO", "RFC", "DIN", "EN", "IEC"}
+            and number.text.isdigit()
+        ):
             return None
     if not is_acronym(token.text) or not 0 < number.start - token.end <= 1:
         return None

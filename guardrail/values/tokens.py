@@ -40,7 +40,9 @@ class Token(NamedTuple):
 _GROUP_SPACE: Final = " \u00a0\u2009\u202f"
 
 # "mid-2021" is a date, "omega-3" a name.
-_PREFIXES: Final = "mid|pre|post|non|sub|late|early|top|under|over|age|aged|ages|between|from|to|and|or|twenty|page|pages"
+_PREFIXES: Final = (
+    "mid|pre|post|non|sub|late|early|top|under|over|age|aged|ages|between|from|to|and|or|twenty|page|pages"
+)
 
 _TOKEN: Final = re.compile(
     rf"""
@@ -83,7 +85,7 @@ _NUMBER_OF: Final = (
 def tokenize(text: str) -> list[Token]:
     """The tokens of ``text`` in order, with an END token last. White space is between tokens."""
     kinds = _NUMBER_OF
-    tokens = []
+    tokens: list[Token] = []
     add = tokens.append
     for match in _TOKEN.finditer(text):
         piece = match.group()

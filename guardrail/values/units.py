@@ -237,21 +237,38 @@ _CODES: Final = (
 )
 #: Signs and codes before or after the amount, exact case.
 SIGNS: Final = {code: code for code in _CODES.split()} | {
-    "$": "$", "€": "EUR", "£": "GBP", "¥": "¥", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₪": "ILS", "₴": "UAH",
-    "฿": "THB", "₫": "VND", "₦": "NGN", "₿": "BTC", "Rs": "Rs", "RMB": "CNY", "Fr": "CHF", "SFr": "CHF", "kr": "kr", "zł": "PLN",
-    "R$": "BRL", "US$": "USD", "U.S.$": "USD", "A$": "AUD", "AU$": "AUD", "C$": "CAD", "CA$": "CAD", "NZ$": "NZD", "HK$": "HKD", "S$": "SGD", "NT$": "TWD", "Mex$": "MXN",
+    "$": "$", "€": "EUR", "£": "GBP", "¥": "¥", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₪": "ILS",
+    "₴": "UAH",
+    "฿": "THB", "₫": "VND", "₦": "NGN", "₿": "BTC", "Rs": "Rs", "RMB": "CNY", "Fr": "CHF", "SFr": "CHF",
+    "kr": "kr", "zł": "PLN",
+    "R$": "BRL", "US$": "USD", "U.S.$": "USD", "A$": "AUD", "AU$": "AUD", "C$": "CAD", "CA$": "CAD",
+    "NZ$": "NZD", "HK$": "HKD", "S$": "SGD", "NT$": "TWD", "Mex$": "MXN",
 }  # fmt: skip
 #: Words after the amount, in lower case.
 CURRENCY_WORDS: Final = {
-    "dollar": "$", "dollars": "$", "bucks": "$", "dólar": "$", "dólares": "$", "us dollar": "USD", "us dollars": "USD", "u.s. dollars": "USD",
-    "u.s. dollar": "USD", "canadian dollars": "CAD", "australian dollars": "AUD", "euro": "EUR", "euros": "EUR", "eur": "EUR", "usd": "USD",
-    "pound sterling": "GBP", "pounds sterling": "GBP", "gbp": "GBP", "quid": "GBP", "yen": "JPY", "yuan": "CNY", "renminbi": "CNY",
-    "rupee": "Rs", "rupees": "Rs", "swiss francs": "CHF", "swiss franc": "CHF", "franken": "CHF", "francs": "CHF", "peso": "peso", "pesos": "peso",
-    "rubles": "RUB", "roubles": "RUB", "won": "KRW", "bitcoin": "BTC", "bitcoins": "BTC", "kronor": "SEK", "kroner": "kr", "krona": "SEK",
-    "zloty": "PLN", "zlotys": "PLN", "rand": "ZAR", "reais": "BRL", "dirhams": "AED", "shekels": "ILS", "lira": "TRY",
+    "dollar": "$", "dollars": "$", "bucks": "$", "dólar": "$", "dólares": "$", "us dollar": "USD",
+    "us dollars": "USD", "u.s. dollars": "USD",
+    "u.s. dollar": "USD", "canadian dollars": "CAD", "australian dollars": "AUD", "euro": "EUR",
+    "euros": "EUR", "eur": "EUR", "usd": "USD",
+    "pound sterling": "GBP", "pounds sterling": "GBP", "gbp": "GBP", "quid": "GBP", "yen": "JPY",
+    "yuan": "CNY", "renminbi": "CNY",
+    "rupee": "Rs", "rupees": "Rs", "swiss francs": "CHF", "swiss franc": "CHF", "franken": "CHF",
+    "francs": "CHF", "peso": "peso", "pesos": "peso",
+    "rubles": "RUB", "roubles": "RUB", "won": "KRW", "bitcoin": "BTC", "bitcoins": "BTC", "kronor": "SEK",
+    "kroner": "kr", "krona": "SEK",
+    "zloty": "PLN", "zlotys": "PLN", "rand": "ZAR", "reais": "BRL", "dirhams": "AED", "shekels": "ILS",
+    "lira": "TRY",
 }  # fmt: skip
 #: Hundredths of a currency.
-CENTS: Final = {"cent": "¢", "cents": "¢", "¢": "¢", "pence": "GBP", "penny": "GBP", "centimes": "EUR", "céntimos": "EUR"}
+CENTS: Final = {
+    "cent": "¢",
+    "cents": "¢",
+    "¢": "¢",
+    "pence": "GBP",
+    "penny": "GBP",
+    "centimes": "EUR",
+    "céntimos": "EUR",
+}
 
 
 def same_currency(a: str, b: str) -> bool:

@@ -22,7 +22,11 @@ PIECES = (
     "3rd", "st", "th", "Monday", "noon", "AM", "p.m.", "UTC", "about", "up", "at", "least", "or", "more", "+", "<", "=", ".", ",", "'s", "v2.3", "ISO", "9001",
     "COVID-19", "Dr.", "Curie", "World", "Health", "WHO", "@", "example.com", "https://", "www.", "½", "²", "٣", "é", "\n", " ", " ", " ", "\u00a0", "(", ")",
 )  # fmt: skip
-TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join))
+TEXTS = st.one_of(
+    st.text(),
+    st.lists(st.sampled_from(PIECES), max_size=40).map("".join),
+    st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join),
+)
 HOSTILE = ("1", "1,", "1 000 ", "a@", "a.", "A.", "Ab ", "Ab-", "The ", "of ", "Of of ", "hundred ", "two and ", "5/", "+1 ", "0-", "$", "5-", "5 to ", "3 March ", "per day ", "°", "'s", "((", "v1.", "5 mg/", "\ufffc", "half of a ")  # fmt: skip
 
 
@@ -68,7 +72,9 @@ class CountingTokens(list[Token]):
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_the_scan_looks_at_each_token_a_bounded_number_of_times(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scan_looks_at_each_token_a_bounded_number_of_times(
+    piece: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = tokens.tokenize
     monkeypatch.setattr("guardrail.values.scan.tokenize", lambda text: CountingTokens(plain(text)))
     text = piece * 2000
