@@ -55,9 +55,7 @@ def read_file(path: Path) -> FileValues:
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        remedy = (
-            "check the path, or begin with a copy of guardrail.example.yaml; without --config all is default"
-        )
+        remedy = "check the path, or begin with 'guardrail config show > guardrail.yaml'; no file is needed"
         raise SettingsError([Problem("", "the file does not exist", remedy, where=str(path))]) from None
     except OSError as error:
         problem = Problem(
@@ -88,7 +86,7 @@ def read_file(path: Path) -> FileValues:
         problem = Problem(
             "",
             "the file is no mapping",
-            "write 'section:' lines, see guardrail.example.yaml",
+            "write 'section:' lines, as 'guardrail config show' does",
             where=str(path),
         )
         raise SettingsError([problem])
