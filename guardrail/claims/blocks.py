@@ -31,7 +31,9 @@ ANY_NUMBER: Final = -1
 
 _PREFIX: Final = re.compile(r"[ \t\r>]*")
 # Lines that begin otherwise are prose, known at their first character.
-_DECISIVE: Final = frozenset("#`~|-*+_=•‣◦▪●○∙·–—([0123456789" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_DECISIVE: Final = frozenset(
+    "#`~|-*+_=•‣◦▪●○∙·–—([0123456789" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
 _ITEM: Final = re.compile(
     r"(?:[-*+·–—]|(?P<number>[0-9]{1,3})[.)]|[A-Za-z]\)|\((?:[0-9]{1,3}|[ivx]{1,4}|[A-Za-z])\)|\[\^?[0-9]{1,3}\]:?)"
     r"(?=[ \t\r\n])"
@@ -79,7 +81,9 @@ def classify_line(text: str, at: int, stop: int, *, last: bool, number: int = AN
         heading = _HEADING.match(text, n, stop)
         if heading:
             return Line.HEADING, heading.end()
-        return (Line.MORE if not last and stop - n <= 6 and text[n:stop] == "#" * (stop - n) else Line.TEXT), n
+        return (
+            Line.MORE if not last and stop - n <= 6 and text[n:stop] == "#" * (stop - n) else Line.TEXT
+        ), n
     if first in "•‣◦▪●○∙":
         return Line.ITEM, n + 1
     return _item_or_rule(text, n, stop, last=last, number=number)

@@ -15,16 +15,22 @@ _MAX_LEAD_IN_SENTENCES: Final = 4
 
 # A sentence that begins like this, or is this short, is understood from what stands before it.
 _DEPENDENT: Final = re.compile(
-    r"[\W_]{0,8}(?:it|its|it's|they|them|their|they're|he|she|his|her|him|this|that|these|those|such|both|neither|either|each|one|ones|others?|another"
-    r"|there|then|here|so|thus|therefore|hence|however|also|additionally|furthermore|moreover|instead|otherwise|likewise|similarly|but|and"
-    r"|or|nor|yet|because|which|who|yes|no|not|the (?:former|latter|same|other|first|second|third|last|rest|above)|for (?:example|instance)|in (?:addition"
-    r"|contrast|that case|this case|particular)|as (?:a result|such)|after that|at that|if (?:so|not|it|they|this|that)|when (?:it|they|this|that)|unless"
-    r"|es|er|sie|dies|diese|dieser|dieses|das|dem|dazu|dabei|dafür|damit|davon|darüber|außerdem|jedoch|allerdings|aber|und|daher|deshalb|auch|ja|nein"
+    r"[\W_]{0,8}(?:it|its|it's|they|them|their|they're|he|she|his|her|him|this|that|these|those|such|both"
+    r"|neither|either|each|one|ones|others?|another"
+    r"|there|then|here|so|thus|therefore|hence|however|also|additionally|furthermore|moreover|instead"
+    r"|otherwise|likewise|similarly|but|and"
+    r"|or|nor|yet|because|which|who|yes|no|not|the (?:former|latter|same|other|first|second|third|last|rest"
+    r"|above)|for (?:example|instance)|in (?:addition"
+    r"|contrast|that case|this case|particular)|as (?:a result|such)|after that|at that|if (?:so|not|it"
+    r"|they|this|that)|when (?:it|they|this|that)|unless"
+    r"|es|er|sie|dies|diese|dieser|dieses|das|dem|dazu|dabei|dafür|damit|davon|darüber|außerdem|jedoch"
+    r"|allerdings|aber|und|daher|deshalb|auch|ja|nein"
     r"|il|elle|ils|elles|ce|cet|cette|ces|cela|ça|mais|donc|aussi|oui|non|cependant"
     r"|él|ella|ellos|ellas|esto|este|esta|estos|estas|eso|ese|pero|también|además|sí|si)\b",
     re.IGNORECASE,
 )
 _FRAGMENT_WORDS: Final = 4
+_COLONS: Final = (":", "：", ":**", ":*", ":__")
 _ENDS_SENTENCE: Final = re.compile(r"[.!?…。！？।॥؟۔\n:][\s\"'”’»)\]*_`~}\d\[¹²³]*\Z")
 
 
@@ -48,13 +54,14 @@ class ClaimCutter:
 
     def __init__(self, rater: SeverityRater, *, max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS) -> None:
         self._segmenter = Segmenter(max_segment_chars=max_segment_chars)
+        self._take = self._segmenter.feed
         self._rater = rater
         self._claims = 0
         self._surroundings = _Surroundings()
 
     def feed(self, text: str) -> list[CutSegment]:
         """Take a piece of text; the segments that are final now, with their claims; usually none."""
-        segments = self._segmenter.feed(text)
+        segments = self._take(text)
         return [self._cut(segment) for segment in segments] if segments else []
 
     def finish(self) -> list[CutSegment]:
@@ -92,16 +99,20 @@ class _Surroundings:
         self._heading = ""
         self._list_lead_in = ""
         self._item = ""
+        self._in_item = False
         self._table_header = ""
         self._sentences: list[tuple[str, bool]] = []
         self._previous: Segment | None = None
 
     def lead_in(self, segment: Segment, body: str) -> str:
-        """What a claim with this body needs, at most ``MAX_LEAD_IN_CHARS`` characters, in the order of the text."""
+        """What a claim with this body needs, in the order of the text and bounded."""
         if segment.kind is SegmentKind.TABLE_ROW:
-            return _join([self._heading, self._table_header])
+            header = "" if self._starts_table(segment) else self._table_header
+            return _join([self._heading, header])
         if segment.kind is SegmentKind.LIST_ITEM:
-            return _join([self._heading, self._list_lead_in, self._item, *self._before(segment, body)])
+            item = self._item if self._item != self._list_lead_in else ""
+            before = self._before(segment, body) if self._in_item else []
+            return _join([self._heading, self._list_lead_in, item, *before])
         return _join(self._before(segment, body))
 
     def _before(self, segment: Segment, body: str) -> list[str]:
@@ -118,6 +129,14 @@ class _Surroundings:
         needed.reverse()
         return needed
 
+    def _starts_table(self, segment: Segment) -> bool:
+        previous = self._previous
+        return (
+            previous is None
+            or previous.kind is not SegmentKind.TABLE_ROW
+            or "\n" in segment.text[: segment.body[0]]
+        )
+
     def _continues(self) -> bool:
         """Whether the segment goes on in a sentence that was cut at the bound."""
         previous = self._previous
@@ -130,20 +149,20 @@ class _Surroundings:
             self._heading, self._list_lead_in, self._item = body, "", ""
             self._sentences.clear()
         elif kind is SegmentKind.TABLE_ROW:
-            if segment.header:
-                self._table_header = body
+            if self._starts_table(segment):
+                self._table_header = body if segment.header else ""
             self._sentences.clear()
         elif kind is SegmentKind.SENTENCE:
             self._item = ""
-            self._list_lead_in = body if body.endswith((":", "：", ":**", ":*")) else ""
+            self._list_lead_in = body if body.endswith(_COLONS) else ""
             self._remember(body, statement)
         elif kind is SegmentKind.LIST_ITEM:
-            if segment.body[0] > 0 and body.endswith((":", "：", ":**", ":*")):
-                self._item = body
-            if segment.text.endswith("\n"):
+            if not self._in_item:
                 self._sentences.clear()
-            else:
-                self._remember(body, statement)
+            if body.endswith(_COLONS):
+                self._item = body
+            self._remember(body, statement)
+        self._in_item = kind is SegmentKind.LIST_ITEM and not segment.text.endswith("\n")
         if kind is not SegmentKind.BLANK:
             self._previous = segment
 
@@ -156,7 +175,10 @@ class _Surroundings:
 
 
 def _depends(body: str) -> bool:
-    return _DEPENDENT.match(body) is not None or len(body.split(None, _FRAGMENT_WORDS)) < _FRAGMENT_WORDS
+    if _DEPENDENT.match(body):
+        return True
+    # Scripts without spaces have one "word" a sentence.
+    return len(body.split(None, _FRAGMENT_WORDS)) < _FRAGMENT_WORDS and (len(body) < 8 or body.isascii())
 
 
 def _join(parts: list[str]) -> str:

@@ -30,6 +30,13 @@ class Statement(StrEnum):
     ABSTENTION = "abstention"
     HEDGE = "hedge"
     META = "meta"
+    LEAD_IN = "lead_in"
+
+
+#: What is let off for its wording only, and not when it holds a number, an address or a link.
+_LIGHT: Final = frozenset(
+    {Statement.GREETING, Statement.ANSWER, Statement.HEDGE, Statement.OFFER, Statement.META}
+)
 
 
 def _any(patterns: tuple[str, ...]) -> re.Pattern[str]:
@@ -42,47 +49,77 @@ _META: Final = _any(META)
 _GREETING: Final = _any(GREETINGS)
 _ANSWER: Final = _any(ANSWERS)
 _HEDGE: Final = _any(HEDGES)
-_INTERROGATIVE: Final = frozenset(INTERROGATIVES)
 
 _WORD: Final = re.compile(r"\w")
 _DIGIT: Final = re.compile(r"\d")
 _ADDRESS: Final = re.compile(r"\d|[$€£¥₹%@]|https?:|www\.")
-_EDGES: Final = re.compile(r"^[^\w¿\[(\"'$€£¥₹]+|[\s*_`~\"'”’»)\]]+$")
-_ASKS: Final = "?？؟;՞"
+# "…, you can follow these steps:", "this can be done by:": what is said comes behind the colon.
+_LEADS: Final = re.compile(
+    r"\b(?:follow|use|using|consider|take|try|suggest|apply|implement|include|includes|including|involves?"
+    r"|are|is|be|by|with|have|has|by following"
+    r"|needs?|covers?|offers?|provides?|recommends?|as|considered|outlined|listed|described|summari[sz]ed"
+    r"|shown|given|grouped|graded) "
+    r"(?:(?:the|these|this|some|a|few|several|our|your|key|main|important|as) ){0,4}"
+    r"(?:follow(?:s|ing)|below|steps?|practices|options|tips|points|guidelines|rules|ways|methods"
+    r"|strategies|things|measures)\b[a-z -]{0,40} ?[:：]$"
+    r"|\b(?:by|through|durch|par|por) ?[:：]$"
+)
+_LEADING_MARKS: Final = re.compile(r"[^\w¿(\"'$€£¥₹]+")
+_TRAILING_MARKS: Final = " \t\r\n*_`~\"'”»)]"
+_ASKS: Final = ("?", "？", "؟", "՞")
 _CITATION: Final = re.compile(
     r"\[\[?\^?(?:[A-Za-z_]{1,12}[ :#._-]?)?[0-9]{1,4}[^\]\[\n]{0,60}\]\]?(?:\([^\s()]{0,300}\))?"
     r"|!?\[[^\]\[\n]{0,200}\]\([^\s()]{0,300}(?: \"[^\"\n]{0,100}\")?\)|【[^】\n]{0,80}】"
     r"|<?(?:https?://|www\.)[^\s<>]{1,300}>?"
 )
 _SOURCE_LABEL: Final = re.compile(
-    r"(?:sources?|references?|citations?|see(?: also)?|links?|more|read more|quellen?|fuentes?|fonti?|источник)\b"
+    r"(?:sources?|references?|citations?|see(?: also)?|links?|more|read more|quellen?|fuentes?|fonti?"
+    r"|источник)\b"
 )
 _PARTS: Final = re.compile(r"[,.!;:–—…，。！]|\s-\s")
 _JOINTS: Final = re.compile(
-    r"[,;:–—，；]|\s-\s|\b(?:but|however|although|though|yet|nevertheless|nonetheless|except|other than|apart from|aside from"
-    r"|besides|only|maybe|perhaps|probably|likely|typically|generally|usually|instead|while|whereas|and|so|because|since|as"
-    r"|aber|jedoch|allerdings|sondern|doch|außer|nur|vermutlich|weil|da|und|mais|cependant|toutefois|sauf|peut-être|car|et"
+    r"[,;:–—，；]|\s-\s|\b(?:but|however|although|though|yet|nevertheless|nonetheless|except|other than"
+    r"|apart from|aside from"
+    r"|besides|only|maybe|perhaps|probably|likely|typically|generally|usually|instead|while|whereas|and|so"
+    r"|because|since|as"
+    r"|aber|jedoch|allerdings|sondern|doch|außer|nur|vermutlich|weil|da|und|mais|cependant|toutefois|sauf"
+    r"|peut-être|car|et"
     r"|pero|sino|aunque|excepto|salvo|quizás|porque|y|ma|però|tranne|mas|porém)\b|但是?|しかし|が、"
 )
+# Joints behind which something else is said than before.
 _TURNS: Final = frozenset(
-    "but however although though nevertheless nonetheless except besides only maybe perhaps probably likely typically generally usually "
-    "instead while whereas aber jedoch allerdings sondern außer nur vermutlich mais cependant toutefois sauf peut-être pero sino aunque "
-    "excepto salvo quizás ma però tranne mas porém 但 但是 しかし が、".split()
-) | {"other than", "apart from", "aside from"}
+    (
+        *("but", "however", "although", "though", "nevertheless", "nonetheless", "except", "other than"),
+        *("apart from", "aside from", "besides", "only", "maybe", "perhaps", "probably", "likely"),
+        *("typically", "generally", "usually", "instead", "while", "whereas"),
+        *("aber", "jedoch", "allerdings", "sondern", "außer", "nur", "vermutlich"),
+        *("mais", "cependant", "toutefois", "sauf", "peut-être"),
+        *("pero", "sino", "aunque", "excepto", "salvo", "quizás", "ma", "però", "tranne", "mas", "porém"),
+        *("但", "但是", "しかし", "が、"),
+    )
+)
 _EMBEDDED: Final = re.compile(
-    r"(?:or|nor|if|whether|what|when|where|who|why|how|which|that|about|regarding|such as|for example|including|ob|wann|wie|welche"
+    r"(?:or|nor|if|whether|what|when|where|who|why|how|which|that|about|regarding|such as|for example"
+    r"|including|ob|wann|wie|welche"
     r"|oder|si|ou|qué|cuándo|o)\b"
 )
 _EMBEDS: Final = re.compile(
-    r"\b(?:if|whether|what|when|where|who|why|how|which|that|ob|wann|wie|wo|dass|si|que|quand|qué|cuándo|cómo)\b"
+    r"\b(?:if|whether|what|when|where|who|why|how|which|that|ob|wann|wie|wo|dass|si|que|quand|qué|cuándo"
+    r"|cómo)\b"
 )
 _FINITE: Final = re.compile(
-    r"\b(?:is|are|was|were|be|am|has|have|had|do|does|did|can|may|might|will|would|should|must|could|shall|cannot|isn't|aren't|it's|that's|there's"
-    r"|they're|you're|costs?|takes?|needs?|includes?|contains?|requires?|says?|states?|means?|works?|makes?|gets?|gives?|goes|comes?|becomes?"
-    r"|causes?|applies|apply|allows?|provides?|offers?|uses?|helps?|starts?|ends?|expires?|begins?|remains?|lies|lives?|seems?|appears?|opens?"
-    r"|closes?|runs?|shows?|leads?|increases?|reduces?|decreases?|prevents?|treats?|affects?|covers?|exists?|call|contact|visit|take|use|avoid|\w{3,}ed"
-    r"|ist|sind|war|waren|hat|haben|kann|können|muss|müssen|soll|sollte|darf|wird|werden|kostet|beträgt|gilt|enthält|liegt"
-    r"|est|sont|était|ont|peut|peuvent|doit|coûte|es|son|está|están|era|fue|puede|pueden|debe|cuesta|tiene|tienen|hay)\b"
+    r"\b(?:is|are|was|were|be|am|has|have|had|do|does|did|can|may|might|will|would|should|must|could|shall"
+    r"|cannot|isn't|aren't|it's|that's|there's"
+    r"|they're|you're|costs?|takes?|needs?|includes?|contains?|requires?|says?|states?|means?|works?|makes?"
+    r"|gets?|gives?|goes|comes?|becomes?"
+    r"|causes?|applies|apply|allows?|provides?|offers?|uses?|helps?|starts?|ends?|expires?|begins?|remains?"
+    r"|lies|lives?|seems?|appears?|opens?"
+    r"|closes?|runs?|shows?|leads?|increases?|reduces?|decreases?|prevents?|treats?|affects?|covers?"
+    r"|exists?|call|contact|visit|take|use|avoid|\w{3,}ed"
+    r"|ist|sind|war|waren|hat|haben|kann|können|muss|müssen|soll|sollte|darf|wird|werden|kostet|beträgt"
+    r"|gilt|enthält|liegt"
+    r"|est|sont|était|ont|peut|peuvent|doit|coûte|es|son|está|están|era|fue|puede|pueden|debe|cuesta|tiene"
+    r"|tienen|hay)\b"
 )
 
 
@@ -101,10 +138,19 @@ def classify(text: str, kind: SegmentKind, *, header: bool = False) -> Statement
         plain = _CITATION.sub(" ", text)
         if not _WORD.search(plain) or _is_source(plain):
             return Statement.CITATION
-    plain = _EDGES.sub("", plain.replace("’", "'").lower())
-    if plain.endswith(tuple(_ASKS)) and _is_question(plain):
+    plain = plain.replace("’", "'").lower().rstrip(_TRAILING_MARKS)
+    leading = _LEADING_MARKS.match(plain)
+    if leading:
+        plain = plain[leading.end() :]
+    if plain.endswith(_ASKS) and _is_question(plain):
         return Statement.QUESTION
-    return _classify_plain(plain, addressed=_ADDRESS.search(text.lower()) is not None)
+    if not plain:
+        return Statement.CLAIM
+    statement = _classify_plain(plain)
+    # A number, an address or a link may be what the sentence is there for.
+    if statement in _LIGHT and _ADDRESS.search(text):
+        return Statement.CLAIM
+    return statement
 
 
 def _is_source(plain: str) -> bool:
@@ -120,27 +166,28 @@ def _is_question(plain: str) -> bool:
     if plain.startswith(("did you know", "so, ", "or, ")):
         return False
     first = words[0].strip("\"'(,")
-    if first in _INTERROGATIVE or first.partition("'")[0] in _INTERROGATIVE:
+    if first in INTERROGATIVES or first.partition("'")[0] in INTERROGATIVES:
         # "Is it safe, it costs $50, right?" asserts.
         return not (_DIGIT.search(plain) and "," in plain)
     return len(words) <= 4 and "," not in plain and not _DIGIT.search(plain)
 
 
-def _classify_plain(plain: str, *, addressed: bool) -> Statement:
-    if not addressed:
-        courtesy = _courtesy(plain)
-        if courtesy:
-            return courtesy
-        if _OFFER.match(plain) and _rest_is_empty(plain, _OFFER):
-            return Statement.OFFER
-    if _ABSTENTION.match(plain) and _rest_is_empty(plain, _ABSTENTION):
+def _classify_plain(plain: str) -> Statement:
+    courtesy = _courtesy(plain)
+    if courtesy:
+        return courtesy
+    if _rest_is_empty(plain, _ABSTENTION):
         return Statement.ABSTENTION
+    if _rest_is_empty(plain, _OFFER):
+        return Statement.OFFER
     if plain.endswith((":", "：")):
-        if _META.fullmatch(plain) or _is_label(plain):
-            return Statement.META
-    elif not addressed and _META.fullmatch(plain):
-        return Statement.META
-    return Statement.CLAIM
+        leads = (
+            _META.fullmatch(plain)
+            or _is_label(plain)
+            or (_LEADS.search(plain[-140:]) and not _DIGIT.search(plain))
+        )
+        return Statement.LEAD_IN if leads else Statement.CLAIM
+    return Statement.META if _META.fullmatch(plain) else Statement.CLAIM
 
 
 def _is_label(plain: str) -> bool:
@@ -152,17 +199,15 @@ def _courtesy(plain: str) -> Statement | None:
     """Greeting, bare answer or hedge, when every part of the sentence is one."""
     if len(plain) > 160:
         return None
-    first: Statement | None = None
     whole = plain.strip(" .!,…。！")
-    for part in [whole] if _courtesy_part(whole) else _PARTS.split(whole):
-        part = part.strip()
-        if not part:
-            continue
-        statement = _courtesy_part(part)
-        if statement is None:
-            return None
-        first = first or statement
-    return first
+    head = _PARTS.split(whole, 1)[0].strip()
+    first = _courtesy_part(whole)
+    if first or head == whole:
+        return first
+    first = _courtesy_part(head)
+    if first and all(not part.strip() or _courtesy_part(part.strip()) for part in _PARTS.split(whole)):
+        return first
+    return None
 
 
 def _courtesy_part(part: str) -> Statement | None:
@@ -176,7 +221,7 @@ def _courtesy_part(part: str) -> Statement | None:
 
 
 def _rest_is_empty(plain: str, head: re.Pattern[str]) -> bool:
-    """Whether nothing is stated behind the head: each further clause is empty, let off itself, or verbless."""
+    """Whether nothing is stated behind the head: each further clause is let off or verbless."""
     match = head.match(plain)
     if match is None:
         return False
@@ -188,15 +233,18 @@ def _rest_is_empty(plain: str, head: re.Pattern[str]) -> bool:
     while joint:
         at = joint.end()
         following = _JOINTS.search(plain, at)
-        clause = plain[at : following.start() if following else len(plain)].strip(" .!?")
-        if clause and not _states_nothing(plain[at:].lstrip(), clause, turn=joint[0] in _TURNS):
+        clause = plain[at : following.start() if following else len(plain)]
+        at += len(clause) - len(clause.lstrip())
+        clause = clause.strip(" .!?")
+        if clause and not _states_nothing(plain, at, clause, turn=joint[0] in _TURNS):
             return False
         joint = following
     return True
 
 
-def _states_nothing(rest: str, clause: str, *, turn: bool) -> bool:
-    if _ABSTENTION.match(rest) or _OFFER.match(rest) or _courtesy_part(clause):
+def _states_nothing(plain: str, at: int, clause: str, *, turn: bool) -> bool:
+    """Whether the clause at ``at`` is let off itself, or has no verb to state anything with."""
+    if _ABSTENTION.match(plain, at) or _OFFER.match(plain, at) or _courtesy_part(clause):
         return True
     if _DIGIT.search(clause) or turn:
         return False

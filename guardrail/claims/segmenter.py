@@ -45,13 +45,13 @@ _SHORTEST_BOUND: Final = 16
 _NESTING_REACH: Final = 200
 
 _DECISIVE: Final = re.compile(f"[\n{re.escape(TERMINATORS)}]")
-_SPECIAL: Final = re.compile(f"[\n\"{re.escape(TERMINATORS + OPENERS + CLOSERS)}]")
+_SPECIAL: Final = re.compile(f'[\n"{re.escape(TERMINATORS + OPENERS + CLOSERS)}“]')
 _TERMINATORS: Final = frozenset(TERMINATORS)
 _OPENERS: Final = frozenset(OPENERS)
 _CLOSERS: Final = frozenset(CLOSERS)
 _SOFT_STOPS: Final = "，、；：,;:·"
 _BOLD_LINE: Final = re.compile(r"\s*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?[ \t\r]*")
-_ROW_EDGES: Final = "| \t\r\n\f\v"
+_ROW_EDGES: Final = "|" + "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 
 
 class _Mode(Enum):
@@ -88,7 +88,9 @@ class Segmenter:
 
     def __init__(self, *, max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS) -> None:
         if max_segment_chars < _SHORTEST_BOUND:
-            raise ValueError(f"max_segment_chars is {max_segment_chars}; it must be at least {_SHORTEST_BOUND}")
+            raise ValueError(
+                f"max_segment_chars is {max_segment_chars}; it must be at least {_SHORTEST_BOUND}"
+            )
         self._bound = max_segment_chars
         # Fed and not yet looked at, and how much is pending in all.
         self._fed: list[str] = []
@@ -118,6 +120,7 @@ class Segmenter:
         self._depth = 0
         self._opened_at = 0
         self._quote_at = -1
+        self._low_quote = False
         self._word_seen = False
         self._weak = at
         self._new_block = False
@@ -235,14 +238,16 @@ class Segmenter:
         return True
 
     def _cut_line(self, text: str, stop: int, *, last: bool) -> int:
-        """A row or a heading ends with its line; a table's first row once it is known whether it is the header."""
+        """A row or heading ends with its line; a table's first row when known for a header or not."""
         newline = text.find("\n", self._scan, stop)
         if newline < 0:
             self._scan = stop
             return MORE
         self._scan = newline
-        if self._mode is _Mode.ROW and self._line_start and (
-            self._new_block or self._previous is not SegmentKind.TABLE_ROW
+        if (
+            self._mode is _Mode.ROW
+            and self._line_start
+            and (self._new_block or self._previous is not SegmentKind.TABLE_ROW)
         ):
             header = blocks.table_separator_follows(text, newline + 1, stop, last=last)
             if header is None:
@@ -263,7 +268,9 @@ class Segmenter:
                 # ```code``` on one line opens nothing.
                 if self._fence in text[line_at + len(self._fence) : newline]:
                     return self._next_line(newline + 1)
-            elif (line_at > start or self._line_start) and blocks.closes_fence(text, line_at, newline, self._fence):
+            elif (line_at > start or self._line_start) and blocks.closes_fence(
+                text, line_at, newline, self._fence
+            ):
                 return self._next_line(newline + 1)
             if newline < start + self._bound:
                 self._weak = newline + 1
@@ -299,7 +306,12 @@ class Segmenter:
         """A line of prose ends at ``at``: soft, unless it was an item or the next line is a block."""
         if self._mode is _Mode.ITEM:
             return self._next_line(at + 1)
-        if self._line_start and at > start and text[at - 1] in "*_: \r" and _BOLD_LINE.fullmatch(text, start, at):
+        if (
+            self._line_start
+            and at > start
+            and text[at - 1] in "*_: \r"
+            and _BOLD_LINE.fullmatch(text, start, at)
+        ):
             if not any(c.isdigit() or c in _TERMINATORS for c in text[start:at]):
                 self._whole_line = SegmentKind.HEADING
             return self._next_line(at + 1)
@@ -321,9 +333,13 @@ class Segmenter:
         after = skip_citations(text, run, stop, last=last)
         if after == MORE:
             return MORE, at
-        closing = sum(c in _CLOSERS for c in text[at:run])
-        quoting = text.count('"', at, run)
-        depth = max(0, self._depth - closing)
+        if after - at == 1:
+            depth, quoting = self._depth, False
+        else:
+            skipped = text[at:after]
+            closing = sum((c in _CLOSERS or c == "“") - (c in _OPENERS) for c in skipped)
+            depth = max(0, self._depth - closing)
+            quoting = '"' in skipped
         quote_at = -1 if quoting else self._quote_at
         nested = (depth > 0 and at - self._opened_at <= _NESTING_REACH) or (
             quote_at >= 0 and at - quote_at <= _NESTING_REACH
@@ -343,9 +359,7 @@ class Segmenter:
         if newline >= 0:
             if self._mode is _Mode.ITEM:
                 return GOES_ON  # the newline decides
-            line, content = blocks.classify_line(
-                text, newline + 1, stop, last=last, number=self._number
-            )
+            line, content = blocks.classify_line(text, newline + 1, stop, last=last, number=self._number)
             if line is Line.MORE:
                 return MORE
             if line is not Line.TEXT:
@@ -367,7 +381,11 @@ class Segmenter:
             # An opening quote stands behind a space or a bracket; any other closes (or means inches).
             opening = at == start or text[at - 1].isspace() or text[at - 1] in _OPENERS
             self._quote_at = at if opening else -1
-        elif char in _OPENERS:
+        elif char == "“" and self._low_quote:
+            self._low_quote = False
+            self._depth -= self._depth > 0
+        elif char in _OPENERS or char == "“":
+            self._low_quote = char == "„"  # „German“ closes with what opens in “English”
             if char == "(" and at > start and text[at - 1] in ":;":
                 return  # :(
             if not self._depth:
@@ -398,7 +416,11 @@ class Segmenter:
         # Progress by a third of the bound at least keeps the work proportional to the text.
         earliest = start + self._bound // 3
         if self._weak > earliest:
-            return min(skip_space(text, self._weak, limit), limit) if self._mode is not _Mode.FENCE else self._weak
+            return (
+                min(skip_space(text, self._weak, limit), limit)
+                if self._mode is not _Mode.FENCE
+                else self._weak
+            )
         if self._mode is _Mode.FENCE or self._mode is _Mode.LINE:
             return _between_characters(text, limit, earliest)
         space = max(text.rfind(c, earliest, limit) for c in " \n\t\u3000")

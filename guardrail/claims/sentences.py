@@ -50,7 +50,8 @@ _HIRAGANA: Final = re.compile(r"[\u3041-\u309f]")
 # "[3]", "[2, 5–7]", "[^1]", "[doc 4]", "[[3]](https://…)", "【3†source】", behind the full stop.
 _LABEL: Final = r"(?:[A-Za-z_]{1,12}[ :#._-]?)?"
 _CITATION: Final = re.compile(
-    rf"[ \t]{{0,4}}(?:\[\[?\^?{_LABEL}[0-9]{{1,4}}(?:[-–, ;:.†]{{1,3}}{_LABEL}[0-9]{{1,4}}){{0,8}}(?:†\w{{1,12}})?\]\]?"
+    rf"[ \t]{{0,4}}(?:\[\[?\^?{_LABEL}[0-9]{{1,4}}"
+    rf"(?:[-–, ;:.†]{{1,3}}{_LABEL}[0-9]{{1,4}}){{0,8}}(?:†\w{{1,12}})?\]\]?"
     r"(?:\([^\s()]{1,300}\))?|【[^】\n]{1,40}】)"
 )
 _CITATION_BEGUN: Final = re.compile(
@@ -114,6 +115,11 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
     if letter_at == stop:
         return end if last else MORE
     letter = text[letter_at]
+    if letter in "-–—" and run == "." and letter_at == end:
+        # "… are kept. - Next item": a list written in one line.
+        if stop - end < 3 and not last:
+            return MORE
+        return end if text[end + 1 : end + 2].isspace() and text[end + 2 : end + 3].isupper() else GOES_ON
     if letter.islower() or letter in _CONTINUES or letter in TERMINATORS:
         return GOES_ON
     if run.rstrip(_MARKS + _SUPERSCRIPTS) != ".":
@@ -148,10 +154,15 @@ def _after_full_stop(text: str, start: int, dot: int, next_at: int, stop: int, *
         return GOES_ON if lower in BEFORE_NUMBER else 1
     if lower in MAYBE or _INITIALS.fullmatch(token):
         return _before_starter(text, next_at, stop, last=last)
-    return 1
+    if len(token) == 1 and not last and stop - next_at < 2:
+        return MORE
+    # "z. B.", "i. d. R."
+    return GOES_ON if len(token) == 1 and text[next_at + 1 : next_at + 2] == "." else 1
 
 
-def _after_number(text: str, start: int, dot: int, next_at: int, stop: int, words: list[str], *, last: bool) -> int:
+def _after_number(
+    text: str, start: int, dot: int, next_at: int, stop: int, words: list[str], *, last: bool
+) -> int:
     token = words[-1]
     if len(token) <= 3 and text[start:dot].strip() == token:
         return GOES_ON  # "2. Drink it.": an enumerator in running text
@@ -168,7 +179,7 @@ def _after_number(text: str, start: int, dot: int, next_at: int, stop: int, word
 
 
 def _before_starter(text: str, at: int, stop: int, *, last: bool) -> int:
-    """Ends before a word that usually begins a sentence ("the U.S. The"), not before another ("U.S. Army")."""
+    """Ends before a word that usually begins sentences ("U.S. The"), not before others ("U.S. Army")."""
     word = _WORD.match(text, at, stop)
     if word is None:
         return 1

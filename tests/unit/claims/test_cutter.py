@@ -1,0 +1,112 @@
+"""Claims: their spans, texts, lead-ins and severities."""
+
+from __future__ import annotations
+
+from guardrail.claims.cutter import MAX_LEAD_IN_CHARS, ClaimCutter
+from guardrail.claims.model import Claim
+from guardrail.events import SegmentKind, Severity
+
+
+class LengthRater:
+    """Critical when there is a digit; the reason names the kind."""
+
+    def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
+        critical = any(c.isdigit() for c in text)
+        return (Severity.CRITICAL if critical else Severity.NORMAL), (kind.value,)
+
+
+def claims(text: str, *, bound: int = 600) -> list[Claim]:
+    cutter = ClaimCutter(LengthRater(), max_segment_chars=bound)
+    found = [c for i in range(0, len(text), 3) for cut in cutter.feed(text[i : i + 3]) for c in cut.claims]
+    found += [c for cut in cutter.finish() for c in cut.claims]
+    for claim in found:
+        assert text[claim.start : claim.end] == claim.text
+    assert [c.index for c in found] == list(range(len(found)))
+    return found
+
+
+def lead_ins(text: str) -> dict[str, str]:
+    return {c.text: c.lead_in for c in claims(text)}
+
+
+def test_a_claim_knows_its_place_and_severity() -> None:
+    text = "Hello! The dose is 5 mg.\n\n- *Never* more.\n"
+    dose, never = claims(text)
+    assert (dose.text, dose.segment, dose.severity, dose.severity_reasons) == (
+        "The dose is 5 mg.",
+        1,
+        Severity.CRITICAL,
+        ("sentence",),
+    )
+    assert (never.text, never.segment, never.severity_reasons) == ("*Never* more.", 2, ("list_item",))
+
+
+def test_a_bare_yes_is_no_claim_but_leads_in() -> None:
+    assert lead_ins("Yes. $5,000.") == {"$5,000.": "Yes."}
+
+
+def test_pronouns_reach_back_to_a_sentence_that_stands_alone() -> None:
+    found = lead_ins(
+        "Rome is old. Aspirin thins the blood. It also lowers fever. This takes an hour. "
+        "Paris is large and busy."
+    )
+    assert found["It also lowers fever."] == "Aspirin thins the blood."
+    assert found["This takes an hour."] == "Aspirin thins the blood. It also lowers fever."
+    assert found["Paris is large and busy."] == ""
+
+
+def test_list_items_carry_heading_and_lead_in() -> None:
+    found = lead_ins(
+        "## Refunds\n\nThe following are refunded:\n\n- unused tickets\n- hotel nights\n\n"
+        "All other costs are not refunded."
+    )
+    assert found["unused tickets"] == found["hotel nights"] == "Refunds The following are refunded:"
+    assert found["All other costs are not refunded."] == ""
+
+
+def test_nested_items_carry_their_parent() -> None:
+    found = lead_ins("Prices are:\n1. Adults:\n   - day ticket $5\n   - week ticket $20\n")
+    assert found["day ticket $5"] == "Prices are: Adults:"
+
+
+def test_sentences_of_one_item_lead_in_to_each_other() -> None:
+    found = lead_ins("- Aspirin thins blood quickly. It lowers fever.\n- It is cheap.\n")
+    assert found["It lowers fever."] == "Aspirin thins blood quickly."
+    assert found["It is cheap."] == ""
+
+
+def test_rows_carry_their_header() -> None:
+    found = lead_ins(
+        "# Plans\n| Plan | Price |\n|---|---|\n| Basic | $10 |\n| Pro | $20 |\n\n| Other | Row |\n"
+    )
+    assert found["Basic | $10"] == found["Pro | $20"] == "Plans Plan | Price"
+    assert found["Other | Row"] == "Plans"
+
+
+def test_what_goes_on_behind_the_bound_is_led_in_by_what_was_cut() -> None:
+    first, second = claims("aspirin " * 8 + "is safe for most people", bound=64)
+    assert second.lead_in == first.text
+
+
+def test_lead_ins_are_bounded() -> None:
+    text = "Aspirin " + "is very, very " * 35 + "safe. It is cheap. It is old. It is sold here."
+    for claim in claims(text):
+        assert len(claim.lead_in) <= MAX_LEAD_IN_CHARS
+
+
+def test_a_honest_i_dont_know_holds_no_claim() -> None:
+    assert (
+        claims(
+            "I'm sorry, but the documents do not mention the price. Let me know if you need anything else!"
+        )
+        == []
+    )
+
+
+def test_code_and_headings_hold_no_claims() -> None:
+    assert claims("# The dose is 5 mg\n```\ndose = 5\n```\n") == []
+
+
+def test_table_header_row_holds_no_claim_and_data_rows_do() -> None:
+    assert [c.text for c in claims("| Plan | Price |\n|---|---|\n| Basic | $10 |")] == ["Basic | $10"]
+    assert [c.text for c in claims("| Dose | 500 mg |\n| Limit | 4 g |")] == ["Dose | 500 mg", "Limit | 4 g"]
