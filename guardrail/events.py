@@ -266,7 +266,10 @@ class ResponseVerdict(OutputEvent):
     decision: Decision
     rule: str = Field(description="The rule that made the decision.")
     mode: Literal["hold", "stream", "observe"]
-    complete: bool = Field(description="False when the text ended early: blocked, aborted, timed out, gap.")
+    complete: bool = Field(
+        description="True when the text came whole and was judged to its end; false after a block on the way, "
+        "an abort, a time-out or a gap."
+    )
     claims: tuple[ClaimVerdict, ...] = ()
     hallucinated_claims: tuple[str, ...] = Field(
         default=(), description="Texts of the claims that are UNSUPPORTED or CONTRADICTED."

@@ -185,7 +185,7 @@ def _summary(
     claims: Sequence[ClaimVerdict], score: float | None, decision: Decision, rule: str, complete: bool
 ) -> str:
     """One sentence for people; made of numbers and names of ours, never of the response's text."""
-    tail = f"; decision: {decision} ({rule})" + ("" if complete else "; the text ended early")
+    tail = f"; decision: {decision} ({rule})" + ("" if complete else "; not judged to its end")
     if not claims:
         return f"Nothing to check{tail}."
     by_verdict: dict[Verdict, int] = {}

@@ -381,7 +381,7 @@ class Session:
             self._conclude(decision, rule, effects, now)
             return
         if decision is Decision.BLOCK:
-            effects += self._block(rule, now)
+            effects += self._block(rule, now, to_the_end=True)
             return
         for ready in self._ready:
             effects.append(self._release(*ready))
@@ -389,16 +389,18 @@ class Session:
         effects.append(Emit(Channel.DELIVERIES, completed))
         self._conclude(decision, rule, effects, now)
 
-    def _block(self, rule: str, now: float) -> list[Effect]:
+    def _block(self, rule: str, now: float, *, to_the_end: bool = False) -> list[Effect]:
         effects: list[Effect] = []
         if self._pending:
             effects.append(Cancel())
         blocked = self._make.delivery_blocked(self._delivery_seq, rule, self._released_end, self._score.score)
         effects.append(Emit(Channel.DELIVERIES, blocked))
-        self._conclude(Decision.BLOCK, rule, effects, now)
+        self._conclude(Decision.BLOCK, rule, effects, now, to_the_end=to_the_end)
         return effects
 
-    def _conclude(self, decision: Decision, rule: str, effects: list[Effect], now: float) -> None:
+    def _conclude(
+        self, decision: Decision, rule: str, effects: list[Effect], now: float, *, to_the_end: bool = True
+    ) -> None:
         """The final verdict and, if anything was wrong, the case; then let go of what they needed."""
         self.decided = True
         verdict = self._make.response_verdict(
@@ -406,7 +408,7 @@ class Session:
             self._score.score,
             decision,
             rule,
-            complete=self._incomplete_rule is None and self._text_ended_at is not None,
+            complete=to_the_end and self._incomplete_rule is None,
             usage=self.usage,
             timings=self._timings(now),
         )
