@@ -12,19 +12,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 CLAIM = (
-    "According to the leaflet, adults should take 500 mg twice a day with food for up to 7 days, and must not "
-    "exceed 2 g in 24 hours without asking Dr. Smith."
+    "According to the leaflet, adults should take 500 mg twice a day with food for up to 7 days, and "
+    "must not exceed 2 g in 24 hours without asking Dr. Smith."
 )
 PARAGRAPH = (
-    "The Standard plan costs $49.99 a month, or $499 when paid yearly by 31 March 2026; the World Health Organization "
-    "pays nothing. About 3.1 million people in Germany, France and the United States used it in 2024, nearly half of them "
-    "twice a week. Rooms are kept between 18 and 24 °C. Orders over 1,000 kg ship within 5 business days from 9 AM to 17:30. "
-    "The service began as a small project and grew slowly, because nobody had expected that so many readers would ask for "
-    "it; its makers still answer letters themselves and like to be asked hard questions about what they built and why. "
-    "Write to help@example.com or see https://example.com/terms. "
+    "The Standard plan costs $49.99 a month, or $499 when paid yearly by 31 March 2026; the World "
+    "Health Organization pays nothing. About 3.1 million people in Germany, France and the United "
+    "States used it in 2024, nearly half of them twice a week. Rooms are kept between 18 and 24 °C. "
+    "Orders over 1,000 kg ship within 5 business days from 9 AM to 17:30. The service began as a small "
+    "project and grew slowly, because nobody had expected that so many readers would ask for it; its "
+    "makers still answer letters themselves and like to be asked hard questions about what they built "
+    "and why. Write to help@example.com or see https://example.com/terms. "
 )
 # Worst cases looked for: long runs that some naive expression would read again and again.
 HOSTILE = {
@@ -47,7 +49,7 @@ LIBRARIES = {
     "dateutil": "from dateutil.parser import parse; f = lambda: parse('31 March 2021')",
     "price_parser": "from price_parser import Price; f = lambda: Price.fromstring('costs $5,000.00 each')",
     "quantulum3": "from quantulum3 import parser; f = lambda: parser.parse(TEXT)",
-    "dateparser": "from dateparser.search import search_dates; f = lambda: search_dates(TEXT, languages=['en'])",
+    "dateparser": "from dateparser.search import search_dates as s; f = lambda: s(TEXT, languages=['en'])",
     "guardrail.values": "from guardrail.values import extract; f = lambda: extract(TEXT)",
 }
 
@@ -90,23 +92,20 @@ def main() -> None:
     context = " ".join(words)
     found = values.ValueSet(values.extract(context))
     claimed = values.extract(CLAIM)
-    print(
-        f"extract, claim of {len(CLAIM.split())} words, {len(claimed)} values: {timed(lambda: values.extract(CLAIM), arguments.repeat):.3f} ms"
-    )
-    amount = len(values.extract(context))
-    print(
-        f"extract, context of {len(words)} words, {amount} values: {timed(lambda: values.extract(context), max(5, arguments.repeat // 10)):.2f} ms"
-    )
-    print(
-        f"match the claim's values: {timed(lambda: [found.match(v) for v in claimed], arguments.repeat):.3f} ms"
-    )
-    print(f"severity of the claim: {timed(lambda: rater.rate(CLAIM, sentence), arguments.repeat):.3f} ms")
+    amount, few = len(values.extract(context)), max(5, arguments.repeat // 10)
+    claim_ms = timed(lambda: values.extract(CLAIM), arguments.repeat)
+    context_ms = timed(lambda: values.extract(context), few)
+    match_ms = timed(lambda: [found.match(v) for v in claimed], arguments.repeat)
+    severity_ms = timed(lambda: rater.rate(CLAIM, sentence), arguments.repeat)
+    print(f"extract, claim of {len(CLAIM.split())} words, {len(claimed)} values: {claim_ms:.3f} ms")
+    print(f"extract, context of {len(words)} words, {amount} values: {context_ms:.2f} ms")
+    print(f"match the claim's values with the context's: {match_ms:.3f} ms")
+    print(f"severity of the claim: {severity_ms:.3f} ms")
     print("hostile texts, 50,000 characters (ms); twice as long in brackets, linear when about double:")
     for name, text in HOSTILE.items():
-        once, twice = (timed(lambda t=t: values.extract(t), 3) for t in (text, text * 2))  # type: ignore[misc]
-        print(
-            f"  {name:14} {once:8.1f} ({twice:.1f})   severity {timed(lambda t=text: rater.rate(t, sentence), 1):.1f}"
-        )  # type: ignore[misc]
+        once, twice = timed(partial(values.extract, text), 3), timed(partial(values.extract, text * 2), 3)
+        rated = timed(partial(rater.rate, text, sentence), 1)
+        print(f"  {name:14} {once:8.1f} ({twice:.1f})   severity {rated:.1f}")
     if arguments.libraries:
         _libraries()
 
@@ -119,8 +118,10 @@ def _libraries() -> None:
         script = (
             "import time\nfrom pathlib import Path\n"
             "mb = lambda: int(Path('/proc/self/statm').read_text().split()[1]) * 4096 / 2**20\n"
-            f"TEXT = {CLAIM!r}\na, t = mb(), time.perf_counter()\n{code}\nf()\nb, u = mb(), time.perf_counter()\n"
-            "for _ in range(20): f()\nprint(f'{b - a:5.1f} {u - t:6.2f} {(time.perf_counter() - u) * 50:8.3f}')"
+            f"TEXT = {CLAIM!r}\na, t = mb(), time.perf_counter()\n{code}\nf()\n"
+            "b, u = mb(), time.perf_counter()\n"
+            "for _ in range(20): f()\n"
+            "print(f'{b - a:5.1f} {u - t:6.2f} {(time.perf_counter() - u) * 50:8.3f}')"
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         print(f"  {name:18} {done.stdout.strip() if done.returncode == 0 else 'not installed'}")

@@ -2,14 +2,16 @@
 
 Two linear passes over the claim: its values (see ``guardrail.values``) and its words, matched against key
 phrases by their first word. What counts most wins. A word that only touches a topic ("tax", "fee") makes a
-claim major; beside a number, a date, a "must" or a "not" it makes it critical. Negation and superlatives lift a claim by one step, at most to
-major, because they turn a statement round but are not by themselves a matter of money or health.
+claim major; beside a number, a date, a "must" or a "not" it makes it critical. Negation and superlatives
+lift a claim by one step, at most to major, because they turn a statement round but are not by themselves a
+matter of money or health.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from guardrail.claims.severity_lexicon import (
@@ -173,13 +175,11 @@ class BuiltinSeverityRater:
                 pointed = True
                 if "limit" in found or value.bound in (Bound.AT_MOST, Bound.AT_LEAST):
                     reasons.add("limit")
-        mentions: Set[str] = frozenset() if pointed else topics - reasons
+        mentions: AbstractSet[str] = frozenset() if pointed else topics - reasons
         return _grade((reasons | topics) - self._disabled, mentions, _CHATTER in found)
 
 
-def _grade(
-    reasons: set[str], mentions: frozenset[str] | set[str], chatter: bool
-) -> tuple[Severity, tuple[str, ...]]:
+def _grade(reasons: set[str], mentions: AbstractSet[str], chatter: bool) -> tuple[Severity, tuple[str, ...]]:
     """The gravest of the reasons; those only mentioned are major at most, lifting ones add one step."""
 
     def severity_of(reason: str) -> Severity:

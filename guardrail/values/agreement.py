@@ -1,4 +1,4 @@
-"""May a source's value back a claim's? Every rule here is about meaning; how things are written is folded before."""
+"""May a source's value back a claim's? The rules here are about meaning; how it is written was folded before."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _numbers_agree(claim: Value, source: Value) -> bool:
 def _in_one_unit(
     claim: Value, source: Value
 ) -> list[tuple[tuple[Decimal, ...], tuple[Decimal, ...], Decimal]]:
-    """(amounts of the claim, amounts of the source, step of the claim) in a common unit; empty when there is none."""
+    """(amounts of the claim, of the source, step of the claim) in a common unit; empty when there is none."""
     ours, theirs, step = _amounts(claim), _amounts(source), claim.step
     kinds = (claim.kind, source.kind)
     if claim.kind is source.kind:
@@ -208,7 +208,7 @@ def _dates_agree(claim: Value, source: Value) -> bool:
 
 
 def covers(claim: DateParts, source: DateParts) -> bool:
-    """Is all that the claim says of the date said by the source? A year covers its days, never the reverse."""
+    """Does the source say all that the claim says of the date? A year covers its days, never the reverse."""
     if claim.years > 1:
         if source.year is None or claim.year is None or source.years > claim.years:
             return False

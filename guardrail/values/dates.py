@@ -47,7 +47,7 @@ def _day_of(token: Token) -> int:
     return 0
 
 
-def _valid(year: int | None, month: int, day: int) -> bool:
+def _valid(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= (29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31)
 
 
@@ -61,7 +61,7 @@ def read_numeric_date(token: Token, i: int) -> Found | None:
         orders = [(year, parts[1], parts[0])]
         if "." not in token.text and parts[0] != parts[1]:
             orders.insert(0, (year, parts[0], parts[1]))
-    dates = tuple(DateParts(y, m, d) for y, m, d in orders if _valid(y, m, d))
+    dates = tuple(DateParts(y, m, d) for y, m, d in orders if _valid(m, d))
     return Found(i + 1, dates) if dates else None
 
 
@@ -75,7 +75,7 @@ def read_day_month(tokens: list[Token], i: int) -> Found | None:
     if tokens[j].low in {"of", "de"}:
         j += 1
     month = MONTHS.get(tokens[j].low) if tokens[j].kind is Tok.WORD else None
-    if month is None or not _valid(None, month, day):
+    if month is None or not _valid(month, day):
         return None
     year, after = _year_after(tokens, j + 1)
     if year is None and tokens[j].low in SHY_MONTHS and tokens[j].text[0].islower():
@@ -106,7 +106,7 @@ def read_month(tokens: list[Token], i: int) -> Found | None:
     if tokens[j].text == "." and tokens[j + 1].kind is Tok.NUMBER:
         j += 1
     day = _day_of(tokens[j])
-    if day and _valid(None, month, day):
+    if day and _valid(month, day):
         j += 1
         if tokens[j].low in _SUFFIXES and tokens[j].start == tokens[j - 1].end:
             j += 1

@@ -1,4 +1,4 @@
-"""Words that say what a number, a date or a capitalised word is. English first, then German, French, Spanish."""
+"""Words that say what a number, a date or a capitalised word is: English, German, French, Spanish."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def words(text: str) -> frozenset[str]:
 
 
 _MONTH_NAMES: Final = """
-january jan jan. januar janvier enero | february feb feb. februar février febrero | march mar mar. märz mars marzo
-april apr apr. avril abril | may mai mayo | june jun jun. juni juin junio | july jul jul. juli juillet julio
-august aug aug. août agosto | september sep sept sep. sept. septembre septiembre
-october oct oct. oktober octobre octubre | november nov nov. novembre noviembre
-december dec dec. dezember décembre diciembre
+january jan jan. januar janvier enero | february feb feb. februar février febrero
+march mar mar. märz mars marzo | april apr apr. avril abril | may mai mayo | june jun jun. juni juin junio
+july jul jul. juli juillet julio | august aug aug. août agosto
+september sep sept sep. sept. septembre septiembre | october oct oct. oktober octobre octubre
+november nov nov. novembre noviembre | december dec dec. dezember décembre diciembre
 """
 MONTHS: Final = {
     word: number
@@ -29,8 +29,9 @@ SHY_MONTHS: Final = words("""
     may march mar jan mars mai jun sep dec nov oct apr jul feb
 """)
 _WEEKDAY_NAMES: Final = """
-monday mondays montag lundi lunes|tuesday tuesdays dienstag mardi martes|wednesday wednesdays mittwoch mercredi miércoles
-thursday thursdays donnerstag jeudi jueves|friday fridays freitag vendredi viernes|saturday saturdays samstag samedi sábado
+monday mondays montag lundi lunes|tuesday tuesdays dienstag mardi martes
+wednesday wednesdays mittwoch mercredi miércoles|thursday thursdays donnerstag jeudi jueves
+friday fridays freitag vendredi viernes|saturday saturdays samstag samedi sábado
 sunday sundays sonntag dimanche domingo
 """
 WEEKDAYS: Final = {
@@ -49,16 +50,31 @@ ZONES: Final = {
 BOUNDS: Final[dict[str, Bound]] = {
     phrase: bound
     for bound, phrases in {
-        Bound.ABOUT: "about|approximately|approx|around|roughly|nearly|almost|some|circa|ca|c|close to|estimated|an estimated|"
-        "~|≈|etwa|rund|ungefähr|fast|knapp|environ|près de|presque|unos|unas|casi|aproximadamente|alrededor de|in about|on average",
-        Bound.OVER: "over|more than|above|greater than|exceeding|exceed|exceeds|beyond|upwards of|>|über|mehr als|plus de|más de",
-        Bound.AT_LEAST: "at least|no less than|not less than|no fewer than|minimum|minimum of|a minimum of|from at least|≥|>=|"
-        "mindestens|au moins|al menos|por lo menos",
-        Bound.UNDER: "under|less than|fewer than|below|lower than|<|within less than|unter|weniger als|moins de|menos de",
-        Bound.AT_MOST: "up to|at most|no more than|not more than|maximum|maximum of|a maximum of|not exceed|not exceeding|"
-        "not to exceed|≤|<=|as many as|as much as|bis zu|höchstens|maximal|au plus|au maximum|jusqu'à|hasta|como máximo",
+        Bound.ABOUT: """
+            about | approximately | approx | around | roughly | nearly | almost | some | circa | ca
+            | c | close to | estimated | an estimated | ~ | ≈ | etwa | rund | ungefähr | fast |
+            knapp | environ | près de | presque | unos | unas | casi | aproximadamente | alrededor
+            de | in about | on average
+        """,
+        Bound.OVER: """
+            over | more than | above | greater than | exceeding | exceed | exceeds | beyond |
+            upwards of | > | über | mehr als | plus de | más de
+        """,
+        Bound.AT_LEAST: """
+            at least | no less than | not less than | no fewer than | minimum | minimum of | a
+            minimum of | from at least | ≥ | >= | mindestens | au moins | al menos | por lo menos
+        """,
+        Bound.UNDER: """
+            under | less than | fewer than | below | lower than | < | within less than | unter |
+            weniger als | moins de | menos de
+        """,
+        Bound.AT_MOST: """
+            up to | at most | no more than | not more than | maximum | maximum of | a maximum of |
+            not exceed | not exceeding | not to exceed | ≤ | <= | as many as | as much as | bis zu |
+            höchstens | maximal | au plus | au maximum | jusqu'à | hasta | como máximo
+        """,
     }.items()
-    for phrase in phrases.split("|")
+    for phrase in (" ".join(phrase.split()) for phrase in phrases.split("|"))
 }
 #: Words right after an amount.
 TRAILING_BOUNDS: Final = {
@@ -97,7 +113,7 @@ NO_NOUN: Final = words("""
     those it its he she they we you i und oder der die das von bis zu im et ou de le la les des du y o el
     los las en con
 """)
-#: Capitalised words that are no names: what sentences begin with, pronouns, titles of courtesy, discourse words.
+#: Capitalised words that are no names: what sentences begin with, pronouns, discourse words.
 NO_NAME: Final = words("""
     a an the this that these those it its he she they we you i his her their our your my me us him them
     who whom whose which what when where why how if while although though because since unless until after

@@ -32,7 +32,7 @@ _BACKED_BY: Final[dict[ValueKind, tuple[ValueKind, ...]]] = {
 
 
 class MatchState(StrEnum):
-    """FOUND: an equivalent is there. CONFLICT: the same sort of thing with another amount. ABSENT: neither."""
+    """FOUND: an equivalent is there. CONFLICT: the same sort of thing, but another. ABSENT: neither."""
 
     FOUND = "found"
     CONFLICT = "conflict"
@@ -66,8 +66,8 @@ class ValueSet:
     __slots__ = ("_by_kind", "_words")
 
     def __init__(self, values: Iterable[Value], text: str = "") -> None:
-        """``text``: where they are from. A claim's name then may stand anywhere in it, so that what extraction
-        leaves out for being doubtful (a sentence's first word, a speaker's "Tom:") still backs a claim."""
+        """``text``: where they are from. A claim's name then may stand anywhere in it, so that what
+        extraction leaves out as doubtful (a sentence's first word, a speaker's "Tom:") still backs a claim."""
         self._words = fold_text(text) if text else ""
         self._by_kind: dict[ValueKind, list[_Entry]] = {}
         for value in values:

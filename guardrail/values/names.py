@@ -185,7 +185,7 @@ def fold_text(text: str) -> str:
 
 
 def fold_name(name: str) -> tuple[str, ...]:
-    """The words a name is compared by: no case, marks, possessive, points, titles, legal forms, connectors."""
+    """The words a name is compared by: no case, marks, possessive, titles, legal forms, connectors."""
     words = []
     for raw in strip_marks(name).replace("-", " ").replace("’", "'").split():
         word = raw.removesuffix("'s").removesuffix("'").replace(".", "")
@@ -197,7 +197,7 @@ def fold_name(name: str) -> tuple[str, ...]:
 
 
 def same_name(claim: tuple[str, ...], source: tuple[str, ...]) -> bool:
-    """May the source's name stand for the claim's? A part of the name is enough for the claim, not the other way."""
+    """May the source's name stand for the claim's? The claim's may be a part of it, not the other way."""
     if claim == source:
         return True
     a, b = " ".join(claim), " ".join(source)

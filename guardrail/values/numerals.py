@@ -1,7 +1,7 @@
 """Numerals and number words -> amounts.
 
-text2num (fast, small) was tried for the words. It needs a pass of its own over tokens of its own, one language
-at a time, and knows no "half", "dozen" or "three quarters"; what it would save here is thirty lines.
+text2num (fast, small) was tried for the words. It needs a pass of its own over tokens of its own, one
+language at a time, and knows no "half", "dozen" or "three quarters"; it would save thirty lines here.
 """
 
 from __future__ import annotations
@@ -74,7 +74,22 @@ _ORDINAL_ONES: Final = {
     "hundredth": 100,
 }  # fmt: skip
 #: "twice" and its kin: how many times.
-ADVERBS: Final = {"once": 1, "twice": 2, "thrice": 3, "double": 2, "doubled": 2, "triple": 3, "tripled": 3, "quadruple": 4, "quadrupled": 4, "threefold": 3, "twofold": 2, "fourfold": 4, "fivefold": 5, "tenfold": 10}  # fmt: skip
+ADVERBS: Final = {
+    "once": 1,
+    "twice": 2,
+    "thrice": 3,
+    "double": 2,
+    "doubled": 2,
+    "triple": 3,
+    "tripled": 3,
+    "quadruple": 4,
+    "quadrupled": 4,
+    "threefold": 3,
+    "twofold": 2,
+    "fourfold": 4,
+    "fivefold": 5,
+    "tenfold": 10,
+}
 ORDINALS: Final = _ORDINAL_ONES
 NUMBER_WORDS: Final = frozenset({*_ONES, *_TENS, *_PARTS, *MAGNITUDES}) - {
     "mio",
@@ -95,8 +110,8 @@ _ONE: Final = Decimal(1)
 class Amount(NamedTuple):
     """A number read from tokens ``[i, next)``.
 
-    ``readings`` the likeliest first; ``step`` the size of the last place written; ``scaled``: a magnitude word
-    took part, so the places not written are unknown.
+    ``readings`` the likeliest first; ``step`` the size of the last place written; ``scaled``: a magnitude
+    word took part, so the places not written are unknown.
     """
 
     readings: tuple[Decimal, ...]

@@ -5,6 +5,7 @@ Why no library does this: see the docstring of the package.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
@@ -205,7 +206,7 @@ def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
 
 
 def _marker_end(text: str, tokens: list[Token], i: int) -> int:
-    """Where a citation "[3]", "[3, 4]" or a list marker "2." ends whose number is at ``i``; 0 when it is none."""
+    """Where the citation "[3, 4]" or list marker "2." whose number is at ``i`` ends; 0 when it is none."""
     token, after = tokens[i], tokens[i + 1]
     if len(token.text) <= 3 and i and tokens[i - 1].text == "[":
         j = i + 1
@@ -241,8 +242,7 @@ def _stands_for_year(tokens: list[Token], i: int, value: Value) -> bool:
 
 def _year(value: Value, year: int) -> Value:
     """A bare year: a date, and the number that it also may be."""
-    return Value(ValueKind.DATE, value.text, value.start, value.end, value.amount, readings=value.readings, bound=value.bound,
-                 noun=value.noun, dates=(DateParts(year),), key=value.key)  # fmt: skip
+    return replace(value, kind=ValueKind.DATE, dates=(DateParts(year),))
 
 
 def _ordinal_word(tokens: list[Token], i: int) -> Value | None:

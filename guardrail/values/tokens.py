@@ -59,7 +59,8 @@ _TOKEN: Final = re.compile(
       | \d{{1,2}}/\d{{1,2}}/\d{{2}}(?!\d)
       )
     | ( \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?![\d:]) )
-    | ( [vV]\d++(?:\.\d++)*+(?:-?(?:alpha|beta|rc|b|a)\.?\d*+)?(?!\w) | \d++(?:\.\d++){{2,}}+(?:-(?:alpha|beta|rc)\.?\d*+)? )
+    | ( [vV]\d++(?:\.\d++)*+(?:-?(?:alpha|beta|rc|b|a)\.?\d*+)?(?!\w)
+      | \d++(?:\.\d++){{2,}}+(?:-(?:alpha|beta|rc)\.?\d*+)? )
     | ( (?<!\d)[A-Za-zÀ-ɏ]++\d[\dA-Za-zÀ-ɏ]*+(?:[\-_][\dA-Za-zÀ-ɏ]++)*+
       | (?!(?i:{_PREFIXES})-)[A-Za-z]{{1,16}}(?:-[A-Z][A-Za-z]{{0,15}})?-\d{{1,5}}(?![\d.,/:%])\w*+(?:-\w++)*+
       | \d++[A-Za-z]{{1,4}}+\d\w*+
@@ -77,8 +78,8 @@ _TOKEN: Final = re.compile(
 
 # ``lastindex`` is the group that closed last: the outer one, for the named groups stand inside DATE.
 _NUMBER_OF: Final = (
-    Tok.END, Tok.WORD, Tok.PHONE, Tok.DATE, Tok.END, Tok.END, Tok.TIME, Tok.VERSION, Tok.IDENT, Tok.NUMBER, Tok.ABBREVIATION,
-    Tok.WORD, Tok.SYMBOL,
+    Tok.END, Tok.WORD, Tok.PHONE, Tok.DATE, Tok.END, Tok.END, Tok.TIME, Tok.VERSION, Tok.IDENT, Tok.NUMBER,
+    Tok.ABBREVIATION, Tok.WORD, Tok.SYMBOL,
 )  # fmt: skip
 
 

@@ -80,7 +80,7 @@ months
   decade 120 decade decades
   century 1200 century centuries
 workday
-  workday 1 business-day business-days working-day working-days werktag werktage werktagen arbeitstag arbeitstage arbeitstagen
+  workday 1 business-day business-days working-day working-days werktag werktage werktagen arbeitstage arbeitstagen
 temperature
   K 1 kelvin kelvins
   °C 1+273.15 °C ℃ celsius
@@ -231,10 +231,10 @@ FAMILIES: Final = {
     "peso": frozenset({"MXN", "ARS", "CLP", "COP", "PHP"}),
     "¢": frozenset({"$", "EUR"}) | DOLLARS,
 }
-_CODES: Final = (
-    "USD EUR GBP JPY CNY CHF CAD AUD NZD HKD SGD MXN TWD SEK NOK DKK ISK INR PKR LKR NPR BRL ZAR RUB UAH PLN CZK HUF "
-    "RON TRY ILS AED SAR KRW THB MYR IDR PHP VND NGN KES EGP ARS CLP COP PEN BTC ETH"
-)
+_CODES: Final = """
+    USD EUR GBP JPY CNY CHF CAD AUD NZD HKD SGD MXN TWD SEK NOK DKK ISK INR PKR LKR NPR BRL ZAR RUB
+    UAH PLN CZK HUF RON TRY ILS AED SAR KRW THB MYR IDR PHP VND NGN KES EGP ARS CLP COP PEN BTC ETH
+"""
 #: Signs and codes before or after the amount, exact case.
 SIGNS: Final = {code: code for code in _CODES.split()} | {
     "$": "$", "€": "EUR", "£": "GBP", "¥": "¥", "₹": "INR", "₩": "KRW", "₽": "RUB", "₺": "TRY", "₪": "ILS",

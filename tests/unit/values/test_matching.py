@@ -8,8 +8,8 @@ from guardrail.values import MatchState, ValueSet, extract, match
 from tests.unit.values.pairs import AGREE, DISAGREE
 
 SOURCE = (
-    "The Basic plan costs $10 a month, the Team plan $25. Steve: it began on 3 March 2021 with 300 users. Store it below 25 °C; "
-    "take 5 to 10 mg. Reach WHO at help@example.com."
+    "The Basic plan costs $10 a month, the Team plan $25. Steve: it began on 3 March 2021 with 300 users. "
+    "Store it below 25 °C; take 5 to 10 mg. Reach WHO at help@example.com."
 )
 
 
