@@ -62,17 +62,42 @@ activate/deactivate, agonist/antagonist, increase/reduce, increase/lower, grow/s
 outperform/underperform, exceed/miss, hot/cool, boil/freeze, melt/freeze, solid/liquid
 """
 
+# Of each group only one can be true of a thing at a time.
+_GROUPS: Final = """
+red green blue yellow orange amber purple white black grey pink brown
+spring summer autumn winter
+north south east west
+morning afternoon evening night
+breakfast lunch dinner
+hour day week month year
+hourly daily weekly fortnightly monthly quarterly yearly
+oral intravenous topical rectal nasal
+bronze silver gold platinum
+small medium large
+liquid solid gas
+tablet capsule syrup injection
+phone email fax post
+first second third fourth fifth last
+customer supplier
+in outside
+within outside
+"""
+
 ANTONYMS: Final[dict[str, frozenset[str]]] = {}
 """Stem to the stems of its opposites."""
 
 
 def _fill() -> None:
     both: dict[str, set[str]] = {}
-    for pair in _PAIRS.split(","):
+    for pair in _PAIRS.replace("\n", " ").split(","):
         one, other = (stem(word) for word in pair.strip().split("/"))
         if one != other:
             both.setdefault(one, set()).add(other)
             both.setdefault(other, set()).add(one)
+    for group in _GROUPS.strip().splitlines():
+        stems = {stem(word) for word in group.split()}
+        for word in stems:
+            both.setdefault(word, set()).update(stems - {word})
     ANTONYMS.update((word, frozenset(others)) for word, others in both.items())
 
 

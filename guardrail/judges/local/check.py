@@ -14,7 +14,7 @@ from guardrail.judges.local.candidates import Candidates, find_candidates
 from guardrail.judges.local.claim_view import ClaimView, view_of
 from guardrail.judges.local.combiner import Parameters
 from guardrail.judges.local.compare import Comparison, compare
-from guardrail.judges.local.details import ValueCheck, check_values
+from guardrail.judges.local.details import ValueCheck, check_values, settled_terms
 from guardrail.judges.local.features import comparison_features, detail_features, overlap_features
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
@@ -84,7 +84,7 @@ class ClaimChecker:
             return None
         compared = [compare(view, source, match) for match in found.sentences]
         values = check_values(view, source, self._to_search(source, found))
-        features = overlap_features(layout, view, found)
+        features = overlap_features(layout, view, found, settled_terms(view, values))
         features |= comparison_features(compared, view)
         features |= detail_features(values, layout, view, found)
         return Examination(view, found, compared, values, features)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,7 +10,7 @@ from guardrail.claims.model import Claim
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
 from guardrail.judges.local.rarity import Rarity
-from guardrail.judges.local.source import tokens_within, values_of
+from guardrail.judges.local.source import facts_of, tokens_within
 from guardrail.values import Value, ValueKind
 
 _CLOSING_WEIGHT: Final = 0.35
@@ -25,7 +26,8 @@ class ClaimView:
 
     ``starts``, ``terms`` and ``surfaces`` are parallel: one entry a token of ``text``. ``hints`` are terms
     of the question and the lead-in, for finding the place the claim speaks of, never for supporting it.
-    ``name_tokens`` are the numbers of the tokens that belong to names.
+    ``name_tokens`` and ``value_tokens`` are the numbers of the tokens that belong to names and other
+    values.
     """
 
     text: str
@@ -38,11 +40,17 @@ class ClaimView:
     has_pronoun: bool
     values: tuple[Value, ...]
     name_tokens: frozenset[int]
+    value_tokens: frozenset[int]
 
     @property
     def weight(self) -> float:
         """The sum of all rarities."""
         return sum(self.content.values())
+
+    def share(self, terms: frozenset[int]) -> float:
+        """How much of the claim's content ``terms`` hold, by rarity, 0..1."""
+        total = self.weight
+        return sum(self.content[term] for term in terms & self.content.keys()) / total if total else 0.0
 
 
 def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
@@ -50,7 +58,7 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
     tokens = words(claim.text)
     terms = tuple(term for _, term, _ in tokens)
     starts = tuple(start for start, _, _ in tokens)
-    values = values_of(claim.text)
+    values = facts_of(claim.text).values
     content = {term: rarity.of(term) for term in terms if term not in STOP_TERMS}
     if not content:  # "He did." has nothing else to go by
         content = dict.fromkeys(terms, _CLOSING_WEIGHT)
@@ -66,10 +74,10 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
         question=asked,
         has_pronoun=not _PRONOUNS.isdisjoint(terms),
         values=values,
-        name_tokens=frozenset(
-            i
-            for value in values
-            if value.kind is ValueKind.NAME
-            for i in tokens_within(starts, value.start, value.end)
-        ),
+        name_tokens=_tokens_of((v for v in values if v.kind is ValueKind.NAME), starts),
+        value_tokens=_tokens_of((v for v in values if v.kind is not ValueKind.NAME), starts),
     )
+
+
+def _tokens_of(values: Iterable[Value], starts: tuple[int, ...]) -> frozenset[int]:
+    return frozenset(i for value in values for i in tokens_within(starts, value.start, value.end))

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from guardrail.errors import ConfigError
 
@@ -29,7 +29,57 @@ class Logistic(BaseModel):
         return sigmoid(self.bias + sum(weight * features[name] for name, weight in self.weights.items()))
 
 
-Combiner = Logistic
+class Tree(BaseModel):
+    """One regression tree, its nodes as parallel lists; node 0 is the root.
+
+    At a node with a feature the way goes to ``lower`` where the feature is at most the threshold, else to
+    ``upper``; a node without one ("") is a leaf with a value.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    features: list[str]
+    thresholds: list[float]
+    lower: list[int]
+    upper: list[int]
+    values: list[float]
+
+    @model_validator(mode="after")
+    def _is_a_tree(self) -> Self:
+        nodes = len(self.features)
+        columns = (self.thresholds, self.lower, self.upper, self.values)
+        if not nodes or any(len(column) != nodes for column in columns):
+            raise ValueError("the lists of a tree must have one entry for each node")
+        for node, feature in enumerate(self.features):
+            ways = (self.lower[node], self.upper[node])
+            if feature and not all(node < way < nodes for way in ways):
+                raise ValueError(f"the children of node {node} must come after it")
+        return self
+
+    def value(self, features: Mapping[str, float]) -> float:
+        """The value of the leaf that the features lead to."""
+        node = 0
+        while name := self.features[node]:
+            node = (self.lower if features[name] <= self.thresholds[node] else self.upper)[node]
+        return self.values[node]
+
+
+class BoostedTrees(BaseModel):
+    """``sigmoid(scale * (bias + sum of the trees) + shift)``; scale and shift calibrate (Platt)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["boosted_trees"] = "boosted_trees"
+    bias: float
+    scale: float = 1.0
+    shift: float = 0.0
+    trees: list[Tree]
+
+    def probability(self, features: Mapping[str, float]) -> float:
+        """The probability of support, 0..1."""
+        return sigmoid(
+            self.scale * (self.bias + sum(tree.value(features) for tree in self.trees)) + self.shift
+        )
 
 
 class Parameters(BaseModel):
@@ -41,7 +91,7 @@ class Parameters(BaseModel):
     provenance: dict[str, object]
     supported_at: float
     partially_supported_at: float
-    combiner: Combiner
+    combiner: Annotated[Logistic | BoostedTrees, Field(discriminator="kind")]
     rarity: dict[str, float] = Field(default_factory=dict)
 
 

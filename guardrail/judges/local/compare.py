@@ -14,7 +14,7 @@ from guardrail.judges.local.polarity import negations, opposition
 from guardrail.judges.local.source import Sentence, Source, words_between
 
 _ALIGNED_TOKENS: Final = 80
-_REACH: Final = 3  # tokens beyond the aligned stretch that still belong to it
+_REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
 
 
 class Turn(StrEnum):
@@ -49,7 +49,7 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
     sentence = source.sentence(match.number)
     alignment = align(view.terms[:_ALIGNED_TOKENS], sentence.terms)
     first, last = alignment.source_span
-    first, last = max(0, first - _REACH), last + 1
+    first, last = _reached(sentence, first, last)
     terms = frozenset(sentence.terms)
     gap = negations(view.terms) - negations(sentence.terms[first:last])
     if gap > 0 and negations(sentence.terms) >= negations(view.terms):
@@ -62,15 +62,34 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
         if term not in terms and term not in STOP_TERMS
     )
     turn, ours, theirs = None, "", ""
-    words = [sentence.words(i, i + 1) for i in range(first, min(last, len(sentence.terms)))]
-    opposed = opposition(view.surfaces, words)
+    opposed = opposition(view.surfaces, view.terms, sentence.terms[first:last], view.value_tokens)
     if opposed is not None and not negated:
-        turn, ours, theirs = Turn.ANTONYM, opposed.claim_word, opposed.source_word
+        turn, ours = Turn.ANTONYM, view.surfaces[opposed[0]]
+        theirs = sentence.words(first + opposed[1], first + opposed[1] + 1)
     elif negated and opposed is None:
         turn = Turn.NEGATION
     elif other := _other_name(view, sentence, alignment, terms):
         turn, (ours, theirs) = Turn.NAME, other
     return Comparison(sentence, match.coverage, alignment, turn, ours, theirs, negated, swapped)
+
+
+def _reached(sentence: Sentence, first: int, last: int) -> tuple[int, int]:
+    """The aligned stretch with a few tokens around it, as far as the clause goes."""
+    for _ in range(_REACH_BEFORE):
+        if first == 0 or _clause_ends(sentence, first - 1):
+            break
+        first -= 1
+    for _ in range(_REACH_AFTER):
+        if last == 0 or last >= len(sentence.terms) or _clause_ends(sentence, last - 1):
+            break
+        last += 1
+    return first, last
+
+
+def _clause_ends(sentence: Sentence, token: int) -> bool:
+    """Whether punctuation parts a token from the next."""
+    between = sentence.text[sentence.starts[token] : sentence.starts[token + 1]]
+    return any(c in ",;:.!?()|" for c in between)
 
 
 def _other_name(

@@ -3,6 +3,7 @@ same."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,11 +13,24 @@ from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.source import Sentence, Source, tokens_within
-from guardrail.values import MatchState, Value, ValueKind, ValueSet, agree, comparable
+from guardrail.values import MatchState, Value, ValueKind, agree, comparable
 
 _NEARNESS: Final = 0.9  # what a word counts less for each word between it and the value
 _SENTENCES_WITH_THE_NUMBER: Final = 6
 _AFTER: Final = frozenset(term_of(word) for word in "for to in on at by during".split())  # noqa: SIM905
+_WRITTEN_WITHOUT_FIGURES: Final = frozenset({ValueKind.EMAIL, ValueKind.URL, ValueKind.IDENTIFIER})
+_FIGURE: Final = re.compile(r"\d|[½¼¾⅓⅔]")
+_NUMBER_WORDS: Final = frozenset(
+    term_of(word)
+    for word in """
+    zero half quarter third fourth fifth sixth seventh eighth ninth tenth first second once twice thrice
+    single double triple dozen thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty
+    thirty forty fifty sixty seventy eighty ninety hundred thousand million billion noon midday midnight
+    january february march april june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday one two three four five six seven eight nine ten eleven
+    twelve
+    """.split()  # noqa: SIM905
+)
 _RESPECTIVELY: Final = term_of("respectively")
 
 
@@ -55,6 +69,16 @@ def check_values(view: ClaimView, source: Source, candidates: Iterable[int]) -> 
     numbers = list(dict.fromkeys(candidates))
     taken = {i for value in checked for i in tokens_within(view.starts, value.start, value.end)}
     return [_check(view, source, value, numbers, taken) for value in checked]
+
+
+def settled_terms(view: ClaimView, checks: Iterable[ValueCheck]) -> frozenset[int]:
+    """The terms of the values that a source has, in whatever form: "2 million euros" is "EUR 2,000,000"."""
+    return frozenset(
+        view.terms[i]
+        for check in checks
+        if check.state is State.FOUND
+        for i in tokens_within(view.starts, check.value.start, check.value.end)
+    )
 
 
 def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], taken: set[int]) -> ValueCheck:
@@ -121,8 +145,10 @@ def _with_the_number(view: ClaimView, source: Source, value: Value, numbers: lis
 
 
 def _in_sentence(value: Value, sentence: Sentence, frame: dict[int, float]) -> tuple[State, Value | None]:
-    values = sentence.values
-    match = ValueSet(values).match(value)
+    if not _may_hold(sentence, value):
+        return State.ABSENT, None
+    values, matcher = sentence.facts
+    match = matcher.match(value)
     if match.state is MatchState.FOUND and match.source is not None:
         other = _said_of_another(value, sentence, frame)
         return (State.CONFLICT, other) if other else (State.FOUND, match.source)
@@ -130,6 +156,13 @@ def _in_sentence(value: Value, sentence: Sentence, frame: dict[int, float]) -> t
         rivals = [v for v in values if comparable(value, v)]
         return State.CONFLICT, _nearest(sentence, rivals, frame)
     return State.ABSENT, None
+
+
+def _may_hold(sentence: Sentence, value: Value) -> bool:
+    """Whether a sentence can have a value of the kind at all: reading values is what costs most."""
+    if value.kind in _WRITTEN_WITHOUT_FIGURES:
+        return True
+    return _FIGURE.search(sentence.text) is not None or not _NUMBER_WORDS.isdisjoint(sentence.terms)
 
 
 def _nearest(sentence: Sentence, rivals: list[Value], frame: dict[int, float]) -> Value:
@@ -149,32 +182,29 @@ def _said_of_another(value: Value, sentence: Sentence, frame: dict[int, float]) 
     "Basic costs $29, Pro $49" has both prices; which belongs to what is told by the words between them.
     Lists that name the subjects first and the values after are left alone.
     """
-    rivals = [v for v in sentence.values if comparable(value, v) or agree(value, v)]
+    rivals = [v for v in sentence.facts.values if comparable(value, v) or agree(value, v)]
     if len(rivals) < 2 or _RESPECTIVELY in sentence.terms:
         return None
     after = _values_come_first(sentence, rivals)
     counts: dict[int, int] = {}
     for term in sentence.terms:
         counts[term] = counts.get(term, 0) + 1
-    gains: list[tuple[float, Value]] = []
+    subject: Value | None = None
     for rival in rivals:
         territory = _territory(sentence, rival, rivals, after=after)
-        telling = {t for t in territory if counts[t] == 1 and t not in STOP_TERMS}
-        if agree(value, rival) and not telling:
-            return None
-        gains.append((sum(frame.get(term, 0.0) for term in telling), rival))
-    own = max((gain for gain, rival in gains if agree(value, rival)), default=0.0)
-    best, rival = max(gains, key=lambda item: item[0])
-    return rival if not agree(value, rival) and best > own + 0.1 else None
+        telling = {term for term in territory if counts[term] == 1 and term not in STOP_TERMS}
+        if agree(value, rival):
+            if telling <= frame.keys():
+                return None  # all that tells this value from the others is in the claim
+        elif subject is None and telling and telling <= frame.keys():
+            subject = rival
+    return subject
 
 
 def _values_come_first(sentence: Sentence, rivals: list[Value]) -> bool:
     """Whether the sentence gives values before what they are of: "$29 for Basic and $49 for Pro"."""
-    return all(
-        after.start < len(sentence.terms) and sentence.terms[after.start] in _AFTER
-        for value in rivals
-        for after in [range(tokens_within(sentence.starts, value.start, value.end).stop, len(sentence.terms))]
-    )
+    nexts = (tokens_within(sentence.starts, value.start, value.end).stop for value in rivals)
+    return any(after < len(sentence.terms) and sentence.terms[after] in _AFTER for after in nexts)
 
 
 def _territory(sentence: Sentence, value: Value, rivals: list[Value], *, after: bool) -> tuple[int, ...]:

@@ -15,24 +15,30 @@ from guardrail.judges.local.details import State, ValueCheck
 from guardrail.judges.local.polarity import strengthened
 
 
-def overlap_features(layout: Layout, view: ClaimView, found: Candidates) -> dict[str, float]:
-    """Shares of the claim's words, by rarity, in ever larger parts of the contexts; all in 0..1 or
-    counts."""
+def overlap_features(
+    layout: Layout, view: ClaimView, found: Candidates, settled: frozenset[int]
+) -> dict[str, float]:
+    """Shares of the claim's words, by rarity, in ever larger parts of the contexts; all in 0..1 or counts.
+
+    ``settled`` are words of values that the contexts have, in whatever form: they count as found.
+    """
     total = view.weight or 1.0
     passage = found.passages[0] if found.passages else None
     sentence = found.sentences[0] if found.sentences else None
-    in_passage = passage.terms if passage else frozenset()
+    in_passage = (passage.terms if passage else frozenset()) | settled
+    anywhere = found.present | settled
     missing = [weight for term, weight in view.content.items() if term not in in_passage]
-    unseen = [weight for term, weight in view.content.items() if term not in found.present]
+    unseen = [weight for term, weight in view.content.items() if term not in anywhere]
     asked = view.question & view.content.keys()
     own = {term: weight for term, weight in view.content.items() if term not in asked}
     own_total = sum(own.values())
+    by_sentence = [match.terms | settled for match in found.sentences]
     return {
-        "passage": passage.coverage if passage else 0.0,
-        "passage_plain": len(in_passage) / max(1, len(view.content)),
-        "sentence": max((match.coverage for match in found.sentences), default=0.0),
-        "two_sentences": _two_sentences(view, found, total),
-        "anywhere": sum(view.content[term] for term in found.present) / total,
+        "passage": view.share(in_passage),
+        "passage_plain": len(in_passage & view.content.keys()) / max(1, len(view.content)),
+        "sentence": max((view.share(terms) for terms in by_sentence), default=0.0),
+        "two_sentences": max((view.share(by_sentence[0] | terms) for terms in by_sentence), default=0.0),
+        "anywhere": view.share(anywhere),
         "passage_own": sum(own[t] for t in in_passage & own.keys()) / own_total if own_total else 1.0,
         "passage_missing_max": max(missing, default=0.0),
         "passage_missing": min(8.0, float(len(missing))),
@@ -94,17 +100,6 @@ def detail_features(
         "names_not_in_passage": min(4.0, float(sum(term not in passage for term in names))),
         "names_nowhere": min(4.0, float(sum(not layout.contains(term) for term in names))),
     }
-
-
-def _two_sentences(view: ClaimView, found: Candidates, total: float) -> float:
-    """The share that the best sentence and the one that adds most to it hold together."""
-    if not found.sentences:
-        return 0.0
-    first = found.sentences[0].terms
-    union = max(
-        (first | other.terms for other in found.sentences), key=lambda t: sum(view.content[x] for x in t)
-    )
-    return sum(view.content[term] for term in union) / total
 
 
 def _bigrams(layout: Layout, view: ClaimView, windows: Windows, match: Match | None) -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
-from guardrail.evidence.tokens import stem, term_of
+from guardrail.evidence.tokens import stem, term_of, term_of_stem
 from guardrail.judges.local.antonyms import ANTONYMS
 
 _NEGATORS: Final = frozenset(
@@ -15,6 +15,10 @@ _NEGATORS: Final = frozenset(
     not no never without neither nor none nobody nothing nowhere cannot except hardly barely scarcely fail
     lack refuse deny unable exclude instead
     """.split()  # noqa: SIM905
+)
+_LIMITS: Final = frozenset(
+    term_of(word)
+    for word in "later more less fewer sooner earlier greater only just doubt matter".split()  # noqa: SIM905
 )
 _STRONG: Final = frozenset(
     term_of(word)
@@ -32,17 +36,12 @@ _HEDGES: Final = frozenset(
 _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 
 
-@dataclass(frozen=True, slots=True)
-class Opposition:
-    """Two words, one of the claim and one of its source, that say the opposite."""
-
-    claim_word: str
-    source_word: str
-
-
-def negations(terms: Iterable[int]) -> int:
-    """How many words of the terms negate."""
-    return sum(term in _NEGATORS for term in terms)
+def negations(terms: Sequence[int]) -> int:
+    """How many words of a text negate; "no later than" and "not only" do not."""
+    return sum(
+        term in _NEGATORS and not (i + 1 < len(terms) and terms[i + 1] in _LIMITS)
+        for i, term in enumerate(terms)
+    )
 
 
 def strengthened(claim: frozenset[int], source: frozenset[int]) -> tuple[int, int]:
@@ -51,32 +50,36 @@ def strengthened(claim: frozenset[int], source: frozenset[int]) -> tuple[int, in
     return len((claim & _STRONG) - source), len((source & _HEDGES) - claim)
 
 
-def opposition(claim: Sequence[str], source: Sequence[str]) -> Opposition | None:
-    """The first word of the claim whose antonym, and not itself, stands in the source."""
-    by_stem = {stem(word): word for word in source}
-    claimed = {stem(word) for word in claim}
-    for word in claim:
-        stemmed = stem(word)
-        if stemmed in by_stem:
+def opposition(
+    claim_words: Sequence[str], claim: Sequence[int], source: Sequence[int], skipped: frozenset[int]
+) -> tuple[int, int] | None:
+    """``(claim token, source token)`` that say the opposite, or None.
+
+    A word counts as opposed where its antonym stands in the source, and not itself, and where the claim
+    does not have the antonym too. ``claim_words`` are the surfaces of ``claim``; ``skipped`` are tokens
+    of it that others judge.
+    """
+    said, claimed = frozenset(source), frozenset(claim)
+    for i, word in enumerate(claim_words):
+        if i in skipped or claim[i] in said:
             continue
-        for other in _opposites(stemmed):
-            if other in by_stem and other not in claimed:
-                return Opposition(word, by_stem[other])
-    # "harmful" of the claim where the source says "harmless" is in the list; "unsafe" is built from "safe".
-    for other, word in by_stem.items():
-        if other in claimed:
-            continue
-        for prefix in _NEGATIVE_PREFIXES:
-            positive = other.removeprefix(prefix)
-            if positive != other and len(positive) > 3 and positive in claimed and positive not in by_stem:
-                return Opposition(next(w for w in claim if stem(w) == positive), word)
+        for other in opposites(word):
+            if other in said and other not in claimed:
+                return i, source.index(other)
     return None
 
 
-def _opposites(stemmed: str) -> list[str]:
-    found = list(ANTONYMS.get(stemmed, ()))
-    for prefix in _NEGATIVE_PREFIXES:
-        positive = stemmed.removeprefix(prefix)
-        if positive != stemmed and len(positive) > 3:
-            found.append(positive)
-    return found
+@lru_cache(maxsize=16_384)
+def opposites(word: str) -> tuple[int, ...]:
+    """The terms of the words that exclude ``word``: from the list, and by negative prefixes ("safe",
+    "unsafe")."""
+    stemmed = stem(word)
+    found = sorted(ANTONYMS.get(stemmed, ()))
+    if len(stemmed) > 3 and stemmed.isalpha():
+        found += [prefix + stemmed for prefix in _NEGATIVE_PREFIXES]
+        found += [
+            stemmed.removeprefix(prefix)
+            for prefix in _NEGATIVE_PREFIXES
+            if stemmed.startswith(prefix) and len(stemmed) > len(prefix) + 3
+        ]
+    return tuple(term_of_stem(other) for other in found)

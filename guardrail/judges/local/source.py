@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from guardrail.events import Evidence
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import CITATION
-from guardrail.values import Value, extract
+from guardrail.values import Value, ValueSet, extract
 
 _SENTENCES_REMEMBERED: Final = 4096
+# Contracts write a number twice: "ninety (90) days".
+_REPEATED_FIGURE: Final = re.compile(r"\b[a-z]{3,12}(?:-[a-z]{3,6})? \((\d{1,7})\)")
+
+
+class Facts(NamedTuple):
+    """The checkable values of a text, in their order and by kind."""
+
+    values: tuple[Value, ...]
+    matcher: ValueSet
 
 
 @lru_cache(maxsize=_SENTENCES_REMEMBERED)
-def values_of(text: str) -> tuple[Value, ...]:
-    """The checkable values of a sentence. Remembered over responses: good contexts are retrieved often."""
+def facts_of(text: str) -> Facts:
+    """The values of a sentence. Remembered over responses: good contexts are retrieved often."""
     masked = CITATION.sub(lambda match: " " * len(match.group()), text) if "[" in text else text
-    return tuple(extract(masked))
+    if "(" in masked:
+        masked = _REPEATED_FIGURE.sub(_figure_alone, masked)
+    values = tuple(
+        # A figure out of brackets was moved by one, to stand beside its unit.
+        replace(value, start=value.start - 1)
+        if masked is not text and text[value.start - 1 : value.start].isdigit()
+        else value
+        for value in extract(masked)
+    )
+    return Facts(values, ValueSet(values))
+
+
+def _figure_alone(match: re.Match[str]) -> str:
+    return " " * (len(match.group()) - len(match.group(1))) + match.group(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +58,9 @@ class Sentence:
     terms: tuple[int, ...]
 
     @property
-    def values(self) -> tuple[Value, ...]:
+    def facts(self) -> Facts:
         """Its checkable values."""
-        return values_of(self.text)
+        return facts_of(self.text)
 
     @property
     def evidence(self) -> Evidence:

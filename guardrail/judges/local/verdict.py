@@ -15,7 +15,7 @@ from guardrail.values import Value, ValueKind
 
 _VALUE_FRAME: Final = 0.5
 _TURN_COVERAGE: Final = {Turn.NEGATION: 0.75, Turn.ANTONYM: 0.6, Turn.NAME: 0.55}
-_TURN_IN_ORDER: Final = 0.6
+_TURN_IN_ORDER: Final = {Turn.NEGATION: 0.6, Turn.ANTONYM: 0.5, Turn.NAME: 0.6}
 _CONFLICTING_COVERAGE: Final = 0.75
 _CAP_CONTRADICTED: Final = 0.1
 _CAP_ABSENT: Final = 0.3
@@ -108,7 +108,7 @@ def _turned(compared: Sequence[Comparison]) -> Comparison | None:
         if (
             turn is not None
             and comparison.coverage >= _TURN_COVERAGE[turn]
-            and comparison.alignment.in_order >= _TURN_IN_ORDER
+            and comparison.alignment.in_order >= _TURN_IN_ORDER[turn]
             and comparison.coverage > clean
         ):
             return comparison
@@ -153,7 +153,7 @@ def _conflicting(
         for c in compared
         if c.turn is not None
         and c.coverage >= _CONFLICTING_COVERAGE
-        and c.alignment.in_order >= _TURN_IN_ORDER
+        and c.alignment.in_order >= _TURN_IN_ORDER[c.turn]
     ]
     return tuple(dict.fromkeys(context for context in against if context not in supporting))
 

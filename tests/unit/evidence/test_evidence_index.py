@@ -1,0 +1,156 @@
+"""Search finds what stands in the contexts, wherever it stands; quotes are real or nothing."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import pytest
+
+from guardrail.events import Context
+from guardrail.evidence.index import EvidenceIndex
+
+FILLER = "The committee met again and talked about many other matters of little weight to anyone outside. "
+
+
+def index_of(*texts: str) -> EvidenceIndex:
+    return EvidenceIndex([Context(id=f"c{n}", text=text) for n, text in enumerate(texts, 1)])
+
+
+def test_finds_a_fact_at_the_end_of_a_very_long_context() -> None:
+    text = FILLER * 1300 + "The reactor at Kvelde was shut down for good in the spring."
+    assert len(text.split()) > 20_000
+    best = index_of("Something else entirely.", text).search("When was the reactor at Kvelde shut down?")[0]
+    assert "The reactor at Kvelde was shut down for good in the spring." in best.text
+
+
+def test_a_fact_at_the_border_of_two_passages_stands_whole_in_one() -> None:
+    """Wherever the fact is put, some passage holds all of it."""
+    fact = "Only the deputy warden of Ulverstone may open the eastern sluice gates between dusk and dawn."
+    for before in range(60, 180, 7):
+        words = ("filler " * before).strip()
+        passages = index_of(f"{words}. {fact} {words}.").passages
+        assert any(fact in passage.text for passage in passages), before
+
+
+def test_passages_are_slices_of_their_context_and_cover_it() -> None:
+    text = FILLER * 40
+    passages = index_of(text).passages
+    covered = set()
+    for passage in passages:
+        assert text[passage.start : passage.end] == passage.text
+        covered.update(range(passage.start, passage.end))
+    assert all(at in covered or text[at].isspace() for at in range(len(text)))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("返金の期限は何日ですか", "返金は購入から30日以内に限ります。"),
+        ("दवा कब लें", "दवा दिन में दो बार लें।"),
+        ("ยกเลิกการจอง", "ยกเลิกการจองได้ฟรีก่อนเข้าพัก"),
+    ],
+)
+def test_searches_scripts_without_spaces_and_with_vowel_signs(query: str, expected: str) -> None:
+    index = index_of(
+        "配送は無料です。",
+        "返金は購入から30日以内に限ります。",
+        "दवा दिन में दो बार लें।",
+        "ยกเลิกการจองได้ฟรีก่อนเข้าพัก",
+    )
+    assert index.search(query, 1)[0].text == expected
+
+
+def test_inflections_are_found() -> None:
+    index = index_of("Nothing here.", "Customers cancelled their subscriptions.", "We sell shoes.")
+    assert index.search("Can a customer cancel a subscription?", 1)[0].context_id == "c2"
+
+
+def test_without_contexts_or_shared_words_nothing_is_found() -> None:
+    assert EvidenceIndex([]).search("anything") == []
+    assert index_of("", "   ").search("anything") == []
+    assert index_of("cats purr").search("dogs bark") == []
+
+
+def test_a_query_of_common_words_only_still_finds() -> None:
+    assert index_of("It is what it is.").search("what is it")[0].context_id == "c1"
+
+
+def test_wrong_passage_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="must lie in 0"):
+        EvidenceIndex([], passage_words=10, overlap_words=10)
+
+
+def test_is_built_once_by_whichever_thread_comes_first() -> None:
+    index = index_of(FILLER * 50)
+    gate = threading.Barrier(4)
+    layouts = []
+
+    def search() -> None:
+        gate.wait()
+        layouts.append(index.layout)
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(layout) for layout in layouts}) == 1
+
+
+def test_release_drops_the_built_form_and_the_next_search_builds_it_again() -> None:
+    index = index_of("Basic costs $29.")
+    first = index.layout
+    index.release()
+    assert index.search("Basic")[0].text == "Basic costs $29."
+    assert index.layout is not first
+
+
+def test_the_built_form_of_8_kb_takes_less_than_30_kb() -> None:
+    index = index_of(*[FILLER * 17] * 5)
+    assert sum(len(context.text) for context in index.contexts) >= 8000
+    layout = index.layout
+    arrays = [layout.terms, layout.starts, layout.order, layout.context_first]
+    for windows in (layout.sentences, layout.passages):
+        arrays += [windows.context, windows.first, windows.last, windows.start, windows.end]
+    assert sum(sys.getsizeof(array) for array in arrays) < 30_000
+
+
+class TestLocate:
+    TEXT = (
+        "Terms:\n  The “late fee” is 1.5 %\u00a0a\u00a0month — no more.\u200b Soft\u00adhyphen and İstanbul."
+    )
+
+    @pytest.mark.parametrize(
+        ("quote", "stands"),
+        [
+            ("The “late fee” is", "The “late fee” is"),
+            (
+                'the "late fee" is 1.5 % a month - no more',
+                "The “late fee” is 1.5 %\u00a0a\u00a0month — no more",
+            ),
+            ("  Terms: The “late", "Terms:\n  The “late"),
+            ("softhyphen and", "Soft\u00adhyphen and"),
+            ("“no more.”", "no more."),
+            ("...1.5 % a month...", "1.5 %\u00a0a\u00a0month"),
+            ("istanbul", "İstanbul"),
+        ],
+    )
+    def test_folds_what_copying_changes(self, quote: str, stands: str) -> None:
+        found = index_of("Other text.", self.TEXT).locate(quote)
+        assert found is not None
+        assert (found.context_id, found.quote) == ("c2", stands)
+        assert self.TEXT[found.span[0] : found.span[1]] == stands
+
+    @pytest.mark.parametrize("quote", ["", "   ", "...", "“”", "1.6 % a month", "late fee is", "fee month"])
+    def test_an_invented_quote_is_none(self, quote: str) -> None:
+        assert index_of(self.TEXT).locate(quote) is None
+
+    def test_looks_in_the_named_context_first_and_then_in_the_others(self) -> None:
+        index = index_of("same words", "same words", "only here")
+        second = index.locate("same words", "c2")
+        elsewhere = index.locate("only here", "c1")
+        assert second is not None
+        assert second.context_id == "c2"
+        assert elsewhere is not None
+        assert elsewhere.context_id == "c3"
