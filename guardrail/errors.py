@@ -67,3 +67,10 @@ class PartitionLost(TransportError):
 
 class TransportUnavailable(TransportError):
     """The broker can't be reached, a topic is missing or access is denied. The message has the remedy."""
+
+
+def only_cause(error: BaseException) -> BaseException:
+    """The error in a group of one, which a TaskGroup makes of every failure; else ``error`` itself."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

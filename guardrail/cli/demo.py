@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -50,9 +52,9 @@ def demo_command(
 ) -> None:
     """Watch answers being checked while they are written: no broker, no API key, no key press.
 
-    A dozen example answers stream, token by token, through the consumer that runs in production, on a broker
-    within this process, judged by the local judge. Some are faithful to their documents, some are wrong in
-    one detail. On a terminal it is shown live; into a file or a pipe it is written line by line.
+    A dozen answers stream, token by token, through the consumer of production.
+    Some are faithful to their documents, some are wrong in one detail.
+    On a terminal it is shown live; into a file or pipe it is written in lines.
     """
     from guardrail.demo.examples import load_examples
     from guardrail.errors import InputError
@@ -70,6 +72,9 @@ def demo_command(
         raise typer.Exit(128 + signal.SIGINT) from None
     except asyncio.CancelledError:
         raise typer.Exit(128 + signal.SIGTERM) from None
+    except BrokenPipeError:
+        discard(sys.stdout)  # whoever read has enough, as `| head` does
+        raise typer.Exit(EXIT_PIPE_CLOSED) from None
     if not shown:
         from guardrail.cli.terminal import print_error
 

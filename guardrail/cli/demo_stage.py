@@ -12,6 +12,7 @@ from guardrail.config import Settings
 from guardrail.demo.board import Board, BoardEvent
 from guardrail.demo.feed import StreamEvent, play, schedule
 from guardrail.demo.view import View
+from guardrail.errors import only_cause
 from guardrail.events import Response, parse_input, parse_output
 from guardrail.judges.factory import build_judge
 from guardrail.kafka_settings import Topics
@@ -59,6 +60,8 @@ async def play_all(
             for task in watching:
                 task.cancel()
         view.tick(board)
+    except BaseExceptionGroup as errors:
+        raise only_cause(errors) from None
     finally:
         view.close()
         await judge.aclose()

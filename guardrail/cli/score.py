@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from guardrail.cli.options import ConfigOption, settings_from
+from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard
 
 if TYPE_CHECKING:
     from guardrail.cli.score_report import Report
@@ -27,13 +28,12 @@ guardrail score answers.jsonl --out verdicts.jsonl
 
 guardrail score answers.jsonl --out - | jq .score
 
-zcat answers.jsonl.gz | guardrail score - --out verdicts.jsonl --config guardrail.yaml --policy strict
+zcat answers.jsonl.gz | guardrail score - -o out.jsonl -c my.yaml --policy strict
 
-[bold]Status[/]: 0 all lines were judged; 1 some could not be read, each is named on stderr and the others are
-judged; 2 wrong usage or settings."""
+[bold]Status[/]: 0 all lines were judged; 1 some could not be read: they are named on
+stderr, and the others are judged; 2 wrong usage or settings."""
 
 _EXIT_UNREADABLE: Final = 1
-_EXIT_PIPE_CLOSED: Final = 128 + 13  # as a shell reports a program that SIGPIPE ended
 
 
 def score_command(
@@ -76,8 +76,8 @@ def score_command(
 ) -> None:
     """Judge complete answers from a file: a verdict with every claim, a score and a decision for each.
 
-    Every claim is judged, also those after one that would have ended a live answer. Files of any length
-    are read and written as they go.
+    Every claim is judged, also those after one that would end a live answer.
+    Files of any length are read and written as they go.
     """
     settings = settings_from(config, {})
     router = _router(settings, policy)
@@ -92,7 +92,7 @@ def score_command(
             # Whoever read the events has enough; what they left unread is nobody's loss.
             stack.pop_all()
             _silence(events)
-            raise typer.Exit(_EXIT_PIPE_CLOSED) from None
+            raise typer.Exit(EXIT_PIPE_CLOSED) from None
     if report.totals.unreadable:
         raise typer.Exit(_EXIT_UNREADABLE)
 
@@ -176,10 +176,10 @@ def _size(lines: BinaryIO) -> int | None:
 
 
 def _silence(events: BinaryIO) -> None:
-    """Close without an error what can't be written any more, and keep Python from trying at its exit."""
+    """Close without an error what can't be written any more."""
     try:
         events.close()
     except OSError as error:
         if error.errno != errno.EPIPE:
             raise
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    discard(sys.stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from types import TracebackType
 from typing import BinaryIO, Final, Self
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from guardrail.cli.pipes import discard
 from guardrail.offline.scorer import Outcome
 from guardrail.offline.table import Totals, header, row
 from guardrail.printable import escape_controls
@@ -23,8 +23,7 @@ class _PatientConsole(Console):
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        # What is still buffered has to go somewhere when Python closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+        discard(self.file)
 
 
 class Report:

@@ -51,7 +51,7 @@ def summary(
         box=box.ASCII if ascii_only else box.SIMPLE_HEAD,
         show_edge=False,
         pad_edge=False,
-        padding=(0, 1, 0, 0),
+        padding=0,
     )
     table.add_column("response", no_wrap=True)
     if with_kind:
@@ -102,16 +102,16 @@ def _totals(board: Board, examples: Sequence[Example], symbols: Symbols) -> Text
         if count:
             words.append(f"{count} {DECISION_WORDS[decision].lower()}")
     claims = [claim for verdict in decided for claim in verdict.claims]
-    text = Text(f"{len(decided)} answers: {', '.join(words)}; {len(claims)} claims: ")
+    text = Text(f"{_plural(len(decided), 'answer')}: {', '.join(words)}; {_plural(len(claims), 'claim')}: ")
     text += _counts([claim.verdict for claim in claims], symbols)
     wrong = [(example, card) for example, card in pairs if example.bad_claim is not None]
     faithful = [(example, card) for example, card in pairs if example.bad_claim is None]
     caught = sum(as_expected(example, card) for example, card in wrong)
     released = sum(as_expected(example, card) for example, card in faithful)
     if wrong:
-        text.append(f"\n{caught} of {len(wrong)} answers with one wrong detail were caught")
+        text.append(f"\ncaught: {caught} of {_plural(len(wrong), 'answer')} with one wrong detail")
     if faithful:
-        text.append(f"\n{released} of {len(faithful)} faithful answers were released untouched")
+        text.append(f"\nreleased untouched: {released} of {_plural(len(faithful), 'faithful answer')}")
     streamed = [
         delay
         for _, card in pairs
@@ -125,3 +125,7 @@ def _totals(board: Board, examples: Sequence[Example], symbols: Symbols) -> Text
         f"{symbols.verdicts[verdict]} {verdict.lower().replace('_', ' ')}" for verdict in _COUNTED
     )
     return text.append(f"\n{legend}", "dim")
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

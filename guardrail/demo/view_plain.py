@@ -66,7 +66,7 @@ class PlainView:
         pass
 
     def close(self) -> None:
-        self._out.flush()
+        """Nothing is held back: every line was flushed as it was written."""
 
     def _claim(self, claim: ClaimVerdict, card: Card) -> None:
         reasons = f" ({', '.join(claim.severity_reasons)})" if claim.severity_reasons else ""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from guardrail.errors import DecodeError, InputError
+from guardrail.errors import DecodeError, InputError, only_cause
 from guardrail.events import Response, ResponseVerdict, parse_input
 from guardrail.guard import Guard
 from guardrail.judges.base import Judge
@@ -72,7 +72,8 @@ def decode_line(line: Line) -> Response:
         event = parse_input(line.data)
     except DecodeError as error:
         # The parser counts lines within the event, which is one line; that number would mislead.
-        raise DecodeError(error.reason, str(error).replace(" at line 1 column ", " at column ")) from None
+        message = str(error).replace(" at line 1 column ", " at column ").replace("Invalid JSON: ", "")
+        raise DecodeError(error.reason, message) from None
     if not isinstance(event, Response):
         raise DecodeError(
             "no_response", f"type {event.type!r}; only whole answers can be scored, those of type 'response'"
@@ -121,10 +122,8 @@ async def score_lines(
                 held.give_back(outcome.size)
                 on_outcome(outcome)
     except BaseExceptionGroup as errors:
-        # One cause is the rule, and callers handle causes (a closed pipe, a full disk), not groups.
-        if len(errors.exceptions) == 1:
-            raise errors.exceptions[0] from None
-        raise
+        # Callers handle causes (a closed pipe, a full disk), not groups.
+        raise only_cause(errors) from None
 
 
 class _Held:

@@ -132,8 +132,8 @@ def test_the_summary_has_a_row_for_every_answer_and_says_what_was_caught() -> No
     text = out.getvalue()
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "2 answers: 1 released, 1 blocked; 3 claims: 2✔ 1✘" in text
-    assert "1 of 1 answers with one wrong detail were caught" in text
-    assert "1 of 1 faithful answers were released untouched" in text
+    assert "caught: 1 of 1 answer with one wrong detail" in text
+    assert "released untouched: 1 of 1 faithful answer" in text
 
 
 def test_the_summary_does_not_count_as_caught_what_was_blocked_for_another_claim() -> None:

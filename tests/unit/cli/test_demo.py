@@ -1,0 +1,154 @@
+"""The demo as its users run it, and what it decides through the consumer of production."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+
+import pytest
+
+from guardrail.cli.demo_stage import play_all
+from guardrail.demo.board import Board, BoardEvent, Card
+from guardrail.demo.examples import Example, load_demo_settings, load_examples
+from guardrail.demo.style import symbols_for
+from guardrail.demo.summary import as_expected
+from guardrail.demo.view_plain import PlainView
+from guardrail.events import Context, Decision, DeliveryBlocked, Response
+from tests.unit.cli.conftest import Program
+
+EXAMPLES = load_examples()
+FIRST_WORDS = {
+    "started",
+    "claim",
+    "evidence",
+    "reason",
+    "released",
+    "flagged",
+    "redacted",
+    "blocked",
+    "decided",
+}
+
+
+class Silent:
+    """A view for nobody."""
+
+    def open(self, responses: object) -> None: ...
+
+    def show(self, event: BoardEvent, card: Card) -> None: ...
+
+    def tick(self, board: Board) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def played(responses: list[Response]) -> Board:
+    board = Board()
+    asyncio.run(play_all(responses, load_demo_settings(), board, Silent(), speed=1000.0))
+    return board
+
+
+@pytest.fixture(scope="module")
+def board() -> Board:
+    return played([example.response for example in EXAMPLES])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.response.response_id)
+def test_every_answer_is_decided_as_it_was_written_for(board: Board, example: Example) -> None:
+    card = board.cards[example.response.response_id]
+    assert card.verdict is not None
+    assert as_expected(example, card), (
+        card.verdict.decision,
+        card.verdict.rule,
+        [(claim.verdict, claim.text, claim.reasoning) for claim in card.verdict.claims],
+    )
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.response.response_id)
+def test_what_the_user_reads_follows_from_the_decision(board: Board, example: Example) -> None:
+    card = board.cards[example.response.response_id]
+    policy = load_demo_settings().router().choose(example.response.route, example.response.tenant)
+    if example.decision is Decision.BLOCK:
+        assert isinstance(card.end, DeliveryBlocked)
+        assert example.response.answer.startswith(card.delivered)
+        assert policy.mode != "hold" or card.delivered == ""
+    elif example.decision is Decision.REDACT:
+        assert example.bad_claim is not None
+        assert example.bad_claim not in card.delivered
+        assert policy.redaction_text in card.delivered
+    else:
+        assert card.delivered == example.response.answer
+
+
+def test_reviewers_get_every_case_but_those_released(board: Board) -> None:
+    for example in EXAMPLES:
+        case = board.cards[example.response.response_id].case
+        assert (case is None) == (example.decision is Decision.RELEASE)
+        if case is not None:
+            assert case.question == example.response.question
+            assert case.contexts == example.response.contexts
+
+
+def test_into_a_pipe_it_writes_lines_and_a_summary_in_80_columns(program: Program) -> None:
+    done = program("demo", "--speed", "500")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines, summary = done.stdout.split("\n\n", 1)
+    assert {line.split()[0] for line in lines.splitlines()} == FIRST_WORDS
+    assert all(len(line) <= 100 for line in summary.splitlines())
+    for example in EXAMPLES:
+        assert re.search(rf"^decided +{example.response.response_id} ", lines, re.MULTILINE)
+        assert re.search(rf"^{example.response.response_id} ", summary, re.MULTILINE)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout)
+
+
+def test_forced_colour_does_not_move_a_cursor_that_is_not_there(program: Program) -> None:
+    done = program("demo", "--speed", "500", "--only", "unknown", env={"FORCE_COLOR": "1"})
+    assert done.returncode == 0
+    assert re.findall(r"\x1b\[[0-9;?]*[^0-9;?m]", done.stdout) == []
+
+
+def test_no_color_wins_over_forced_colour(program: Program) -> None:
+    for arguments, env in (((), {"NO_COLOR": "1"}), (("--no-color",), {})):
+        done = program(
+            "demo", "--speed", "500", "--only", "date", *arguments, env={"FORCE_COLOR": "1", **env}
+        )
+        assert not re.search(r"\x1b\[(?:[0-9;]*;)?(?:3[0-9]|9[0-7])[;m]", done.stdout)
+        assert "contradicted fact" in done.stdout
+
+
+def test_an_output_without_unicode_gets_ascii(program: Program) -> None:
+    done = program("demo", "--speed", "500", "--only", "date", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "CONTRADICTED" in done.stdout
+
+
+def test_one_kind_is_played_alone(program: Program) -> None:
+    done = program("demo", "--speed", "500", "--only", "table")
+    assert done.returncode == 0
+    assert {line.split()[1] for line in done.stdout.split("\n\n")[0].splitlines()} == {"table-wrong-cell"}
+
+
+def test_an_unknown_kind_is_wrong_usage_and_the_kinds_are_named(program: Program) -> None:
+    done = program("demo", "--only", "cooking")
+    assert done.returncode == 2
+    assert "medication" in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_an_answer_holds_cannot_steer_the_terminal() -> None:
+    """End to end: an answer full of escape sequences and markup, as lines."""
+    answer = "The \x1b[2Jprice is $5.\x1b]0;gotcha\x07 [red]It costs $6.[/red]\r\nNext line costs $7.\n"
+    response = Response(
+        response_id="evil\x1b[31m\nstarted", contexts=(Context(id="c\x1b[1m", text=answer),), answer=answer
+    )
+    out = io.StringIO()
+    view = PlainView(out, symbols_for("utf-8"))
+    asyncio.run(play_all([response], load_demo_settings(), Board(), view, speed=1000.0))
+    text = out.getvalue()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
+    assert "[red]" in text
+    assert {line.split()[0] for line in text.splitlines()} >= {"started", "claim", "released", "decided"}
+    assert all(line.split()[0] in FIRST_WORDS for line in text.splitlines())

@@ -1,0 +1,201 @@
+"""``guardrail score`` as a process: what goes where, and with which status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from guardrail.events import ResponseVerdict, parse_output
+from tests.unit.cli.conftest import Program, clean_environment
+
+LEAFLET = "Take one tablet of 400 mg every eight hours. Do not take more than 1,200 mg in 24 hours."
+
+
+def answer(response_id: str = "r1", text: str = LEAFLET, **changes: Any) -> str:
+    event = {
+        "type": "response",
+        "schema": 1,
+        "response_id": response_id,
+        "question": "How much may I take?",
+        "contexts": [{"id": "leaflet", "text": LEAFLET}],
+        "answer": text,
+    }
+    return json.dumps(event | changes)
+
+
+WRONG = "Do not take more than 2,400 mg in 24 hours. Take one tablet of 400 mg every eight hours."
+
+
+def verdicts(text: str) -> list[ResponseVerdict]:
+    found = [parse_output(line) for line in text.splitlines()]
+    assert all(isinstance(event, ResponseVerdict) for event in found)
+    return [event for event in found if isinstance(event, ResponseVerdict)]
+
+
+def test_a_verdict_for_every_line_in_their_order_and_a_table(program: Program, tmp_path: Path) -> None:
+    lines = [answer("good"), answer("bad", WRONG), answer("none", "I don't know.")]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
+    done = program("score", "in.jsonl", "--out", "out.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = verdicts((tmp_path / "out.jsonl").read_text())
+    assert [each.response_id for each in found] == ["good", "bad", "none"]
+    assert [str(each.decision) for each in found] == ["release", "block", "release"]
+    assert found[2].score is None
+    table = done.stdout.splitlines()
+    assert [row.split()[0] for row in table[1:4]] == ["good", "bad", "none"]
+    assert table[4].startswith("3 responses: 2 release, 1 block")
+    assert all(len(line) <= 80 for line in table)
+
+
+def test_claims_behind_one_that_blocks_are_judged_too(program: Program) -> None:
+    done = program("score", "-", "--out", "-", stdin=answer("bad", WRONG))
+    (found,) = verdicts(done.stdout)
+    assert len(found.claims) == 2
+
+
+def test_dash_is_stdin_and_stdout_and_the_table_makes_room(program: Program) -> None:
+    done = program("score", "-", "--out", "-", stdin=answer())
+    assert done.returncode == 0
+    assert [each.response_id for each in verdicts(done.stdout)] == ["r1"]
+    assert "response" in done.stderr
+    assert "1 response: 1 release" in done.stderr
+
+
+def test_lines_that_cannot_be_read_are_named_and_the_others_judged(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(
+        b"\xef\xbb\xbf"
+        + answer("first").encode()
+        + b"\r\n\r\n{nope\r\n"
+        + b'{"type": "response", "answer": "\xff"}\n'
+        + b'{"type":"response.delta","schema":1,"response_id":"r","seq":0,"text":"secret words"}\n'
+        + answer("last").encode()
+    )
+    done = program("score", "in.jsonl", "--out", "out.jsonl")
+    assert done.returncode == 1
+    named = [line.split(": ")[0] for line in done.stderr.splitlines()]
+    assert named == ["in.jsonl:3", "in.jsonl:4", "in.jsonl:5"]
+    assert "not valid JSON" in done.stderr
+    assert "not UTF-8" in done.stderr
+    assert "only whole answers can be scored" in done.stderr
+    assert "secret words" not in done.stderr
+    assert [each.response_id for each in verdicts((tmp_path / "out.jsonl").read_text())] == ["first", "last"]
+    assert "3 lines could not be read" in done.stdout
+
+
+def test_an_id_that_stands_twice_is_judged_twice(program: Program) -> None:
+    lines = "\n".join([answer("same"), answer("same", WRONG), answer("same")])
+    done = program("score", "-", "--out", "-", stdin=lines)
+    assert done.returncode == 0
+    assert [str(each.decision) for each in verdicts(done.stdout)] == ["release", "block", "release"]
+
+
+def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: Program) -> None:
+    lines = "\n".join(answer(f"r{number}", WRONG if number % 3 else LEAFLET) for number in range(20))
+
+    def ids(concurrency: str) -> list[tuple[str, float | None, list[str]]]:
+        done = program("score", "-", "--out", "-", "--concurrency", concurrency, stdin=lines)
+        return [
+            (each.id, each.score, [claim.claim_id for claim in each.claims]) for each in verdicts(done.stdout)
+        ]
+
+    assert ids("1") == ids("7")
+
+
+def test_nothing_in_is_nothing_out(program: Program) -> None:
+    done = program("score", "-", "--out", "-", stdin="\n\n")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text(
+        "policies:\n  lenient:\n    rules: ['always: flag']\n    block_below: 0\n"
+    )
+    done = program(
+        "score", "-", "-o", "-", "-c", "my.yaml", "--policy", "lenient", stdin=answer("bad", WRONG)
+    )
+    (found,) = verdicts(done.stdout)
+    assert (str(found.decision), found.policy.name) == ("flag", "lenient")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("missing.jsonl", "--out", "out.jsonl"), "missing.jsonl"),
+        ((".", "--out", "out.jsonl"), "directory"),
+        (("in.jsonl",), "--out"),
+        (("in.jsonl", "--out", "no/such/folder/out.jsonl"), "folder"),
+        (("in.jsonl", "--out", "in.jsonl"), "is the file that is read"),
+        (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "there are: default"),
+        (("in.jsonl", "--out", "out.jsonl", "--concurrency", "0"), "--concurrency"),
+        (("in.jsonl", "--out", "out.jsonl", "--frobnicate"), "frobnicate"),
+        (("in.jsonl", "--out", "out.jsonl", "--config", "missing.yaml"), "missing.yaml"),
+    ],
+)
+def test_wrong_usage_is_status_2_with_the_remedy(
+    program: Program, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "in.jsonl").write_text(answer())
+    done = program("score", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "in.jsonl").read_text() == answer()
+
+
+@contextmanager
+def started(*arguments: str, cwd: Path) -> Iterator[tuple[IO[bytes], IO[bytes], subprocess.Popen[bytes]]]:
+    """A running ``guardrail score``: its stdin, its stdout, and the process; stderr goes to ``errors.txt``."""
+    with (cwd / "errors.txt").open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from guardrail.cli import main; main()", "score", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=cwd,
+            env=clean_environment(),
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process.stdin, process.stdout:
+            yield process.stdin, process.stdout, process
+
+
+def test_a_verdict_is_written_while_the_next_line_is_still_to_come(tmp_path: Path) -> None:
+    with started("-", "--out", "-", cwd=tmp_path) as (stdin, stdout, process):
+        stdin.write(answer("early").encode() + b"\n")
+        stdin.flush()
+        assert b'"early"' in stdout.readline()
+        stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A folder with more lines in ``in.jsonl`` than a pipe holds of verdicts."""
+    (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(300)))
+    return tmp_path
+
+
+def test_events_that_nobody_reads_any_more_end_it_quietly(many: Path) -> None:
+    with started("in.jsonl", "--out", "-", cwd=many) as (_, stdout, process):
+        stdout.readline()
+        stdout.close()
+        assert process.wait(timeout=60) == 128 + 13
+    assert "Traceback" not in (many / "errors.txt").read_text()
+
+
+def test_a_table_that_nobody_reads_any_more_does_not_stop_the_events(many: Path) -> None:
+    with started("in.jsonl", "--out", "out.jsonl", cwd=many) as (_, stdout, process):
+        stdout.readline()
+        stdout.close()
+        assert process.wait(timeout=60) == 0
+    assert (many / "errors.txt").read_text() == ""
+    assert len((many / "out.jsonl").read_text().splitlines()) == 300
