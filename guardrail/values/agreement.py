@@ -1,4 +1,4 @@
-"""May a source's value back a claim's? The rules here are about meaning; how it is written was folded before."""
+"""May a source's value back a claim's? The rules are about meaning; spelling was folded before."""
 
 from __future__ import annotations
 

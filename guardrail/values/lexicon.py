@@ -69,7 +69,7 @@ BOUNDS: Final[dict[str, Bound]] = {
             weniger als | moins de | menos de
         """,
         Bound.AT_MOST: """
-            up to | at most | no more than | not more than | maximum | maximum of | a maximum of |
+            up to | at most | no more than | not more than | maximum | maximum of | max | a maximum of |
             not exceed | not exceeding | not to exceed | ≤ | <= | as many as | as much as | bis zu |
             höchstens | maximal | au plus | au maximum | jusqu'à | hasta | como máximo
         """,

@@ -67,7 +67,7 @@ class ValueSet:
 
     def __init__(self, values: Iterable[Value], text: str = "") -> None:
         """``text``: where they are from. A claim's name then may stand anywhere in it, so that what
-        extraction leaves out as doubtful (a sentence's first word, a speaker's "Tom:") still backs a claim."""
+        extraction leaves out as doubtful (a sentence's first word, a speaker's "Tom:") still backs it."""
         self._words = fold_text(text) if text else ""
         self._by_kind: dict[ValueKind, list[_Entry]] = {}
         for value in values:

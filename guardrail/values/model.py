@@ -56,7 +56,8 @@ _DIRECTION: Final = {
 class DateParts:
     """A day, or a period: what is None is not said.
 
-    ``years`` is the length of a decade (10) or century (100). ``weekday`` counts from Monday = 0, ``quarter`` from 1.
+    ``years`` is the length of a decade (10) or century (100). ``weekday`` counts from Monday = 0,
+    ``quarter`` from 1.
     """
 
     year: int | None = None

@@ -69,75 +69,79 @@ def read_name(text: str, tokens: list[Token], i: int, nouns_too: bool) -> tuple[
     """
     if _no_name(tokens[i]):
         return None, i + 1
-    initial = _sentence_initial(text, tokens, i)
-    last, words = i, 1
-    j = i + 1
-    while words < _MAX_WORDS:
-        token, gap = tokens[j], tokens[j].start - tokens[j - 1].end
-        if gap > 1 or (gap == 1 and text[token.start - 1] == "\n"):
-            break
-        if is_capitalised(token):
-            if gap == 0 and tokens[j - 1].kind is Tok.WORD:
-                break
-            if last > i and _is_possessive(tokens[last]):
-                break  # "the World Economic Forum's Business Council" names two
-            if token.low in WEEKDAYS or (token.low in MONTHS and tokens[j + 1].kind is Tok.NUMBER):
-                break
-            last, words = j, words + 1
-        elif token.kind is Tok.ABBREVIATION:
-            last, words = j, words + 1
-        elif (
-            token.text == "."
-            and gap == 0
-            and (len(tokens[j - 1].text) == 1 or tokens[j - 1].low in TITLES | SUFFIXES)
-        ):
-            if tokens[j + 1].kind is not Tok.WORD or not tokens[j + 1].text[0].isupper():
-                break
-        elif (
-            token.text == "-"
-            and gap == 0
-            and tokens[j + 1].start == token.end
-            and is_capitalised(tokens[j + 1])
-        ):
-            pass
-        elif not (token.low in CONNECTORS and _continues(tokens, j)):
-            break
-        j += 1
-    begin = i
-    while begin <= last and (_no_name(tokens[begin]) or tokens[begin].text in ".-&"):
-        begin += 1
+    last = _run_end(text, tokens, i)
+    begin, initial = i, _sentence_initial(text, tokens, i)
     if (
         initial
-        and begin == i
         and last > i
         and (_is_participle(tokens[i]) or (last == i + 1 and is_acronym(tokens[last].text)))
     ):
-        begin += 1  # "Convincing Clinton", "Reach WHO"
-    while begin <= last and tokens[begin].low in CONNECTORS and tokens[begin].text.islower():
-        begin += 1
-    if begin > last:
-        return None, i + 1
-    if begin > i:
-        initial = False
+        begin, initial = i + 1, False  # "Convincing Clinton", "Reach WHO"
+        while begin < last and not is_capitalised(tokens[begin]):
+            begin += 1
+    if begin == last and not _stands_alone(tokens, begin, initial, nouns_too):
+        return None, last + 1
     start, end = tokens[begin].start, tokens[last].end
     if _is_possessive(tokens[last]) and end - tokens[last].start > 3:
         end -= 2
-    name = text[start:end]
-    single = begin == last
-    if single and not is_acronym(tokens[begin].text):
-        mixed = any(c.isupper() for c in tokens[begin].text[1:]) and not tokens[begin].text.isupper()
-        titled = begin >= 1 and tokens[begin - 1].low in TITLES
-        possessive = _is_possessive(tokens[begin])
-        if len(name) < 2 or tokens[begin].low in TITLES | SUFFIXES:
-            return None, last + 1
-        if ((initial or nouns_too) and not (mixed or titled or (possessive and not nouns_too))) or (
-            name.isupper() and len(name) > 6
-        ):
-            return None, last + 1
-    words_folded = fold_name(name)
-    if not words_folded:
+    folded = fold_name(text[start:end])
+    if not folded:
         return None, last + 1
-    return Value(ValueKind.NAME, name, start, end, key=" ".join(words_folded), words=words_folded), last + 1
+    return Value(ValueKind.NAME, text[start:end], start, end, key=" ".join(folded), words=folded), last + 1
+
+
+def _run_end(text: str, tokens: list[Token], i: int) -> int:
+    """The last token of the capitalised run that begins at ``i``."""
+    last, words, j = i, 1, i + 1
+    while words < _MAX_WORDS:
+        token = tokens[j]
+        gap = token.start - tokens[j - 1].end
+        if gap > 1 or (gap == 1 and text[token.start - 1] == "\n"):
+            break
+        if is_capitalised(token) or token.kind is Tok.ABBREVIATION:
+            if _begins_another(tokens, j, last if last > i else None):
+                break
+            last, words = j, words + 1
+        elif not (_joins(tokens, j) if gap == 0 else token.low in CONNECTORS and _continues(tokens, j)):
+            break
+        j += 1
+    return last
+
+
+def _begins_another(tokens: list[Token], j: int, last: int | None) -> bool:
+    """Does the capitalised token ``j`` belong to something else than the run that ended at ``last``?"""
+    token = tokens[j]
+    if token.start == tokens[j - 1].end and tokens[j - 1].kind is Tok.WORD:
+        return True
+    if last is not None and _is_possessive(tokens[last]):
+        return True  # "the World Economic Forum's Business Council" names two
+    return token.low in WEEKDAYS or (token.low in MONTHS and tokens[j + 1].kind is Tok.NUMBER)
+
+
+def _joins(tokens: list[Token], j: int) -> bool:
+    """Is the sign at ``j``, right after a word, inside a name: "J. Smith", "Jean-Luc"?"""
+    token, before, after = tokens[j], tokens[j - 1], tokens[j + 1]
+    if not is_capitalised(after):
+        return False
+    if token.text == ".":
+        return len(before.text) == 1 or before.low in TITLES or before.low in SUFFIXES
+    return token.text == "-" and after.start == token.end
+
+
+def _stands_alone(tokens: list[Token], i: int, initial: bool, nouns_too: bool) -> bool:
+    """Is the single capitalised word ``i`` a name?"""
+    token = tokens[i]
+    if is_acronym(token.text):
+        return True
+    if len(token.text) < 2 or token.low in TITLES or token.low in SUFFIXES:
+        return False
+    if token.text.isupper() and len(token.text) > 6:  # shouted
+        return False
+    if not initial and not nouns_too:
+        return True
+    mixed = any(c.isupper() for c in token.text[1:]) and not token.text.isupper()
+    titled = i >= 1 and tokens[i - 1].low in TITLES
+    return mixed or titled or (_is_possessive(token) and not nouns_too)
 
 
 def _is_possessive(token: Token) -> bool:

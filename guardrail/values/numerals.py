@@ -196,9 +196,10 @@ def _from_digits(tokens: list[Token], i: int) -> Amount:
             and below.start == after.end
             and below.text.isdigit()
             and 0 < int(below.text[:9]) <= 100
+            and token.text.isdigit()
+            and int(token.text[:9]) < int(below.text[:9])
         ):
-            if token.text.isdigit() and int(token.text[:9]) < int(below.text[:9]):
-                readings, step, fraction, j = (readings[0] / int(below.text),), Decimal("0.001"), True, j + 2
+            readings, step, fraction, j = (readings[0] / int(below.text),), Decimal("0.001"), True, j + 2
     elif (
         after.kind is Tok.NUMBER
         and tokens[j + 1].text == "/"

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from guardrail.values.addresses import find_addresses
+from guardrail.values.affixes import singular
 from guardrail.values.dates import (
     Found,
     is_year,
@@ -23,7 +24,7 @@ from guardrail.values.lexicon import MONTHS, WEEKDAYS, words
 from guardrail.values.model import DateParts, Value, ValueKind
 from guardrail.values.names import capitalises_nouns, is_acronym, is_capitalised, is_headline, read_name
 from guardrail.values.numerals import ADVERBS, NUMBER_WORDS, ORDINALS, VULGAR
-from guardrail.values.quantities import MEASURES, read_quantity, singular
+from guardrail.values.quantities import MEASURES, read_quantity
 from guardrail.values.tokens import Tok, Token, tokenize
 from guardrail.values.units import SIGNS
 
@@ -271,13 +272,12 @@ def _acronym_number(text: str, tokens: list[Token], i: int) -> Value | None:
         or not number.text.isdigit()
         or not 3 <= len(number.text) <= 8
         or is_year(number)
+    ) and not (
+        number.kind is Tok.NUMBER
+        and token.text in {"ISO", "RFC", "DIN", "EN", "IEC"}
+        and number.text.isdigit()
     ):
-        if not (
-            number.kind is Tok.NUMBER
-            and token.text in {"ISO", "RFC", "DIN", "EN", "IEC"}
-            and number.text.isdigit()
-        ):
-            return None
+        return None
     if not is_acronym(token.text) or not 0 < number.start - token.end <= 1:
         return None
     joined = text[token.start : number.end]

@@ -80,7 +80,7 @@ months
   decade 120 decade decades
   century 1200 century centuries
 workday
-  workday 1 business-day business-days working-day working-days werktag werktage werktagen arbeitstage arbeitstagen
+  workday 1 business-day business-days working-day working-days werktag werktage werktagen arbeitstage
 temperature
   K 1 kelvin kelvins
   °C 1+273.15 °C ℃ celsius
