@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
@@ -31,7 +31,7 @@ from consumers.transport import AssignmentListener, Commit, OutRecord, Partition
 from guardrail.errors import TransportError
 from guardrail.kafka_settings import KafkaSettings
 
-_FETCH_GRACE_S: Final = 0.25
+_FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2
 
 _log = logging.getLogger(__name__)
@@ -173,8 +173,9 @@ class KafkaTransport:
         writer, self._writer = self._writer, None
         admin, self._admin = self._admin, None
         fetch, self._fetch = self._fetch, None
-        if consumer is not None:
-            await self._closed("consumer", consumer.stop())
+        if consumer is not None and not await self._closed("consumer", consumer.stop()):
+            # Interrupted half-way, which a broker that is away can do, it leaves its connections open.
+            await consumer._client.close()
         if fetch is not None:
             fetch.cancel()  # its consumer is gone, so nothing is left to be disturbed by it
             await asyncio.gather(fetch, return_exceptions=True)
@@ -184,12 +185,24 @@ class KafkaTransport:
             await self._closed("admin client", admin.close())
         self._forget()
 
-    async def _closed(self, what: str, closing: Awaitable[None]) -> None:
-        try:
-            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                await closing
-        except (KafkaError, OSError, TimeoutError) as error:
+    async def _closed(self, what: str, closing: Coroutine[Any, Any, None]) -> bool:
+        """Whether it closed in order and in time.
+
+        In a task of its own: a client that meets a dead broker on its way out may end in a CancelledError
+        that nobody asked for and that must not end its caller.
+        """
+        task = asyncio.create_task(closing)
+        await asyncio.wait([task], timeout=self._settings.request_timeout_ms / 1000)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, (KafkaError, OSError, TimeoutError)):
+            raise error
+        if task.cancelled() or error is not None:
             _log.warning("the Kafka %s did not close cleanly: %s", what, type(error).__name__)
+            return False
+        return True
 
     def _records(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> list[Record]:
         """Our records from the library's, positions moved on."""

@@ -33,6 +33,14 @@ from guardrail.errors import ConfigError, PartitionLost, TransportError, Transpo
 from guardrail.kafka_settings import KafkaSettings
 
 _RETRY_S: Final = 0.25
+_LOG_AGAIN_S: Final = 10.0
+_NOISY: Final = (
+    "aiokafka",
+    "aiokafka.conn",
+    "aiokafka.consumer.fetcher",
+    "aiokafka.consumer.group_coordinator",
+    "aiokafka.producer.sender",
+)
 _REFUSED: Final = (
     AuthenticationFailedError,
     IllegalSaslStateError,
@@ -43,24 +51,40 @@ _REFUSED: Final = (
 _log = logging.getLogger(__name__)
 
 
-class _Harmless(logging.Filter):
-    """Drops what is logged as an error and is none: a new cluster has no group coordinator for a second."""
+class _Sparing(logging.Filter):
+    """What the library logs, less what nobody can use.
+
+    It repeats itself ten times a second while a broker is away, and calls it an error that a new cluster
+    has no group coordinator for a moment.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[tuple[str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.args[0] if isinstance(record.args, tuple) and record.args else None
-        return not isinstance(error, GroupCoordinatorNotAvailableError)
+        if isinstance(error, GroupCoordinatorNotAvailableError):
+            return False
+        message = (record.name, str(record.msg))
+        last = self._last.get(message)
+        if last is not None and record.created - last < _LOG_AGAIN_S:
+            return False
+        self._last[message] = record.created
+        return True
 
 
-_HARMLESS: Final = _Harmless()
+_SPARING: Final = _Sparing()
 
 
 def quiet_client_log() -> None:
-    """Let aiokafka log warnings and errors only, unless the operator chose a level for it."""
+    """Let aiokafka log warnings and errors only, unless the operator chose a level for it, and sparingly."""
     log = logging.getLogger("aiokafka")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
-    # Filters are not inherited, so it goes to the logger that writes these lines; twice adds it once.
-    logging.getLogger("aiokafka.consumer.group_coordinator").addFilter(_HARMLESS)
+    # Filters are not inherited: they go to the loggers that write. Adding one again changes nothing.
+    for name in _NOISY:
+        logging.getLogger(name).addFilter(_SPARING)
 
 
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:

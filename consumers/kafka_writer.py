@@ -11,10 +11,10 @@ import asyncio
 import time
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, ProducerClosed
 
 from consumers.kafka_client import client_options, translated
 from consumers.partitioning import partition_of
@@ -22,7 +22,8 @@ from consumers.transport import OutRecord
 from guardrail.errors import TransportError
 from guardrail.kafka_settings import KafkaSettings
 
-_RECORD_OVERHEAD_BYTES = 128
+_STOP_S: Final = 2.0
+_RECORD_OVERHEAD_BYTES: Final = 128
 """More than the framing of a record and its batch."""
 
 
@@ -47,8 +48,20 @@ class KafkaWriter:
         await self._producer.start()
 
     async def stop(self) -> None:
-        """Send what is pending and close; safe after a failed start."""
-        await self._producer.stop()
+        """Close; safe after a failed start.
+
+        What ``write`` has returned for is acknowledged, so only writes that failed or are still under way
+        can be pending: they get a moment and are then given up, which the library can't do by itself (it
+        would wait for its delivery timeout, and leave its tasks behind when interrupted).
+        """
+        producer = self._producer
+        stopping = asyncio.ensure_future(producer.stop())
+        done, _ = await asyncio.wait([stopping], timeout=_STOP_S)
+        if not done:
+            producer._message_accumulator.fail_all(ProducerClosed())
+            if producer._sender.sender_task is not None:
+                producer._sender.sender_task.cancel()
+        await stopping
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         """Write ``records``, in order within a partition, and return when all are acknowledged.

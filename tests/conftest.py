@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -32,20 +32,23 @@ def kafka_bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
             request.config.stash[_KEPT_LOG] = broker.log
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_kafka(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
-    """A broker of this test alone, not started yet, to be stopped and started again at will."""
-    broker = own_broker(request.config)
+    """A broker of one module, to stop and start at will, with a listener that lets in guard / right-one.
+
+    Not started yet; a test begins by starting it, which does nothing when it runs already.
+    """
+    broker = own_broker(request.config, sasl_users={"guard": "right-one"})
     try:
         yield broker
     finally:
         broker.close()
 
 
-def own_broker(config: pytest.Config) -> KafkaBroker:
+def own_broker(config: pytest.Config, sasl_users: Mapping[str, str] | None = None) -> KafkaBroker:
     """A broker, not started. Where this machine can't run one the test is skipped, in CI it fails."""
     try:
-        return KafkaBroker()
+        return KafkaBroker(sasl_users=sasl_users)
     except JavaMissing as error:
         if os.environ.get("CI"):
             raise

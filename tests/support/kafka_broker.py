@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -151,7 +151,10 @@ def _resolve(cache: Path, libs: Path) -> None:
 class KafkaBroker:
     """One broker process. A context manager; ``stop``, ``kill`` and ``start`` again keep address and data."""
 
-    def __init__(self, port: int | None = None) -> None:
+    def __init__(self, port: int | None = None, *, sasl_users: Mapping[str, str] | None = None) -> None:
+        """``sasl_users`` (name to password) adds a second listener that wants a login, SASL PLAIN."""
+        self._sasl_users = dict(sasl_users or {})
+        self._sasl_port = 0
         self._libs = ensure_jars()
         self._fixed_port = port
         self._port = port or 0
@@ -164,8 +167,15 @@ class KafkaBroker:
         """Address for clients."""
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def sasl_bootstrap_servers(self) -> str:
+        """Address of the listener that wants a login."""
+        return f"127.0.0.1:{self._sasl_port}"
+
     def start(self) -> None:
-        """Start and wait until the broker answers. Raises BrokerError with the end of its log."""
+        """Start, unless it runs, and wait until it answers. Raises BrokerError with the end of its log."""
+        if self._process is not None and self._process.poll() is None:
+            return
         configured = (self.folder / "server.properties").exists()
         for attempt in range(1, START_ATTEMPTS + 1):
             if not configured:
@@ -212,17 +222,35 @@ class KafkaBroker:
         self.close()
 
     def _configure(self) -> None:
-        port, controller_port = free_ports(2)
+        port, controller_port, self._sasl_port = free_ports(3)
         self._port = self._fixed_port or port
         data = self.folder / "data"
         shutil.rmtree(data, ignore_errors=True)
         properties = self.folder / "server.properties"
-        properties.write_text(_PROPERTIES.format(port=self._port, controller_port=controller_port, data=data))
+        text = _PROPERTIES.format(port=self._port, controller_port=controller_port, data=data)
+        properties.write_text(self._with_login(text) if self._sasl_users else text)
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         format_command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
         answer = subprocess.run(format_command, capture_output=True, text=True, check=False, timeout=120)
         if answer.returncode != 0:
             raise BrokerError(f"formatting the storage failed:\n{answer.stdout}{answer.stderr}")
+
+    def _with_login(self, properties: str) -> str:
+        """The properties with one more listener, SASL PLAIN over plain TCP."""
+        users = " ".join(f'user_{name}="{password}"' for name, password in self._sasl_users.items())
+        address = f"LOGIN://127.0.0.1:{self._sasl_port}"
+        lines = []
+        for line in properties.splitlines():
+            name, _, value = line.partition("=")
+            if name in {"listeners", "advertised.listeners"}:
+                value = f"{value},{address}"
+            elif name == "listener.security.protocol.map":
+                value = f"{value},LOGIN:SASL_PLAINTEXT"
+            lines.append(f"{name}={value}")
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        lines.append("listener.name.login.sasl.enabled.mechanisms=PLAIN")
+        lines.append(f"listener.name.login.plain.sasl.jaas.config={module} required {users};")
+        return "\n".join(lines) + "\n"
 
     def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:
         options = [f"-Xmx{heap_mb}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]

@@ -117,5 +117,5 @@ def test_a_new_cluster_looking_for_its_coordinator_is_not_logged_as_an_error(
     log.error("Group Coordinator Request failed: %s", GroupCoordinatorNotAvailableError())
     log.error("Group Coordinator Request failed: %s", KafkaError("worth knowing"))
     assert [record.getMessage() for record in caplog.records] == [
-        "Group Coordinator Request failed: KafkaError: worth knowing"
+        "Group Coordinator Request failed: KafkaError: worth knowing",
     ]
