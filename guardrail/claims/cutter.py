@@ -13,25 +13,29 @@ from guardrail.events import SegmentKind, Severity
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
 
-# A sentence that begins like this, or is this short, is understood from what stands before it.
-_DEPENDENT: Final = re.compile(
-    r"[\W_]{0,8}(?:it|its|it's|they|them|their|they're|he|she|his|her|him|this|that|these|those|such|both"
-    r"|neither|either|each|one|ones|others?|another"
-    r"|there|then|here|so|thus|therefore|hence|however|also|additionally|furthermore|moreover|instead"
-    r"|otherwise|likewise|similarly|but|and"
-    r"|or|nor|yet|because|which|who|yes|no|not|the (?:former|latter|same|other|first|second|third|last|rest"
-    r"|above)|for (?:example|instance)|in (?:addition"
-    r"|contrast|that case|this case|particular)|as (?:a result|such)|after that|at that|if (?:so|not|it"
-    r"|they|this|that)|when (?:it|they|this|that)|unless"
-    r"|es|er|sie|dies|diese|dieser|dieses|das|dem|dazu|dabei|dafür|damit|davon|darüber|außerdem|jedoch"
-    r"|allerdings|aber|und|daher|deshalb|auch|ja|nein"
-    r"|il|elle|ils|elles|ce|cet|cette|ces|cela|ça|mais|donc|aussi|oui|non|cependant"
-    r"|él|ella|ellos|ellas|esto|este|esta|estos|estas|eso|ese|pero|también|además|sí|si)\b",
-    re.IGNORECASE,
+# A sentence that begins with one of these words or phrases, or is this short, is understood from what
+# stands before it.
+_DEPENDENT_WORDS: Final = frozenset(
+    """
+    it its they them their he she his her him this that these those such both neither either each one
+    ones other others another there then here so thus therefore hence however also additionally
+    furthermore moreover instead otherwise likewise similarly but and or nor yet because which who yes
+    no not unless es er sie dies diese dieser dieses das dem dazu dabei dafür damit davon darüber
+    außerdem jedoch allerdings aber und daher deshalb auch ja nein il elle ils elles ce cet cette ces
+    cela ça mais donc aussi oui non cependant él ella ellos ellas esto este esta estos estas eso ese
+    pero también además sí si это этот эта эти он она они также но однако да нет
+    """.split()  # noqa: SIM905
 )
+_DEPENDENT_PHRASES: Final = re.compile(
+    r"(?:the (?:former|latter|same|other|first|second|third|last|rest|above)|for (?:example|instance)"
+    r"|in (?:addition|contrast|that case|this case|particular)|as (?:a result|such)|(?:after|at) that"
+    r"|if (?:so|not|it|they|this|that)|when (?:it|they|this|that))\b"
+)
+_PHRASE_BEGINS: Final = frozenset(("the", "for", "in", "as", "after", "at", "if", "when"))
 _FRAGMENT_WORDS: Final = 4
 _COLONS: Final = (":", "：", ":**", ":*", ":__")
-_ENDS_SENTENCE: Final = re.compile(r"[.!?…。！？।॥؟۔\n:][\s\"'”’»)\]*_`~}\d\[¹²³]*\Z")
+_CLOSING: Final = " \"'”’»)]*_`~}[0123456789¹²³"
+_ENDS_SENTENCE: Final = tuple(".!?…。！？।॥؟۔:：")
 
 
 class SeverityRater(Protocol):
@@ -140,7 +144,9 @@ class _Surroundings:
     def _continues(self) -> bool:
         """Whether the segment goes on in a sentence that was cut at the bound."""
         previous = self._previous
-        return previous is not None and not _ENDS_SENTENCE.search(previous.text[-40:])
+        if previous is None or previous.text.endswith("\n"):
+            return False
+        return not previous.text.rstrip(_CLOSING).endswith(_ENDS_SENTENCE)
 
     def note(self, segment: Segment, body: str, statement: Statement) -> None:
         """Remember a segment for those that follow it."""
@@ -175,10 +181,16 @@ class _Surroundings:
 
 
 def _depends(body: str) -> bool:
-    if _DEPENDENT.match(body):
-        return True
+    words = body.split(None, _FRAGMENT_WORDS)
     # Scripts without spaces have one "word" a sentence.
-    return len(body.split(None, _FRAGMENT_WORDS)) < _FRAGMENT_WORDS and (len(body) < 8 or body.isascii())
+    if len(words) < _FRAGMENT_WORDS and (len(body) < 8 or body.isascii()):
+        return True
+    first = words[0].strip("\"'“”‘’«»*_([{,.;:¿¡").lower().replace("’", "'")
+    if first in _DEPENDENT_WORDS or first.partition("'")[0] in _DEPENDENT_WORDS:
+        return True
+    if first not in _PHRASE_BEGINS:
+        return False
+    return _DEPENDENT_PHRASES.match(" ".join(words[:3]).lower().lstrip("\"'“‘«*_([")) is not None
 
 
 def _join(parts: list[str]) -> str:

@@ -46,9 +46,9 @@ def _any(patterns: tuple[str, ...]) -> re.Pattern[str]:
 _ABSTENTION: Final = _any(ABSTENTIONS)
 _OFFER: Final = _any(OFFERS)
 _META: Final = _any(META)
-_GREETING: Final = _any(GREETINGS)
-_ANSWER: Final = _any(ANSWERS)
-_HEDGE: Final = _any(HEDGES)
+_COURTESY: Final = re.compile(
+    f"(?P<answer>{'|'.join(ANSWERS)})|(?P<greeting>{'|'.join(GREETINGS)})|(?P<hedge>{'|'.join(HEDGES)})"
+)
 
 _WORD: Final = re.compile(r"\w")
 _DIGIT: Final = re.compile(r"\d")
@@ -197,7 +197,7 @@ def _is_label(plain: str) -> bool:
 
 def _courtesy(plain: str) -> Statement | None:
     """Greeting, bare answer or hedge, when every part of the sentence is one."""
-    if len(plain) > 160:
+    if len(plain) > 160 or not _COURTESY.match(plain):
         return None
     whole = plain.strip(" .!,…。！")
     head = _PARTS.split(whole, 1)[0].strip()
@@ -211,13 +211,8 @@ def _courtesy(plain: str) -> Statement | None:
 
 
 def _courtesy_part(part: str) -> Statement | None:
-    if _ANSWER.fullmatch(part):
-        return Statement.ANSWER
-    if _GREETING.fullmatch(part):
-        return Statement.GREETING
-    if _HEDGE.fullmatch(part):
-        return Statement.HEDGE
-    return None
+    match = _COURTESY.fullmatch(part)
+    return Statement(match.lastgroup) if match and match.lastgroup else None
 
 
 def _rest_is_empty(plain: str, head: re.Pattern[str]) -> bool:

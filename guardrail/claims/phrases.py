@@ -42,38 +42,44 @@ _ABLE: Final = (
     r"|'m unable to|'m not able to)"
 )
 
-#: The writer does not know, or the documents do not say.
-ABSTENTIONS: Final = (
-    rf"{_ADVERB}{_SORRY}(?:i|we) (?:really |just |simply )?(?:do not|don't|did not|didn't) (?:actually "
-    rf"|currently )?"
+_EXCUSE: Final = _ADVERB + _SORRY
+_ENGLISH_ABSTENTIONS: Final = (
+    r"(?:i|we) (?:really |just |simply )?(?:do not|don't|did not|didn't) (?:actually "
+    r"|currently )?"
     r"(?:know|have (?:access|any|enough|sufficient|the|that|this|information|data|details|a (?:definitive"
     r"|clear|reliable)|personal|opinions|feelings)|see (?:any|a|that)"
     r"|find|recall|understand your)\b",
-    rf"{_ADVERB}{_SORRY}(?:i|we) ?{_ABLE} (?:find|answer|provide|determine|locate|say|tell|confirm|verify"
+    rf"(?:i|we) ?{_ABLE} (?:find|answer|provide|determine|locate|say|tell|confirm|verify"
     rf"|help|assist|give|access"
     r"|comment|see|offer|share|respond|discuss|comply|do that|fulfil)\b",
-    rf"{_ADVERB}{_SORRY}(?:i|we) (?:found no|have no|see no) (?:information|mention|answer|data|details"
-    rf"|idea|evidence|record|reference)\b",
-    rf"{_ADVERB}{_SORRY}(?:i'm|i am|we're|we are) (?:not (?:entirely |completely |quite |really )?(?:sure"
-    rf"|certain|aware|familiar)|unsure|uncertain)\b",
-    rf"{_ADVERB}{_SORRY}{_DOCUMENTS} {_NOT} (?:explicitly |directly |specifically |clearly |actually "
+    r"(?:i|we) (?:found no|have no|see no) (?:information|mention|answer|data|details"
+    r"|idea|evidence|record|reference)\b",
+    r"(?:i'm|i am|we're|we are) (?:not (?:entirely |completely |quite |really )?(?:sure"
+    r"|certain|aware|familiar)|unsure|uncertain)\b",
+    rf"{_DOCUMENTS} {_NOT} (?:explicitly |directly |specifically |clearly |actually "
     rf"|seem to |appear to ){{0,2}}{_SAY}\b",
-    rf"{_ADVERB}{_SORRY}{_SUBJECTS} {_NOT} (?:explicitly |directly |specifically |clearly "
+    rf"{_SUBJECTS} {_NOT} (?:explicitly |directly |specifically |clearly "
     rf"|actually ){{0,2}}{_SPEAK}\b",
-    rf"{_ADVERB}{_SORRY}{_DOCUMENTS} (?:is|are) (?:silent|unclear|insufficient|not (?:sufficient|enough"
+    rf"{_DOCUMENTS} (?:is|are) (?:silent|unclear|insufficient|not (?:sufficient|enough"
     rf"|clear))\b",
-    rf"{_ADVERB}{_SORRY}none of (?:the |these )?{_DOCUMENTS} (?:say|mention|contain|specify|provide|state"
+    rf"none of (?:the |these )?{_DOCUMENTS} (?:say|mention|contain|specify|provide|state"
     rf"|cover|address|answer)s?\b",
-    rf"{_ADVERB}there (?:is|are|was|were) (?:no|not enough|insufficient|not any) (?:specific |explicit "
+    rf"there (?:is|are|was|were) (?:no|not enough|insufficient|not any) (?:specific |explicit "
     rf"|direct |further |such |relevant )?"
     rf"(?:information|mention|details?|data|answer|reference|indication)s?\b(?=[^.]{{0,200}}\b{_DOCUMENTS}"
     rf"| (?:about|on|regarding|available|provided|given|here|to ))",
-    rf"{_ADVERB}(?:no|not enough|insufficient) (?:specific |explicit |relevant |further )?(?:information"
-    rf"|details?|data|answer|mention)s? "
+    r"(?:no|not enough|insufficient) (?:specific |explicit |relevant |further )?(?:information"
+    r"|details?|data|answer|mention)s? "
     r"(?:(?:is|are|was|were) (?:available|given|provided|found|mentioned)|(?:about|on|regarding|of|in) )",
-    rf"{_ADVERB}(?:it|this|that) (?:is|was) not (?:stated|specified|mentioned|clear|given|covered|addressed"
+    rf"(?:it|this|that) (?:is|was) not (?:stated|specified|mentioned|clear|given|covered|addressed"
     rf"|known)(?: (?:in|from|by) {_DOCUMENTS}|$)",
-    rf"{_ADVERB}based on {_DOCUMENTS},? (?:i|we|it|there) (?:{_ABLE}|don't|do not|is not|isn't|is no)\b",
+    rf"based on {_DOCUMENTS},? (?:i|we|it|there) (?:{_ABLE}|don't|do not|is not|isn't|is no)\b",
+)
+
+#: The writer does not know, or the documents do not say.
+ABSTENTIONS: Final = (
+    # What they have in common is tried once.
+    f"{_EXCUSE}(?:{'|'.join(_ENGLISH_ABSTENTIONS)})",
     # German
     r"(?:leider )?(?:das )?(?:weiß|wissen) (?:ich|wir) (?:das )?(?:leider )?(?:nicht|nichts)\b",
     r"(?:leider )?(?:ich|wir) (?:weiß|wissen|kann|können|habe|haben|konnte|konnten|finde"
@@ -204,7 +210,7 @@ META: Final = (
     r"for (?:example|instance)|in addition|additionally|that (?:being )?said)[,:.]?$",
     r"(?:in this (?:answer|response)|now|next|first),? (?:i will|i'll|let me|let's) ",
     r"(?:let me|let's|i will|i'll) (?:explain|summari[sz]e|break (?:this|it|that) down|look|take a look"
-    r"|walk you|go (?:over|through)|start|begin|outline|review|check|see)\b[^,;]{0,80}[:.!]$",
+    r"|walk you|go (?:over|through)|start|begin|outline|review)\b[^,;]{0,80}[:.!]$",
     r"(?:according to|based on|as (?:stated|described|mentioned) in|from|per) [^,;.]{0,160}[:,]$",
     r"(?:based on|according to) [^,;.:]{0,120},? (?:here(?:'s| is| are))\b",
     r"(?:[^\d.,;:!?]{0,100} )?(?:as follows|the following|following [a-z ]{1,40}|include|includes|including"

@@ -327,6 +327,9 @@ class Segmenter:
 
     def _terminator(self, text: str, start: int, at: int, stop: int, *, last: bool) -> tuple[int, int]:
         """A cut, ``GOES_ON`` or ``MORE``, and where scanning goes on."""
+        after = at + 1
+        if after < stop and text[at] == "." and text[after].isascii() and text[after].isalnum():
+            return GOES_ON, after  # "3.50", "example.com": by far the most frequent case
         run = run_end(text, at, stop)
         if run == stop and not last:
             return MORE, at

@@ -80,6 +80,9 @@ def skip_space(text: str, at: int, stop: int) -> int:
 
 def skip_citations(text: str, at: int, stop: int, *, last: bool) -> int:
     """End of the citation marks and closing marks at ``at``, or ``MORE`` when one has only begun."""
+    near = text[at : min(at + 2, stop)]
+    if len(near) == 2 and "[" not in near and "【" not in near and not near.isspace():
+        return at
     while True:
         if not last and _CITATION_BEGUN.match(text, at, stop):
             return MORE
@@ -99,7 +102,7 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
     if after == stop:
         return GOES_ON if last else MORE
     run = text[dot:after]
-    strong = any(c in STRONG for c in run)
+    strong = run != "." and any(c in STRONG for c in run)
     following = text[after]
     if not following.isspace():
         return _without_space(text, dot, after, following, strong=strong)
@@ -109,12 +112,13 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
     if strong:
         return end
     letter_at = end
-    lead = _LEADING.match(text, end, stop)
-    if lead:
-        letter_at = lead.end()
-    if letter_at == stop:
-        return end if last else MORE
-    letter = text[letter_at]
+    letter = text[end]
+    if not letter.isalnum():
+        lead = _LEADING.match(text, end, stop)
+        letter_at = lead.end() if lead else end
+        if letter_at == stop:
+            return end if last else MORE
+        letter = text[letter_at]
     if letter in "-–—" and run == "." and letter_at == end:
         # "… are kept. - Next item": a list written in one line.
         if stop - end < 3 and not last:
