@@ -44,6 +44,9 @@ _SHORTEST_BOUND: Final = 16
 # one that is never closed must not hold up what follows.
 _NESTING_REACH: Final = 200
 
+# Headings go unchecked, so what is too long for one is read as prose, whatever stands in front of it.
+_LONGEST_HEADING: Final = 160
+
 _DECISIVE: Final = re.compile(f"[\n{re.escape(TERMINATORS)}]")
 _SPECIAL: Final = re.compile(f'[\n"{re.escape(TERMINATORS + OPENERS + CLOSERS)}“]')
 _TERMINATORS: Final = frozenset(TERMINATORS)
@@ -194,6 +197,8 @@ class Segmenter:
         rest = piece[low:].rstrip(surround)
         if kind is SegmentKind.HEADING:
             rest = rest.rstrip("#").rstrip()
+            if len(rest) > _LONGEST_HEADING:
+                kind = SegmentKind.SENTENCE
         high = low + len(rest)
         low = high - len(rest.lstrip(surround))
         segment = Segment(self._index, kind, piece, self._offset + start, (low, high), self._header)
@@ -409,6 +414,8 @@ class Segmenter:
         limit = start + self._bound
         cut = self._best_cut(text, start, limit)
         line_start = text[cut - 1] == "\n"
+        if self._mode is _Mode.HEADING:
+            self._mode = _Mode.PROSE
         if self._opening:  # an endless info string: taken for the fence's first line
             self._opening = False
             self._fence = blocks.fence_mark(text, self._content, limit)

@@ -121,6 +121,13 @@ def test_long_code_is_cut_at_line_ends() -> None:
     assert cut[-1].body_text == "Text"
 
 
+def test_a_heading_too_long_for_one_is_prose() -> None:
+    """Headings go unchecked; a whole answer behind a ``#`` must not."""
+    (long,) = segments("# " + "The dose is 5 mg. " * 12)
+    assert long.kind is SegmentKind.SENTENCE
+    assert {s.kind for s in segments("# " + "The dose is 5 mg. " * 12, bound=100)} == {SegmentKind.SENTENCE}
+
+
 def test_a_bound_too_small_to_hold_a_word_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 16"):
         Segmenter(max_segment_chars=15)
