@@ -43,7 +43,7 @@ def read_prefix(text: str, tokens: list[Token], i: int) -> tuple[bool, str | Non
     j, negative = i, False
     if tokens[j].text in _MINUS:
         before = text[tokens[j].start - 1] if tokens[j].start else " "
-        if before.isspace() or before in "(=:|":
+        if tokens[j + 1].start == tokens[j].end and (before.isspace() or before in "(=:|"):
             negative, j = True, j + 1
     currency = None
     if tokens[j].text in SIGNS:
@@ -91,7 +91,7 @@ def read_suffix(tokens: list[Token], j: int, currency: str | None) -> Suffix:
         return Suffix(j + 1, ValueKind.MONEY, SIGNS[token.text])
     if low in CURRENCY_WORDS:
         return Suffix(j + 1, ValueKind.MONEY, CURRENCY_WORDS[low])
-    if low in CENTS or (low == "p" and token.start == tokens[j - 1].end):
+    if low in CENTS or (low == "p" and token.start == tokens[j - 1].end and len(tokens[j - 1].text) <= 3):
         return Suffix(j + 1, ValueKind.MONEY, CENTS.get(low, "GBP"), 100)
     return _degrees(tokens, j) or _plain_unit(tokens, j)
 
@@ -119,7 +119,7 @@ def _degrees(tokens: list[Token], j: int) -> Suffix | None:
 def _plain_unit(tokens: list[Token], j: int) -> Suffix:
     token = tokens[j]
     if token.kind in (Tok.WORD, Tok.IDENT) and token.start - tokens[j - 1].end <= 1:
-        unit = find_unit(token.text) or find_unit(token.low)
+        unit = find_unit(token.text) or (find_unit(token.low) if len(token.low) > 1 else None)
         if unit is not None and not (
             token.text in {"t", "A", "B", "N", "V", "W", "J", "K"}
             and token.start != tokens[j - 1].end

@@ -16,7 +16,8 @@ from guardrail.values.tokens import Tok, Token
 _MAX_WORDS: Final = 10
 _SENTENCE_ENDS: Final = frozenset('.!?:;…"“”„«»(•*-–—|#>[。！？')
 _GERMAN: Final = words("""
-    der die das und ist nicht mit für ein eine wird sie werden
+    der die das und ist nicht mit für ein eine wird sie werden ab vor nach zum zur den dem des bei auf von zu
+    sind kann muss innerhalb mindestens höchstens pro beträgt
 """)
 
 

@@ -21,7 +21,7 @@ from guardrail.values.tokens import Tok, Token
 from guardrail.values.units import CURRENCY_WORDS, find_unit
 
 _DASHES: Final = frozenset({"-", "–", "—", "−", "~"})
-_RANGE_WORDS: Final = frozenset({"to", "bis", "à", "through"})
+_RANGE_WORDS: Final = frozenset({"to", "or", "bis", "oder", "à", "through"})
 _SPEEDS: Final = {("km", "h"): "km/h", ("mi", "h"): "mph", ("m", "s"): "m-s"}
 MEASURES: Final = words("within for after about over than under least of lasts takes innerhalb")
 _ODDS_MAX: Final = 100_000
@@ -44,7 +44,9 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
         and tokens[amount.next].start == tokens[amount.next - 1].end
     ):
         amount = _scale(amount, 10**6, amount.next + 1)
-    suffix = read_suffix(tokens, amount.next, currency)
+    if negative:
+        amount = _negated(amount)
+    suffix = _half_an_hour(tokens, amount) or read_suffix(tokens, amount.next, currency)
     low, high, suffix, after = _range(text, tokens, i, amount, suffix, currency)
     if high is None and suffix.kind is ValueKind.NUMBER:
         odds = _odds(tokens, amount)
@@ -52,9 +54,8 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
             amount = low = odds
             suffix = Suffix(odds.next)
             after = odds.next
-    sign = -1 if negative else 1
-    readings = tuple(sign * r / suffix.divisor for r in low.readings)
-    upper = None if high is None else sign * high.readings[0] / suffix.divisor
+    readings = tuple(r / suffix.divisor for r in low.readings)
+    upper = None if high is None else high.readings[0] / suffix.divisor
     rate, after = read_rate(tokens, after) if suffix.kind is not ValueKind.PERCENT else (None, after)
     unit = suffix.unit
     if unit is not None and rate is not None and (unit, rate) in _SPEEDS:
@@ -81,6 +82,19 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
         key=low.key,
     )
     return [value], after
+
+
+def _negated(amount: Amount) -> Amount:
+    return amount._replace(readings=tuple(-r for r in amount.readings))
+
+
+def _half_an_hour(tokens: list[Token], amount: Amount) -> Suffix | None:
+    """ "half an hour", "three quarters of an hour"."""
+    k = amount.next + (tokens[amount.next].low == "of")
+    if not amount.fraction or tokens[k].low not in {"a", "an"}:
+        return None
+    unit = find_unit(tokens[k + 1].low)
+    return Suffix(k + 2, ValueKind.QUANTITY, unit.name) if unit is not None else None
 
 
 def _scale(amount: Amount, factor: int, after: int) -> Amount:
@@ -163,14 +177,16 @@ def _range(
         and tokens[i - 1].low in {"between", "zwischen", "entre"}
         and token.low in {"and", "und", "et", "y"}
     )
-    if not (between or token.text in _DASHES or (token.low in _RANGE_WORDS)):
+    if not (between or token.text in _DASHES or token.low in _RANGE_WORDS):
         return amount, None, suffix, k
     if token.text in _DASHES and (tokens[k + 1].start - token.end) != (token.start - tokens[k - 1].end):
         return amount, None, suffix, k
-    _, second_currency, m = read_prefix(text, tokens, k + 1)
+    minus, second_currency, m = read_prefix(text, tokens, k + 1)
     upper = read_amount(tokens, m) if tokens[m].kind is not Tok.END else None
     if upper is None or (second_currency and second_currency != currency):
         return amount, None, suffix, k
+    if minus:
+        upper = _negated(upper)
     tail = read_suffix(tokens, upper.next, currency or second_currency)
     if (suffix.unit and tail.unit and (suffix.unit, suffix.kind) != (tail.unit, tail.kind)) or (
         suffix.unit and not tail.unit and not between

@@ -35,6 +35,16 @@ _YEAR_AFTER: Final = words("""
 """)
 _ARTICLES: Final = frozenset({"a", "an", "ein", "eine", "un", "une", "una"})
 _NUMBER_STARTS: Final = NUMBER_WORDS | _ARTICLES | frozenset(ADVERBS)
+_WEEKDAYS_SHORT: Final = {
+    "mon": 0,
+    "tue": 1,
+    "wed": 2,
+    "thu": 3,
+    "fri": 4,
+    "sat": 5,
+    "sun": 6,
+}  # in "Mon-Fri"
+_TO: Final = frozenset({"-", "–", "to", "bis"})
 _CLOCK_WORDS: Final = frozenset({"noon", "midday", "midnight"})
 #: Lower-case words that a value may begin with.
 _TRIGGERS: Final = (
@@ -162,6 +172,9 @@ def _word(text: str, tokens: list[Token], i: int, nouns: bool) -> tuple[list[Val
         number = tokens[i + 1]
         return [Value(ValueKind.VERSION, number.text, number.start, number.end, key=number.text)], i + 2
     if is_capitalised(token):
+        if low in _WEEKDAYS_SHORT and (tokens[i + 1].low in _TO or (i and tokens[i - 1].low in _TO)):
+            weekday = Found(i + 1, (DateParts(weekday=_WEEKDAYS_SHORT[low]),))
+            return _dated(text, tokens, i, weekday), i + 1
         joined = _acronym_number(text, tokens, i)
         if joined:
             return [joined], i + 2
@@ -175,6 +188,9 @@ def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
     marker = _marker_end(text, tokens, i)
     if marker:
         return [], marker
+    first = _first_of_range(tokens, i)
+    if first:
+        return _dated(text, tokens, i, first), first.next
     found = read_day_month(tokens, i) or read_time(tokens, i) or read_period(tokens, i)
     if found:
         return _dated(text, tokens, i, found), found.next
@@ -204,6 +220,28 @@ def _number(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int]:
         if value.end == token.end and is_year(token) and _stands_for_year(tokens, i, value):
             return [_year(value, int(token.text))], after_index
     return values, after_index
+
+
+def _first_of_range(tokens: list[Token], i: int) -> Found | None:
+    """The 3 of "3-5 March 2021" and of "3-4 PM": its month or half of the day comes from the other end."""
+    token = tokens[i]
+    if (
+        tokens[i + 1].low not in _TO
+        or tokens[i + 2].kind is not Tok.NUMBER
+        or not token.text.isdigit()
+        or len(token.text) > 2
+    ):
+        return None
+    day = read_day_month(tokens, i + 2)
+    number = int(token.text)
+    if day:
+        last = day.dates[0]
+        return Found(i + 1, (replace(last, day=number),)) if 1 <= number < (last.day or 0) else None
+    clock = read_time(tokens, i + 2)
+    if clock is None or len(clock.times) != 1 or not 1 <= number <= 12:
+        return None
+    morning = number % 12 * 60
+    return Found(i + 1, times=(morning + 720 if morning + 720 < clock.times[0] else morning,))
 
 
 def _marker_end(text: str, tokens: list[Token], i: int) -> int:

@@ -115,6 +115,9 @@ AGREE: list[tuple[str, str]] = [
     ("3 PM EST", "20:00 UTC"),
     ("12 a.m.", "0:00"),
     # units
+    ("half an hour", "30 minutes"),
+    ("-10 to -5 °C", "between -10 and -5 °C"),
+    ("two or three weeks", "2 to 3 weeks"),
     ("1 g", "1000 mg"),
     ("1 hour", "60 minutes"),
     ("2 weeks", "14 days"),

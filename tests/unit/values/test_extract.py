@@ -39,6 +39,13 @@ def found(text: str) -> list[tuple[ValueKind, str]]:
         ("| Basic | $5 | 10 GB |", [(K.MONEY, "$5"), (K.QUANTITY, "10 GB")]),
         ("It grew by 5% [3], then fell [4, 12].", [(K.PERCENT, "5%")]),
         ("1. Take 2 g.\n2. Wait.", [(K.QUANTITY, "2 g")]),
+        ("Open Mon-Fri, 3-4 PM.", [(K.DATE, "Mon"), (K.DATE, "Fri"), (K.TIME, "3"), (K.TIME, "4 PM")]),
+        ("It ran 3-5 March 2021.", [(K.DATE, "3"), (K.DATE, "5 March 2021")]),
+        ("between -10 and -5 °C", [(K.QUANTITY, "-10 and -5 °C")]),
+        (
+            "half an hour, or 1080p, with 5G",
+            [(K.QUANTITY, "half an hour"), (K.IDENTIFIER, "1080p"), (K.IDENTIFIER, "5G")],
+        ),
         ("Die Frist beträgt 14 Tage.", [(K.QUANTITY, "14 Tage")]),
         ("価格は5,000円、2021年", [(K.NUMBER, "5,000"), (K.DATE, "2021")]),
     ],
