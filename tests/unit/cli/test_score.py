@@ -152,7 +152,7 @@ def test_wrong_usage_is_status_2_with_the_remedy(
 
 @contextmanager
 def started(*arguments: str, cwd: Path) -> Iterator[tuple[IO[bytes], IO[bytes], subprocess.Popen[bytes]]]:
-    """A running ``guardrail score``: its stdin, its stdout, and the process; stderr goes to ``errors.txt``."""
+    """A running ``guardrail score``: stdin, stdout and the process; stderr goes to ``errors.txt``."""
     with (cwd / "errors.txt").open("wb") as errors:
         process = subprocess.Popen(
             [sys.executable, "-c", "from guardrail.cli import main; main()", "score", *arguments],
