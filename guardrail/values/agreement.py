@@ -19,6 +19,7 @@ _ABOUT_MAX: Final = Decimal("0.1")
 _NUMERIC: Final = frozenset(
     {ValueKind.NUMBER, ValueKind.PERCENT, ValueKind.MONEY, ValueKind.QUANTITY, ValueKind.ORDINAL}
 )
+_NAMED: Final = frozenset({ValueKind.NUMBER, ValueKind.VERSION, ValueKind.IDENTIFIER})
 _DAY: Final = 24 * 60
 
 
@@ -35,7 +36,8 @@ def agree(claim: Value, source: Value) -> bool:
         return _numbers_agree(claim, source)
     if kind is ValueKind.PHONE or other is ValueKind.PHONE:
         return _phones_agree(claim, source)
-    return bool(claim.key) and claim.key == source.key
+    named = kind is other or (kind in _NAMED and other in _NAMED)
+    return named and bool(claim.key) and claim.key == source.key
 
 
 # ---------------------------------------------------------------------------------------------- numbers

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from guardrail.claims import severity
 from guardrail.claims.severity import SEVERITY_REASONS, BuiltinSeverityRater
 from guardrail.events import SegmentKind, Severity
-from guardrail.values import ValueSet, addresses, agree, dates, extract, tokens
+from guardrail.values import MatchState, ValueSet, addresses, agree, dates, extract, tokens
 from guardrail.values.tokens import Token
 
 PIECES = (
@@ -65,6 +65,15 @@ def test_rating_never_raises_and_gives_known_reasons(text: str, kind: SegmentKin
     assert rated in Severity
     assert set(reasons) <= SEVERITY_REASONS.keys()
     assert len(set(reasons)) == len(reasons)
+
+
+@given(TEXTS, TEXTS)
+def test_the_filter_of_a_value_set_changes_no_answer(claim: str, source: str) -> None:
+    """Without the source's text a value is found exactly when ``agree`` says so of one of the source's."""
+    sources = extract(source)
+    known = ValueSet(sources)
+    for value in extract(claim):
+        assert (known.match(value).state is MatchState.FOUND) == any(agree(value, other) for other in sources)
 
 
 class CountingTokens(list[Token]):

@@ -116,6 +116,7 @@ AGREE: list[tuple[str, str]] = [
     ("12 a.m.", "0:00"),
     # units
     ("half an hour", "30 minutes"),
+    ("+15 °C", "15 °C"),
     ("-10 to -5 °C", "between -10 and -5 °C"),
     ("two or three weeks", "2 to 3 weeks"),
     ("1 g", "1000 mg"),
@@ -289,6 +290,8 @@ DISAGREE: list[tuple[str, str]] = [
     ("3.14", "3.15"),
     ("third edition", "4th edition"),
     ("the 21st", "the 22nd"),
+    ("€2.3", "v2.3"),
+    ("2.3 mg", "v2.3"),
     ("2.3.1", "2.3"),
     ("v2.3", "v2.4"),
     ("version 2.3", "2.3.1"),
