@@ -31,8 +31,9 @@ ANY_NUMBER: Final = -1
 
 _PREFIX: Final = re.compile(r"[ \t\r>]*")
 # Lines that begin otherwise are prose, known at their first character.
+_PICTURE: Final = r"[\u2190-\u21ff\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff]{0,3}"
 _DECISIVE: Final = frozenset(
-    "#`~|-*+_=•‣◦▪●○∙·–—([0123456789" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    "#`~|-:*+_=•‣◦▪●○∙·–—([0123456789" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 _ITEM: Final = re.compile(
     r"(?:[-*+·–—]|(?P<number>[0-9]{1,3})[.)]|[A-Za-z]\)|\((?:[0-9]{1,3}|[ivx]{1,4}|[A-Za-z])\)|\[\^?[0-9]{1,3}\]:?)"
@@ -42,10 +43,14 @@ _ITEM_BEGUN: Final = re.compile(
     r"(?:[-*+·–—]|[0-9]{1,3}[.)]?|[A-Za-z]\)?|\((?:[0-9]{0,3}|[ivx]{1,4}|[A-Za-z])\)?|\[\^?[0-9]{0,3}\]?:?)\Z"
 )
 _AFTER_MARKER: Final = re.compile(r"[ \t]*(?:\[[ xX]\][ \t]+)?")
+# "✅ free", "3️⃣ third": a picture makes a line an item, but says something and stays in it.
+_PICTURE_ITEM: Final = re.compile(rf"(?:{_PICTURE}|[0-9]\ufe0f?\u20e3)(?=[ \t])")
+_PICTURE_ITEM_BEGUN: Final = re.compile(rf"(?:{_PICTURE}|[0-9]\ufe0f?\u20e3?)\Z")
 _HEADING: Final = re.compile(r"#{1,6}(?=[ \t\r\n])")
 _RULE: Final = re.compile(r"(?:-{3,}|\*{3,}|_{3,}|={3,})[ \t\r]*(?=\n|\Z)")
 _RULE_BEGUN: Final = re.compile(r"(?:-+|\*+|_+|=+)[ \t\r]*\Z")
 _SEPARATOR_ROW: Final = re.compile(r":?-+:?[ \t]*\|")
+_SEPARATOR_ROW_BEGUN: Final = re.compile(r":?-*:?[ \t]*\Z")
 _TABLE_SEPARATOR: Final = re.compile(r"[ \t>]*\|[ \t]*:?-")
 _TABLE_SEPARATOR_BEGUN: Final = re.compile(r"[ \t>]*(?:\|[ \t]*:?)?\Z")
 _FENCE_CLOSE: Final = re.compile(r"[ \t>]*(?P<fence>`{3,}|~{3,})[ \t\r]*\n?\Z")
@@ -72,7 +77,7 @@ def classify_line(text: str, at: int, stop: int, *, last: bool, number: int = AN
     if first == "\n":
         return Line.BLANK, n
     if first not in _DECISIVE:
-        return Line.TEXT, n
+        return (_picture(text, n, stop, last=last) if first >= "\u2190" else Line.TEXT), n
     if first == "|":
         return Line.ROW, n
     if first in "`~":
@@ -87,6 +92,12 @@ def classify_line(text: str, at: int, stop: int, *, last: bool, number: int = AN
     if first in "•‣◦▪●○∙":
         return Line.ITEM, n + 1
     return _item_or_rule(text, n, stop, last=last, number=number)
+
+
+def _picture(text: str, n: int, stop: int, *, last: bool) -> Line:
+    if _PICTURE_ITEM.match(text, n, stop):
+        return Line.ITEM
+    return Line.MORE if not last and _PICTURE_ITEM_BEGUN.match(text, n, stop) else Line.TEXT
 
 
 def _fence(text: str, n: int, stop: int, *, last: bool) -> tuple[Line, int]:
@@ -104,14 +115,16 @@ def _item_or_rule(text: str, n: int, stop: int, *, last: bool, number: int) -> t
         if digits and number != ANY_NUMBER and int(digits) not in (1, number + 1):
             return Line.TEXT, n
         return Line.ITEM, item.end()
-    if text[n] in "-*_=":
+    if text[n].isdigit() and (keycap := _picture(text, n, stop, last=last)) is not Line.TEXT:
+        return keycap, n
+    if text[n] in "-:*_=":
         rule = _RULE.match(text, n, stop)
         if rule and (last or rule.end() < stop):
             return Line.RULE, n
-        if not last and _RULE_BEGUN.match(text, n, stop):
-            return Line.MORE, n
         if _SEPARATOR_ROW.match(text, n, stop):
             return Line.ROW, n
+        if not last and (_RULE_BEGUN.match(text, n, stop) or _SEPARATOR_ROW_BEGUN.match(text, n, stop)):
+            return Line.MORE, n
     if not last and _ITEM_BEGUN.match(text, n, stop):
         return Line.MORE, n
     return Line.TEXT, n

@@ -102,8 +102,10 @@ class _Surroundings:
     def __init__(self) -> None:
         self._heading = ""
         self._list_lead_in = ""
-        self._item = ""
+        # The items that the present one may stand below: their indentation and text.
+        self._items: list[tuple[int, str]] = []
         self._in_item = False
+        self._answered = False
         self._table_header = ""
         self._sentences: list[tuple[str, bool]] = []
         self._previous: Segment | None = None
@@ -114,15 +116,16 @@ class _Surroundings:
             header = "" if self._starts_table(segment) else self._table_header
             return _join([self._heading, header])
         if segment.kind is SegmentKind.LIST_ITEM:
-            item = self._item if self._item != self._list_lead_in else ""
+            indentation = self._items[-1][0] if self._in_item and self._items else _indentation(segment)
+            above = [text for indented, text in self._items if indented < indentation]
             before = self._before(segment, body) if self._in_item else []
-            return _join([self._heading, self._list_lead_in, item, *before])
+            return _join([self._heading, self._list_lead_in, *above, *before])
         return _join(self._before(segment, body))
 
     def _before(self, segment: Segment, body: str) -> list[str]:
         """The sentences before, back to one that stands on its own."""
         needed: list[str] = []
-        depends = self._continues() or _depends(body)
+        depends = self._answered or self._continues() or _depends(body)
         for text, text_depends in reversed(self._sentences):
             if not depends or len(needed) == _MAX_LEAD_IN_SENTENCES:
                 break
@@ -152,25 +155,29 @@ class _Surroundings:
         """Remember a segment for those that follow it."""
         kind = segment.kind
         if kind is SegmentKind.HEADING:
-            self._heading, self._list_lead_in, self._item = body, "", ""
+            self._heading, self._list_lead_in = body, ""
+            self._items.clear()
             self._sentences.clear()
         elif kind is SegmentKind.TABLE_ROW:
             if self._starts_table(segment):
                 self._table_header = body if segment.header else ""
             self._sentences.clear()
         elif kind is SegmentKind.SENTENCE:
-            self._item = ""
+            self._items.clear()
             self._list_lead_in = body if body.endswith(_COLONS) else ""
             self._remember(body, statement)
         elif kind is SegmentKind.LIST_ITEM:
             if not self._in_item:
                 self._sentences.clear()
-            if body.endswith(_COLONS):
-                self._item = body
+                indentation = _indentation(segment)
+                while self._items and self._items[-1][0] >= indentation:
+                    self._items.pop()
+                self._items.append((indentation, body))
             self._remember(body, statement)
         self._in_item = kind is SegmentKind.LIST_ITEM and not segment.text.endswith("\n")
         if kind is not SegmentKind.BLANK:
             self._previous = segment
+            self._answered = statement is Statement.ANSWER
 
     def _remember(self, body: str, statement: Statement) -> None:
         # An answer or a question leans on nothing before it here: what it answers is the user's question.
@@ -178,6 +185,13 @@ class _Surroundings:
         self._sentences.append((body, depends))
         if len(self._sentences) > _MAX_LEAD_IN_SENTENCES:
             del self._sentences[0]
+
+
+def _indentation(segment: Segment) -> int:
+    """Columns in front of a list item's marker."""
+    lead = segment.text[: segment.body[0]]
+    line = lead[lead.rfind("\n") + 1 :].expandtabs(4)
+    return len(line) - len(line.lstrip())
 
 
 def _depends(body: str) -> bool:

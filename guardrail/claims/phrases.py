@@ -136,8 +136,8 @@ OFFERS: Final = (
     r"|give you) (?:you )?[^\d,;:]{0,80}"
     r"\b(?:information|help|overview|perspectives?|details|more|assistance|suggestions|tips|guidance)\b",
     r"i can (?:also )?(?:help|assist) you(?: find(?: out)?| with)?\b",
-    r"i (?:hope|trust) (?:this|that|it|my answer|these|the)\b[^,;:]{0,40}?\b(?:helps?|helpful|useful|clarif"
-    r"|answers?|clear)\w*",
+    r"(?:i (?:hope|trust)|hope) (?:this|that|it|my answer|these)\b[^,;:]{0,40}?"
+    r"\b(?:helps?|helpful|useful|clarif|answers?|clear)\w*",
     r"(?:could|can|would|will) you (?:please )?(?:clarify|provide|specify|rephrase|tell me|share|give me)\b",
     r"please (?:provide|share|clarify|specify|rephrase|give me)\b[^.;:]{0,60}\b(?:details?|information"
     r"|context|question|document|clarification)s?\b",
@@ -212,7 +212,7 @@ META: Final = (
     r"(?:let me|let's|i will|i'll) (?:explain|summari[sz]e|break (?:this|it|that) down|look|take a look"
     r"|walk you|go (?:over|through)|start|begin|outline|review)\b[^,;]{0,80}[:.!]$",
     r"(?:according to|based on|as (?:stated|described|mentioned) in|from|per) [^,;.]{0,160}[:,]$",
-    r"(?:based on|according to) [^,;.:]{0,120},? (?:here(?:'s| is| are))\b",
+    r"(?:based on|according to) [^,;.:]{0,120},? (?:here(?:'s| is| are))\b[^.;:]{0,160}:",
     r"(?:[^\d.,;:!?]{0,100} )?(?:as follows|the following|following [a-z ]{1,40}|include|includes|including"
     r"|such as|are|is|steps|namely|means that|be) ?:$",
     r"hier (?:ist|sind|finden sie) [^.;]{0,160}:$|(?:zusammenfassung|folgende[ns]? [^.;\d]{0,80}"

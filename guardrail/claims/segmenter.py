@@ -111,6 +111,8 @@ class Segmenter:
         self._fence = ""
         self._opening = False
         self._quoted = False
+        # Inside a table whose rows don't begin with a pipe.
+        self._bare_table = False
         # What follows the cut that was found: the mode, and whether the next segment begins a line.
         self._next = (_Mode.LINE, True)
         self._begin(0, line_start=True)
@@ -230,6 +232,12 @@ class Segmenter:
         if line is Line.MORE:
             self._open = True
             return False
+        # Such a table goes on to a blank line or another block, as GitHub's Markdown has it.
+        self._bare_table = self._bare_table and not self._new_block and line in (Line.TEXT, Line.ROW)
+        if self._bare_table:
+            line = Line.ROW
+        elif line is Line.ROW and text[content] != "|":
+            self._bare_table = True
         self._quoted = ">" in text[line_at:content]
         self._content = self._scan = content
         self._mode = _MODE_OF_LINE.get(line, _Mode.PROSE)
@@ -328,6 +336,10 @@ class Segmenter:
             return GOES_ON if self._quoted or not quoted else self._next_line(at + 1)
         if line is Line.BLANK:
             return GOES_ON if content == stop else self._next_line(content + 1)
+        if line is Line.ROW and text[content] != "|" and self._line_start:
+            above = text[self._content : at]
+            if "|" in above and "\n" not in above:
+                self._whole_line, self._header = SegmentKind.TABLE_ROW, True
         return self._next_line(at + 1)
 
     def _terminator(self, text: str, start: int, at: int, stop: int, *, last: bool) -> tuple[int, int]:

@@ -69,6 +69,18 @@ def test_nested_items_carry_their_parent() -> None:
     assert found["day ticket $5"] == "Prices are: Adults:"
 
 
+def test_nested_items_carry_all_they_stand_below() -> None:
+    found = lead_ins("1. **Refunds**\n   - by card\n     - within a week\n   - by cheque\n2. **Other**\n")
+    assert found["within a week"] == "**Refunds** by card"
+    assert found["by cheque"] == "**Refunds**"
+    assert found["**Other**"] == ""
+
+
+def test_what_follows_a_bare_answer_is_led_in_by_it() -> None:
+    found = lead_ins("No. The warranty covers two years. The price is high.")
+    assert found == {"The warranty covers two years.": "No.", "The price is high.": ""}
+
+
 def test_sentences_of_one_item_lead_in_to_each_other() -> None:
     found = lead_ins("- Aspirin thins blood quickly. It lowers fever.\n- It is cheap.\n")
     assert found["It lowers fever."] == "Aspirin thins blood quickly."

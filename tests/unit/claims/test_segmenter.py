@@ -34,6 +34,10 @@ def bodies(text: str) -> list[tuple[str, str]]:
         ),
         ("- One. Two.\n- Three", [("list_item", "One."), ("list_item", "Two."), ("list_item", "Three")]),
         ("[1] Smith, 2020\n[2]: https://a.b\n", [("list_item", "Smith, 2020"), ("list_item", "https://a.b")]),
+        (
+            "✅ free\n❌ no returns\n1️⃣ first\n",
+            [("list_item", w) for w in ("✅ free", "❌ no returns", "1️⃣ first")],
+        ),
         ("-5 degrees is cold\n", [("sentence", "-5 degrees is cold")]),
         ("**bold** start\n", [("sentence", "**bold** start")]),
         ("A. Smith came\n", [("sentence", "A. Smith came")]),
@@ -74,6 +78,18 @@ def test_a_table_is_its_rows_and_its_header_is_known() -> None:
         (SegmentKind.TABLE_ROW, "A | B", False),
         (SegmentKind.TABLE_ROW, "C | D", False),
         (SegmentKind.SENTENCE, "Text | no row", False),
+    ]
+
+
+def test_a_table_without_outer_pipes() -> None:
+    rows = segments("Prices:\n\nPlan | Price\n:--- | ---\nBasic | $1\nPro | $2\n\nText")
+    assert [(s.kind.value, s.body_text, s.header) for s in rows] == [
+        ("sentence", "Prices:", False),
+        ("table_row", "Plan | Price", True),
+        ("table_row", ":--- | ---", False),
+        ("table_row", "Basic | $1", False),
+        ("table_row", "Pro | $2", False),
+        ("sentence", "Text", False),
     ]
 
 
