@@ -142,7 +142,7 @@ def _claim_rows(claim: ClaimVerdict, symbols: Symbols, width: int) -> Renderable
     rows = Table.grid(padding=(0, 1))
     rows.add_column(width=8, style="dim")
     rows.add_column(ratio=1)
-    limit = 2 * (width - 14)
+    limit = 2 * max(20, width - 14)
     opening, closing = symbols.quotes
     words = one_line(claim.text, limit, symbols.ellipsis)
     rows.add_row(Text("claim"), Text(words, VERDICT_STYLES[claim.verdict]))

@@ -7,7 +7,9 @@ import io
 import re
 
 import pytest
+from typer.testing import CliRunner
 
+from guardrail.cli import app
 from guardrail.cli.demo_stage import play_all
 from guardrail.demo.board import Board, BoardEvent, Card
 from guardrail.demo.examples import Example, load_demo_settings, load_examples
@@ -131,9 +133,9 @@ def test_one_kind_is_played_alone(program: Program) -> None:
     assert {line.split()[1] for line in done.stdout.split("\n\n")[0].splitlines()} == {"table-wrong-cell"}
 
 
-def test_an_unknown_kind_is_wrong_usage_and_the_kinds_are_named(program: Program) -> None:
-    done = program("demo", "--only", "cooking")
-    assert done.returncode == 2
+def test_an_unknown_kind_is_wrong_usage_and_the_kinds_are_named(runner: CliRunner) -> None:
+    done = runner.invoke(app, ["demo", "--only", "cooking"])
+    assert done.exit_code == 2
     assert "medication" in done.stderr
     assert done.stdout == ""
 

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from typer.testing import CliRunner
 
+from guardrail.cli import app
 from guardrail.events import ResponseVerdict, parse_output
 from tests.unit.cli.conftest import Program, clean_environment
 
@@ -140,14 +142,19 @@ def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -
     ],
 )
 def test_wrong_usage_is_status_2_with_the_remedy(
-    program: Program, tmp_path: Path, arguments: tuple[str, ...], words: str
+    runner: CliRunner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    words: str,
 ) -> None:
-    (tmp_path / "in.jsonl").write_text(answer())
-    done = program("score", *arguments)
-    assert done.returncode == 2
+    monkeypatch.chdir(tmp_path)
+    Path("in.jsonl").write_text(answer())
+    done = runner.invoke(app, ["score", *arguments])
+    assert done.exit_code == 2
     assert words in done.stderr
-    assert "Traceback" not in done.stderr
-    assert (tmp_path / "in.jsonl").read_text() == answer()
+    assert done.stdout == ""
+    assert Path("in.jsonl").read_text() == answer()
 
 
 @contextmanager

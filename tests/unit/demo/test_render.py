@@ -133,3 +133,17 @@ def test_hostile_text_is_neither_markup_nor_a_command_to_the_terminal(colour: bo
     assert "\u202e" not in text
     assert "\x07" not in text
     assert "[link=a]" in text
+
+
+@pytest.mark.parametrize("width", [1, 10, 20])
+def test_no_terminal_is_too_narrow_to_draw_in(width: int) -> None:
+    board, card = card_of(HOSTILE + "価格は三千円です。" * 20, question="価格は？" * 20)
+    bad = claim(HOSTILE, (0, 5), Verdict.CONTRADICTED, reasoning="三" * 99)
+    judged = verdict(Decision.BLOCK, (bad,))
+    events: tuple[BoardEvent, ...] = (bad, blocked(HOSTILE, 0), judged)
+    for event in events:
+        board.apply(event, 0.0)
+    console = Console(file=io.StringIO(), width=width)
+    lines = shown(running_card(card, UNICODE, console, width, 4), width).splitlines()
+    assert len(lines) == 4
+    assert "✘" in shown(finished_card(card, judged, UNICODE, width), max(width, 4)) or width < 10
