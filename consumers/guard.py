@@ -84,7 +84,8 @@ class GuardConsumer:
         """
         try:
             async with self._engine:
-                await self._transport.start(self)
+                if not await self._started(stop):
+                    return
                 async with asyncio.TaskGroup() as group:
                     writer = group.create_task(self._write(), name="guard-writer")
                     await self._read(stop)
@@ -96,6 +97,17 @@ class GuardConsumer:
         finally:
             await self._transport.stop()
             log.info("guard.stopped")
+
+    async def _started(self, stop: asyncio.Event) -> bool:
+        """Connect and join, unless ``stop`` is set first."""
+        async with asyncio.TaskGroup() as group:
+            start = group.create_task(self._transport.start(self), name="guard-start")
+            stopped = group.create_task(stop.wait(), name="guard-stop")
+            await asyncio.wait({start, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            stopped.cancel()
+            started = start.done()
+            start.cancel()
+        return started
 
     # ---------------------------------------------------------------------------------- reading
 

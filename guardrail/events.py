@@ -92,8 +92,8 @@ class Event(WireModel):
     )
 
     def to_json(self) -> bytes:
-        """The event as UTF-8 JSON, unset optional fields left out."""
-        return self.__pydantic_serializer__.to_json(self, by_alias=True, exclude_none=False)
+        """The event as UTF-8 JSON, every field written."""
+        return self.__pydantic_serializer__.to_json(self, by_alias=True)
 
 
 # ---------------------------------------------------------------------------------------------- input

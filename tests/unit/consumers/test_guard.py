@@ -267,6 +267,23 @@ async def test_a_full_guard_turns_new_responses_away_rather_than_stand_still() -
     assert read.shown("a") == read.shown("b") == FAITHFUL
 
 
+async def test_a_guard_that_is_still_connecting_can_be_stopped() -> None:
+    connecting = asyncio.Event()
+
+    class Unreachable(MemoryTransport):
+        async def start(self, listener) -> None:  # type: ignore[no-untyped-def]
+            connecting.set()
+            await asyncio.Event().wait()
+
+    transport = Unreachable(new_broker(1), "guard", [TOPICS.responses])
+    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()))
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await connecting.wait()
+        stop.set()
+
+
 async def test_a_failure_to_write_ends_the_guard_and_commits_nothing() -> None:
     broker = new_broker(1)
 
