@@ -47,6 +47,12 @@ def comparable(claim: Value, source: Value) -> bool:
     """Do both say the same sort of thing, so that different amounts would be a conflict?"""
     if claim.kind is not source.kind:
         return False
+    if (
+        claim.bound in (Bound.OVER, Bound.UNDER)
+        and not source.bound.direction
+        and _within_limit(claim, source)
+    ):
+        return False
     if claim.kind is ValueKind.MONEY:
         return same_currency(claim.unit or "", source.unit or "") and _same_rate(claim, source)
     if claim.kind is ValueKind.QUANTITY:
@@ -69,6 +75,15 @@ def _as_precise(claim: DateParts, source: DateParts) -> bool:
         and (claim.quarter is None or source.quarter is not None or source.month is not None)
         and source.years <= claim.years
     )
+
+
+def _within_limit(claim: Value, source: Value) -> bool:
+    """ "More than $1 million" is too vague to be backed by $160 million, but not contradicted by it.
+
+    Only so where the source gives an amount: "below 30 °C" contradicts "below 25 °C".
+    """
+    way = claim.bound.direction
+    return any(way * (theirs[0] - ours[0]) >= 0 for ours, theirs, _ in _in_one_unit(claim, source))
 
 
 def _same_rate(claim: Value, source: Value) -> bool:

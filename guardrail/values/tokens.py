@@ -47,7 +47,8 @@ _PREFIXES: Final = (
 _TOKEN: Final = re.compile(
     rf"""
     ( [A-Za-z]++(?![\w.'’\-]) )    # most words; the rest below
-    | ( \+(?=(?:[ .\-/()]{{0,2}}\d){{8}})\d{{1,3}}[ .\-/]?(?:\(\d{{1,4}}\)[ .\-/]?)?\d{{1,8}}(?:[ .\-/]?\d{{2,8}}){{0,5}}+(?!\d)
+    | ( \+(?=(?:[ .\-/()]{{0,2}}\d){{8}})  # eight digits and more
+      \d{{1,3}}[ .\-/]?(?:\(\d{{1,4}}\)[ .\-/]?)?\d{{1,8}}(?:[ .\-/]?\d{{2,8}}){{0,5}}+(?!\d)
     | \(\d{{3,5}}\)[ .\-]?\d{{3,4}}[ .\-]?\d{{3,5}}(?!\d)
     | (?:1[.\- ])?\d{{3}}[.\-]\d{{3}}[.\-]\d{{4}}(?![\d\-])
     | 1[ ]\d{{3}}[ ]\d{{3}}[ ]\d{{4}}(?!\d)
@@ -87,9 +88,11 @@ def tokenize(text: str) -> list[Token]:
     """The tokens of ``text`` in order, with an END token last. White space is between tokens."""
     kinds = _NUMBER_OF
     tokens: list[Token] = []
-    add = tokens.append
+    add, new = tokens.append, tuple.__new__
     for match in _TOKEN.finditer(text):
         piece = match.group()
-        add(Token(kinds[match.lastindex or 0], piece, match.start(), match.end(), piece.casefold()))
+        start, end = match.span()
+        # what Token(...) does, without its Python frame: this is the innermost loop
+        add(new(Token, (kinds[match.lastindex or 0], piece, start, end, piece.casefold())))
     add(Token(Tok.END, "", len(text), len(text), ""))
     return tokens
