@@ -267,8 +267,8 @@ class ResponseVerdict(OutputEvent):
     rule: str = Field(description="The rule that made the decision.")
     mode: Literal["hold", "stream", "observe"]
     complete: bool = Field(
-        description="True when the text came whole and was judged to its end; false after a block on the way, "
-        "an abort, a time-out or a gap."
+        description="True when the text came whole and was judged to its end; false after a block on the "
+        "way, an abort, a time-out or a gap."
     )
     claims: tuple[ClaimVerdict, ...] = ()
     hallucinated_claims: tuple[str, ...] = Field(
