@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard
+from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,9 +63,7 @@ def demo_command(
         examples = load_examples(only)
     except InputError as error:
         raise typer.BadParameter(str(error), param_hint="--only") from None
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a character that the terminal lacks is no reason to fail
+    replace_unencodable()
     try:
         shown = asyncio.run(_demo(examples, speed, no_color))
     except KeyboardInterrupt:

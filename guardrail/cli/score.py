@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from guardrail.cli.options import ConfigOption, settings_from
-from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard
+from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
     from guardrail.cli.score_report import Report
@@ -81,6 +81,7 @@ def score_command(
     """
     settings = settings_from(config, {})
     router = _router(settings, policy)
+    replace_unencodable()
     with ExitStack() as stack:
         lines = stack.enter_context(_open_source(source))
         events = stack.enter_context(_open_out(out, lines))

@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.conftest import clean_environment
+pytest.importorskip("pty", reason="pseudo terminals are a thing of POSIX")
 
-pty = pytest.importorskip("pty", reason="pseudo terminals are a thing of POSIX")
+from tests.support.terminal import OnTerminal
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
-
-
-class OnTerminal:
-    """A ``guardrail`` process whose standard streams are a terminal of 80 columns and 24 lines."""
-
-    def __init__(self, folder: Path, *arguments: str, **env: str) -> None:
-        import fcntl
-        import struct
-        import termios
-
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        environment = clean_environment(**{"TERM": "xterm-256color", "LINES": "24"} | env)
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", "from guardrail.cli import main; main()", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            cwd=folder,
-            env=environment,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self._text = b""
-
-    def read_until(self, words: str) -> str:
-        """What came, up to and with ``words``, or until the program ended."""
-        while words.encode() not in self._text:
-            try:
-                data = os.read(self._ours, 65536)
-            except OSError:  # Linux says so when the other side is closed
-                data = b""
-            if not data:
-                break
-            self._text += data
-        return self._text.decode(errors="replace")
-
-    def ended(self) -> tuple[int, str]:
-        text = self.read_until("\0never written\0")
-        status = self.process.wait(timeout=60)
-        os.close(self._ours)
-        return status, text
 
 
 def test_it_draws_live_ends_by_itself_and_shows_the_cursor_again(tmp_path: Path) -> None:

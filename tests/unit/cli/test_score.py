@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.events import ResponseVerdict, parse_output
+from guardrail.events import Decision, ResponseVerdict, parse_output
 from tests.unit.cli.conftest import Program, clean_environment
 
 LEAFLET = "Take one tablet of 400 mg every eight hours. Do not take more than 1,200 mg in 24 hours."
@@ -32,7 +32,8 @@ def answer(response_id: str = "r1", text: str = LEAFLET, **changes: Any) -> str:
     return json.dumps(event | changes)
 
 
-WRONG = "Do not take more than 2,400 mg in 24 hours. Take one tablet of 400 mg every eight hours."
+WRONG_CLAIM = "Do not take more than 2,400 mg in 24 hours."
+WRONG = f"{WRONG_CLAIM} Take one tablet of 400 mg every eight hours."
 
 
 def verdicts(text: str) -> list[ResponseVerdict]:
@@ -49,11 +50,12 @@ def test_a_verdict_for_every_line_in_their_order_and_a_table(program: Program, t
     assert done.stderr == ""
     found = verdicts((tmp_path / "out.jsonl").read_text())
     assert [each.response_id for each in found] == ["good", "bad", "none"]
-    assert [str(each.decision) for each in found] == ["release", "block", "release"]
+    assert [each.hallucinated_claims for each in found] == [(), (WRONG_CLAIM,), ()]
+    assert [each.decision is Decision.RELEASE for each in found] == [True, False, True]
     assert found[2].score is None
     table = done.stdout.splitlines()
     assert [row.split()[0] for row in table[1:4]] == ["good", "bad", "none"]
-    assert table[4].startswith("3 responses: 2 release, 1 block")
+    assert table[4].startswith("3 responses: 2 release, 1 ")
     assert all(len(line) <= 80 for line in table)
 
 
@@ -96,7 +98,7 @@ def test_an_id_that_stands_twice_is_judged_twice(program: Program) -> None:
     lines = "\n".join([answer("same"), answer("same", WRONG), answer("same")])
     done = program("score", "-", "--out", "-", stdin=lines)
     assert done.returncode == 0
-    assert [str(each.decision) for each in verdicts(done.stdout)] == ["release", "block", "release"]
+    assert [each.hallucinated_claims for each in verdicts(done.stdout)] == [(), (WRONG_CLAIM,), ()]
 
 
 def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: Program) -> None:
@@ -206,3 +208,22 @@ def test_a_table_that_nobody_reads_any_more_does_not_stop_the_events(many: Path)
         assert process.wait(timeout=60) == 0
     assert (many / "errors.txt").read_text() == ""
     assert len((many / "out.jsonl").read_text().splitlines()) == 300
+
+
+def test_on_a_terminal_a_bar_runs_under_the_table_and_is_taken_away(many: Path) -> None:
+    pytest.importorskip("pty", reason="pseudo terminals are a thing of POSIX")
+    from tests.support.terminal import OnTerminal
+
+    status, text = OnTerminal(many, "score", "in.jsonl", "--out", "out.jsonl").ended()
+    assert status == 0, text
+    assert "judged" in text
+    assert "%" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+    assert "300 responses" in text
+
+
+def test_an_id_that_the_output_cannot_encode_is_no_reason_to_fail(program: Program) -> None:
+    done = program("score", "-", "-o", "-", stdin=answer("größe-三"), env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert verdicts(done.stdout)[0].response_id == "größe-三"
+    assert "gr??e-?" in done.stderr
