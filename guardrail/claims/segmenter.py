@@ -47,7 +47,7 @@ _NESTING_REACH: Final = 200
 # Headings go unchecked, so what is too long for one is read as prose, whatever stands in front of it.
 _LONGEST_HEADING: Final = 160
 
-_DECISIVE: Final = re.compile(f"[\n{re.escape(TERMINATORS)}]")
+_decisive: Final = re.compile(f"[\n{re.escape(TERMINATORS)}]").search
 _SPECIAL: Final = re.compile(f'[\n"{re.escape(TERMINATORS + OPENERS + CLOSERS)}“]')
 _TERMINATORS: Final = frozenset(TERMINATORS)
 _OPENERS: Final = frozenset(OPENERS)
@@ -97,6 +97,7 @@ class Segmenter:
         self._bound = max_segment_chars
         # Fed and not yet looked at, and how much is pending in all.
         self._fed: list[str] = []
+        self._take = self._fed.append
         self._length = 0
         # True: the last look ended in an open decision, so that any next character may settle it.
         self._open = True
@@ -134,9 +135,9 @@ class Segmenter:
 
     def feed(self, text: str) -> list[Segment]:
         """Take a piece of text; the segments that are final now."""
-        self._fed.append(text)
-        self._length += len(text)
-        if not self._open and self._length <= self._bound and not _DECISIVE.search(text):
+        self._take(text)
+        self._length = length = self._length + len(text)
+        if length <= self._bound and not self._open and not _decisive(text):
             return []
         return self._advance(last=False)
 
@@ -145,9 +146,9 @@ class Segmenter:
         return self._advance(last=True)
 
     def _advance(self, *, last: bool) -> list[Segment]:
-        self._fed.insert(0, self._text)
-        text = self._text = "".join(self._fed)
-        self._fed.clear()
+        fed = self._fed
+        text = self._text = self._text + (fed[0] if len(fed) == 1 else "".join(fed))
+        fed.clear()
         self._open = False
         segments: list[Segment] = []
         start = 0
