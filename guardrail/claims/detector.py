@@ -72,6 +72,7 @@ _CITATION: Final = re.compile(
     r"|!?\[[^\]\[\n]{0,200}\]\([^\s()]{0,300}(?: \"[^\"\n]{0,100}\")?\)|【[^】\n]{0,80}】"
     r"|<?(?:https?://|www\.)[^\s<>]{1,300}>?"
 )
+_MOST_LINK_WORDS: Final = 3
 _SOURCE_LABEL: Final = re.compile(
     r"(?:sources?|references?|citations?|see(?: also)?|links?|more|read more|quellen?|fuentes?|fonti?"
     r"|источник)\b"
@@ -135,7 +136,7 @@ def classify(text: str, kind: SegmentKind, *, header: bool = False) -> Statement
         return Statement.CLAIM
     plain = text
     if "[" in text or "://" in text or "【" in text or "www." in text:
-        plain = _CITATION.sub(" ", text)
+        plain = _CITATION.sub(_unlinked, text)
         if not _WORD.search(plain) or _is_source(plain):
             return Statement.CITATION
     plain = plain.replace("’", "'").lower().rstrip(_TRAILING_MARKS)
@@ -151,6 +152,12 @@ def classify(text: str, kind: SegmentKind, *, header: bool = False) -> Statement
     if statement in _LIGHT and _ADDRESS.search(text):
         return Statement.CLAIM
     return statement
+
+
+def _unlinked(link: re.Match[str]) -> str:
+    """Nothing, or the text of a link that is long enough to say something."""
+    inner = link[0].lstrip("!").partition("](")[0].strip("[]")
+    return inner if len(inner.split()) > _MOST_LINK_WORDS else " "
 
 
 def _is_source(plain: str) -> bool:

@@ -56,6 +56,8 @@ CLAIMS = [
     "It depends on the weight: 5 mg per kg.",
     "See [the price list](https://example.com/p), which says it is free.",
     "https://example.com costs nothing.",
+    "[Take 50 mg daily](https://example.com)",
+    "I don't know, but see [the price is 50 euros](https://example.com).",
     "Das kostet 50 Euro.",
     "Ich weiß den Preis nicht, aber es kostet 50 Euro.",
     "Je ne sais pas, mais c'est gratuit.",
