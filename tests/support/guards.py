@@ -95,6 +95,7 @@ async def running_guard(
     judge: Judge,
     policy: Policy | None = None,
     *,
+    router: PolicyRouter | None = None,
     limits: Limits | None = None,
     drain_timeout_ms: int = 1_000,
     commit_interval_ms: int = 5,
@@ -104,7 +105,7 @@ async def running_guard(
     guard = GuardConsumer(
         transport,
         judge,
-        PolicyRouter.single(policy or Policy()),
+        router or PolicyRouter.single(policy or Policy()),
         limits=limits,
         topics=TOPICS,
         poll_timeout_ms=10,

@@ -1,0 +1,159 @@
+"""The guard on a real Kafka: the same outcome as in process, and nothing lost when guards come and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from guardrail.demo.examples import load_demo_settings, load_examples
+from guardrail.events import (
+    AnyOutputEvent,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    Event,
+    Response,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+)
+from guardrail.judges.local import LocalJudge
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_guard, send, until
+from tests.support.judges import WordJudge
+from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+TEXT = "Paris is in France. Rome is in Italy. Oslo is in Norway. Bern is in Switzerland. "
+
+
+def streamed(response: Response, step: int) -> list[Event]:
+    head = response.model_dump(exclude={"type", "answer"})
+    pieces = [response.answer[start : start + step] for start in range(0, len(response.answer), step)]
+    deltas = [ResponseDelta(response_id=response.response_id, seq=n, text=p) for n, p in enumerate(pieces)]
+    completed = ResponseCompleted(response_id=response.response_id, seq=len(pieces))
+    return [ResponseStarted.model_validate(head), *deltas, completed]
+
+
+def interleaved(streams: Sequence[Sequence[Event]]) -> Iterable[Event]:
+    for turn in range(max(map(len, streams))):
+        for stream in streams:
+            if turn < len(stream):
+                yield stream[turn]
+
+
+def outcomes(events: Sequence[AnyOutputEvent]) -> dict[str, dict[str, Any]]:
+    """By response: the delivered text and the final verdict, everything but times."""
+    found: dict[str, dict[str, Any]] = {}
+    for event in events:
+        entry = found.setdefault(event.response_id, {"segments": {}})
+        if isinstance(event, DeliverySegment):
+            entry["segments"][event.seq] = event.text
+        elif isinstance(event, DeliveryCompleted | DeliveryBlocked):
+            entry["final"] = event.model_dump()
+        elif isinstance(event, ResponseVerdict):
+            entry["verdict"] = event.model_dump(exclude={"timings", "usage"})
+            for claim in entry["verdict"]["claims"]:
+                del claim["latency_ms"]
+    for entry in found.values():
+        if (entry["verdict"])["mode"] == "observe":  # released as it comes: cut as the stream is
+            entry["segments"] = "".join(entry["segments"].values())
+            entry["final"] = {k: v for k, v in entry["final"].items() if k != "seq"}
+    return found
+
+
+def complete(found: Mapping[str, dict[str, Any]], ids: Iterable[str]) -> bool:
+    return all({"final", "verdict"} <= found.get(name, {}).keys() for name in ids)
+
+
+async def everything(side: KafkaSide) -> list[AnyOutputEvent]:
+    topics = side.settings.topics
+    return [*await side.read(topics.deliveries), *await side.read(topics.verdicts)]
+
+
+async def finished(side: KafkaSide, ids: Sequence[str]) -> list[AnyOutputEvent]:
+    """Everything that came out, once all of these responses have ended."""
+    while True:
+        events = await everything(side)
+        finals = {e.response_id for e in events if isinstance(e, DeliveryCompleted | DeliveryBlocked)}
+        verdicts = {e.response_id for e in events if isinstance(e, ResponseVerdict)}
+        if finals >= set(ids) and verdicts >= set(ids):
+            return events
+        await asyncio.sleep(0.05)
+
+
+async def test_the_same_answers_have_the_same_outcome_in_process_and_over_kafka(kafka_bootstrap: str) -> None:
+    """A dozen realistic answers under five policies, judged by the local judge, cut differently each time."""
+    responses = [example.response for example in load_examples()]
+    ids = [response.response_id for response in responses]
+    router = load_demo_settings().router()
+    judge = LocalJudge()
+
+    broker = new_broker()
+    read = Reader(broker)
+    async with running_guard(broker, judge, router=router):
+        send(broker, interleaved([streamed(response, 5) for response in responses]))
+        await until(lambda: len(read.verdicts()) == len(ids) and all(read.finals(name) for name in ids))
+    in_process = outcomes([*read.events(TOPICS.deliveries), *read.events(TOPICS.verdicts)])
+
+    async with kafka_side(kafka_bootstrap) as side, kafka_guard(side.settings, judge, router):
+        await side.send(interleaved([streamed(response, 3) for response in responses]))
+        over_kafka = outcomes(await finished(side, ids))
+    await judge.aclose()
+    assert over_kafka == in_process
+
+
+async def test_a_guard_that_dies_in_the_middle_loses_nothing(kafka_bootstrap: str) -> None:
+    """Cancelled without a word, like a process that is killed: the next one gives every answer."""
+    ids = [f"r{n}" for n in range(20)]
+    router = PolicyRouter.single(Policy())
+    async with kafka_side(kafka_bootstrap) as side:
+        halves = [(events_of(name, TEXT)[:12], events_of(name, TEXT)[12:]) for name in ids]
+
+        async def doomed() -> None:
+            async with kafka_guard(side.settings, WordJudge(), router):
+                await asyncio.Event().wait()
+
+        task = asyncio.ensure_future(doomed())
+        await side.send(interleaved([first for first, _ in halves]))
+        while not await side.read(side.settings.topics.deliveries):
+            await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with kafka_guard(side.settings, WordJudge(), router):
+            await side.send(interleaved([second for _, second in halves]))
+            events = await finished(side, ids)
+        dead_letters = await side.read_raw(side.settings.topics.dead_letters)
+    found = outcomes(events)
+    assert complete(found, ids)
+    assert {name: "".join(found[name]["segments"].values()) for name in ids} == dict.fromkeys(ids, TEXT)
+    assert dead_letters == []
+    by_id: dict[str, AnyOutputEvent] = {}
+    for event in events:  # what was written twice is recognised by its id
+        if isinstance(event, DeliverySegment):
+            assert by_id.setdefault(event.id, event) == event
+
+
+async def test_guards_that_come_and_go_share_the_work_and_lose_nothing(kafka_bootstrap: str) -> None:
+    ids = [f"r{n}" for n in range(40)]
+    router = PolicyRouter.single(Policy())
+    async with kafka_side(kafka_bootstrap) as side:
+        parts = [[events_of(name, TEXT)[start : start + 8] for start in (0, 8, 16)] for name in ids]
+        async with kafka_guard(side.settings, WordJudge(), router):
+            await side.send(interleaved([part[0] for part in parts]))
+            async with kafka_guard(side.settings, WordJudge(), router):
+                await side.send(interleaved([part[1] for part in parts]))
+                await asyncio.sleep(1)  # let the rebalance happen in the middle of the answers
+            await side.send(interleaved([part[2] for part in parts]))
+            events = await finished(side, ids)
+        dead_letters = await side.read_raw(side.settings.topics.dead_letters)
+    found = outcomes(events)
+    assert {name: "".join(found[name]["segments"].values()) for name in ids} == dict.fromkeys(ids, TEXT)
+    assert dead_letters == []

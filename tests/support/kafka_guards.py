@@ -1,0 +1,117 @@
+"""Guards on a real Kafka, with topics of their own, fed and read by a plain client."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from consumers.guard import GuardConsumer
+from consumers.kafka import KafkaTransport
+from consumers.topics import create_topics
+from guardrail.events import AnyOutputEvent, Event, parse_output
+from guardrail.judges.base import Judge
+from guardrail.kafka_settings import KafkaSettings, Topics
+from guardrail.routing import PolicyRouter
+
+
+def own_settings(bootstrap_servers: str) -> KafkaSettings:
+    """Topics and a group that no other test uses."""
+    tag = uuid.uuid4().hex[:12]
+    topics = Topics(**{field: f"{field}-{tag}" for field in Topics.model_fields})
+    return KafkaSettings(
+        bootstrap_servers=bootstrap_servers,
+        group_id=f"guards-{tag}",
+        topics=topics,
+        session_timeout_ms=10_000,
+        heartbeat_interval_ms=500,
+        poll_timeout_ms=20,
+    )
+
+
+class KafkaSide:
+    """The chat service's side: writes responses, reads everything that comes out."""
+
+    def __init__(self, settings: KafkaSettings, partitions: int = 4) -> None:
+        self.settings = settings
+        self._partitions = partitions
+        self._producer = AIOKafkaProducer(
+            bootstrap_servers=settings.bootstrap_servers, acks="all", enable_idempotence=True
+        )
+
+    async def start(self) -> None:
+        await create_topics(self.settings, partitions=self._partitions, replication_factor=1)
+        await self._producer.start()
+
+    async def stop(self) -> None:
+        await self._producer.stop()
+
+    async def send(self, events: Iterable[Event]) -> None:
+        futures = [
+            await self._producer.send(
+                self.settings.topics.responses,
+                event.to_json(),
+                key=event.response_id.encode(),  # type: ignore[attr-defined]
+            )
+            for event in events
+        ]
+        await asyncio.gather(*futures)
+
+    async def read(self, topic: str) -> list[AnyOutputEvent]:
+        """Everything that stands in a topic now."""
+        return [parse_output(value) for value in await self.read_raw(topic)]
+
+    async def read_raw(self, topic: str) -> list[bytes]:
+        """The values that stand in a topic now."""
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self.settings.bootstrap_servers,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        )
+        await consumer.start()
+        try:
+            partitions = [TopicPartition(topic, n) for n in range(self._partitions)]
+            consumer.assign(partitions)
+            ends = await consumer.end_offsets(partitions)
+            found: list[bytes] = []
+            while any([await consumer.position(p) < ends[p] for p in partitions]):
+                for records in (await consumer.getmany(timeout_ms=100)).values():
+                    found += [record.value or b"" for record in records]
+            return found
+        finally:
+            await consumer.stop()
+
+
+@asynccontextmanager
+async def kafka_side(bootstrap_servers: str, partitions: int = 4) -> AsyncIterator[KafkaSide]:
+    side = KafkaSide(own_settings(bootstrap_servers), partitions)
+    try:
+        await side.start()
+        yield side
+    finally:
+        await side.stop()
+
+
+@asynccontextmanager
+async def kafka_guard(
+    settings: KafkaSettings, judge: Judge, router: PolicyRouter
+) -> AsyncIterator[GuardConsumer]:
+    """A guard that runs while the block does, and leaves cleanly at its end."""
+    guard = GuardConsumer(
+        KafkaTransport(settings),
+        judge,
+        router,
+        topics=settings.topics,
+        poll_timeout_ms=settings.poll_timeout_ms,
+        drain_timeout_ms=5_000,
+    )
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        try:
+            yield guard
+        finally:
+            stop.set()
