@@ -122,7 +122,7 @@ async def test_a_guard_that_dies_in_the_middle_loses_nothing(kafka_bootstrap: st
 
         task = asyncio.ensure_future(doomed())
         await side.send(interleaved([first for first, _ in halves]))
-        while not await side.read(side.settings.topics.deliveries):
+        while not await side.read(side.settings.topics.deliveries):  # noqa: ASYNC110 - it looks from outside
             await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
