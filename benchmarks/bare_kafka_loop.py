@@ -2,8 +2,8 @@
 
     python -m benchmarks.bare_kafka_loop --records 200000 [--bootstrap-servers HOST:PORT]
 
-Without an address it starts a Kafka of its own. Prints records per second of the bare loop (twice: with
-``send``, as anybody would write it, and with batches) and of the guard's transport doing the same.
+Without an address it starts a Kafka of its own. Prints records per second of the bare loop, as anybody
+would write it, and of the guard's transport doing the same.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from consumers.kafka import KafkaTransport
+from consumers.kafka_client import quiet_client_log
 from consumers.kafka_writer import KafkaWriter
 from consumers.transport import Commit, OutRecord, Partition
 from guardrail.kafka_settings import KafkaSettings
@@ -155,6 +156,7 @@ def kafka_for_benchmark(bootstrap: str | None) -> Iterator[str]:
 
 async def measure(bootstrap: str, n: int, partitions: int, rounds: int) -> None:
     """Print the rates, best of ``rounds`` each, in turns so that the machine's moods hit all alike."""
+    quiet_client_log()
     in_topic, out_topic = f"bench-in-{uuid.uuid4().hex}", f"bench-out-{uuid.uuid4().hex}"
     await create_topic(bootstrap, in_topic, partitions)
     await create_topic(bootstrap, out_topic, partitions)

@@ -199,8 +199,9 @@ class MemoryTransport:
             raise TransportError("publish was called before start or after stop")
         check_commits(commits, self._logs)
         append = self._broker.append
-        for record in records:
-            append(record.topic, record.key, record.value, record.headers)
+        now_ms = time.time_ns() // 1_000_000
+        for topic, key, value, headers in records:
+            append(topic, key, value, headers, now_ms)
         self._group.committed.update(commits)
 
     async def stop(self) -> None:
