@@ -14,6 +14,9 @@ from guardrail.judges.local.source import facts_of, tokens_within
 from guardrail.values import Value, ValueKind
 
 _CLOSING_WEIGHT: Final = 0.35
+
+
+_ANTECEDENT: Final = 0.6
 _PRONOUNS: Final = frozenset(
     term_of(word)
     for word in "it its he him his she her they them their this that these those".split()  # noqa: SIM905
@@ -26,6 +29,7 @@ class ClaimView:
 
     ``starts``, ``terms`` and ``surfaces`` are parallel: one entry a token of ``text``. ``hints`` are terms
     of the question and the lead-in, for finding the place the claim speaks of, never for supporting it.
+    ``antecedents`` are those of the lead-in, where the claim has a pronoun that may stand for them.
     ``name_tokens`` and ``value_tokens`` are the numbers of the tokens that belong to names and other
     values.
     """
@@ -37,7 +41,7 @@ class ClaimView:
     content: dict[int, float]
     hints: dict[int, float]
     question: frozenset[int]
-    has_pronoun: bool
+    antecedents: dict[int, float]
     values: tuple[Value, ...]
     name_tokens: frozenset[int]
     value_tokens: frozenset[int]
@@ -64,6 +68,7 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
         content = dict.fromkeys(terms, _CLOSING_WEIGHT)
     asked = frozenset(term for _, term, _ in words(question)) - STOP_TERMS
     lead_in = frozenset(term for _, term, _ in words(claim.lead_in)) - STOP_TERMS
+    antecedents = {term: _ANTECEDENT * rarity.of(term) for term in lead_in}
     return ClaimView(
         text=claim.text,
         starts=starts,
@@ -72,7 +77,7 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
         content=content,
         hints={term: rarity.of(term) for term in asked | lead_in if term not in content},
         question=asked,
-        has_pronoun=not _PRONOUNS.isdisjoint(terms),
+        antecedents={} if _PRONOUNS.isdisjoint(terms) else antecedents,
         values=values,
         name_tokens=_tokens_of((v for v in values if v.kind is ValueKind.NAME), starts),
         value_tokens=_tokens_of((v for v in values if v.kind is not ValueKind.NAME), starts),

@@ -4,7 +4,7 @@ same."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -16,6 +16,7 @@ from guardrail.judges.local.source import Sentence, Source, tokens_within
 from guardrail.values import MatchState, Value, ValueKind, agree, comparable
 
 _NEARNESS: Final = 0.9  # what a word counts less for each word between it and the value
+_ELSEWHERE: Final = 0.25  # of a word that stands by another value of the same sort
 _SENTENCES_WITH_THE_NUMBER: Final = 6
 _AFTER: Final = frozenset(term_of(word) for word in "for to in on at by during".split())  # noqa: SIM905
 _WRITTEN_WITHOUT_FIGURES: Final = frozenset({ValueKind.EMAIL, ValueKind.URL, ValueKind.IDENTIFIER})
@@ -92,7 +93,7 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
         terms = frozenset(sentence.terms)
         said = sum(weight for term, weight in frame.items() if term in terms)
         best = max(best, said)
-        state, other = _in_sentence(value, sentence, frame)
+        state, other = _in_sentence(view, value, sentence, frame)
         if other is None:
             continue
         if state is State.FOUND:
@@ -116,18 +117,38 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
 
 
 def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:
-    """What the claim says the value of: its other words, nearer ones counting more; the weights sum to
-    1."""
+    """What the claim says the value of: its other words, and what a pronoun stands for; the weights sum
+    to 1.
+
+    Nearer words count more, and those that stand by another value of the same sort much less.
+    """
     own = tokens_within(view.starts, value.start, value.end)
-    middle_first, middle_last = own.start, max(own.start, own.stop - 1)
-    weights: dict[int, float] = {}
+    near = _territory_in_claim(view, value)
+    weights = dict(view.antecedents)
     for i, term in enumerate(view.terms):
         if i in taken or term not in view.content or term in STOP_TERMS:
             continue
-        distance = middle_first - i if i < middle_first else i - middle_last
-        weights[term] = max(weights.get(term, 0.0), view.content[term] * _NEARNESS**distance)
+        distance = own.start - i if i < own.start else i - own.stop + 1
+        weight = view.content[term] * _NEARNESS**distance * (1.0 if near is None or i in near else _ELSEWHERE)
+        weights[term] = max(weights.get(term, 0.0), weight)
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()} if total else {}
+
+
+def _territory_in_claim(view: ClaimView, value: Value) -> range | None:
+    """The tokens of the claim that belong to a value, where it has several of the sort; else None."""
+    rivals = [other for other in view.values if comparable(value, other)]
+    if len(rivals) < 2:
+        return None
+    spans = [tokens_within(view.starts, other.start, other.end) for other in rivals]
+    own = tokens_within(view.starts, value.start, value.end)
+    if _values_come_first(view.terms, spans):
+        territory = range(
+            own.stop, min((s.start for s in spans if s.start > own.start), default=len(view.terms))
+        )
+    else:
+        territory = range(max((s.stop for s in spans if s.stop <= own.start), default=0), own.start)
+    return territory if any(view.terms[i] not in STOP_TERMS for i in territory) else None
 
 
 def _with_the_number(view: ClaimView, source: Source, value: Value, numbers: list[int]) -> list[int]:
@@ -144,13 +165,15 @@ def _with_the_number(view: ClaimView, source: Source, value: Value, numbers: lis
     return numbers + [n for n in extra if n not in known][:_SENTENCES_WITH_THE_NUMBER]
 
 
-def _in_sentence(value: Value, sentence: Sentence, frame: dict[int, float]) -> tuple[State, Value | None]:
+def _in_sentence(
+    view: ClaimView, value: Value, sentence: Sentence, frame: dict[int, float]
+) -> tuple[State, Value | None]:
     if not _may_hold(sentence, value):
         return State.ABSENT, None
     values, matcher = sentence.facts
     match = matcher.match(value)
     if match.state is MatchState.FOUND and match.source is not None:
-        other = _said_of_another(value, sentence, frame)
+        other = _said_of_another(view, value, sentence, frame)
         return (State.CONFLICT, other) if other else (State.FOUND, match.source)
     if match.state is MatchState.CONFLICT:
         rivals = [v for v in values if comparable(value, v)]
@@ -175,7 +198,9 @@ def _nearest(sentence: Sentence, rivals: list[Value], frame: dict[int, float]) -
     )
 
 
-def _said_of_another(value: Value, sentence: Sentence, frame: dict[int, float]) -> Value | None:
+def _said_of_another(
+    view: ClaimView, value: Value, sentence: Sentence, frame: dict[int, float]
+) -> Value | None:
     """The value that the sentence gives for the claim's subject, where the claim has one it gives for
     another.
 
@@ -185,7 +210,10 @@ def _said_of_another(value: Value, sentence: Sentence, frame: dict[int, float]) 
     rivals = [v for v in sentence.facts.values if comparable(value, v) or agree(value, v)]
     if len(rivals) < 2 or _RESPECTIVELY in sentence.terms:
         return None
-    after = _values_come_first(sentence, rivals)
+    spans = [tokens_within(sentence.starts, v.start, v.end) for v in rivals]
+    after = _values_come_first(sentence.terms, spans)
+    near = _territory_in_claim(view, value)
+    said = frame.keys() if near is None else {view.terms[i] for i in near}
     counts: dict[int, int] = {}
     for term in sentence.terms:
         counts[term] = counts.get(term, 0) + 1
@@ -194,17 +222,16 @@ def _said_of_another(value: Value, sentence: Sentence, frame: dict[int, float]) 
         territory = _territory(sentence, rival, rivals, after=after)
         telling = {term for term in territory if counts[term] == 1 and term not in STOP_TERMS}
         if agree(value, rival):
-            if telling <= frame.keys():
+            if telling <= said:
                 return None  # all that tells this value from the others is in the claim
-        elif subject is None and telling and telling <= frame.keys():
+        elif subject is None and telling and telling <= said:
             subject = rival
     return subject
 
 
-def _values_come_first(sentence: Sentence, rivals: list[Value]) -> bool:
-    """Whether the sentence gives values before what they are of: "$29 for Basic and $49 for Pro"."""
-    nexts = (tokens_within(sentence.starts, value.start, value.end).stop for value in rivals)
-    return any(after < len(sentence.terms) and sentence.terms[after] in _AFTER for after in nexts)
+def _values_come_first(terms: Sequence[int], spans: Iterable[range]) -> bool:
+    """Whether a text gives values before what they are of: "$29 for Basic and $49 for Pro"."""
+    return any(span.stop < len(terms) and terms[span.stop] in _AFTER for span in spans)
 
 
 def _territory(sentence: Sentence, value: Value, rivals: list[Value], *, after: bool) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,7 +11,7 @@ from guardrail.judges.local.candidates import Candidates, Match
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.compare import Comparison, Turn
 from guardrail.judges.local.details import State, ValueCheck
-from guardrail.judges.local.polarity import strengthened
+from guardrail.judges.local.polarity import absolutes
 
 
 def overlap_features(
@@ -22,7 +21,6 @@ def overlap_features(
 
     ``settled`` are words of values that the contexts have, in whatever form: they count as found.
     """
-    total = view.weight or 1.0
     passage = found.passages[0] if found.passages else None
     sentence = found.sentences[0] if found.sentences else None
     in_passage = (passage.terms if passage else frozenset()) | settled
@@ -37,6 +35,7 @@ def overlap_features(
         "passage": view.share(in_passage),
         "passage_plain": len(in_passage & view.content.keys()) / max(1, len(view.content)),
         "sentence": max((view.share(terms) for terms in by_sentence), default=0.0),
+        "three_sentences": view.share(_together(view, by_sentence)),
         "two_sentences": max((view.share(by_sentence[0] | terms) for terms in by_sentence), default=0.0),
         "anywhere": view.share(anywhere),
         "passage_own": sum(own[t] for t in in_passage & own.keys()) / own_total if own_total else 1.0,
@@ -46,12 +45,6 @@ def overlap_features(
         "anywhere_missing": min(8.0, float(len(unseen))),
         "passage_bigrams": _bigrams(layout, view, layout.passages, passage),
         "sentence_bigrams": _bigrams(layout, view, layout.sentences, sentence),
-        "precision": _precision(layout, sentence),
-        "words": math.log1p(len(view.content)),
-        "mean_rarity": total / max(1, len(view.content)),
-        "context_words": math.log1p(len(layout.terms)),
-        "asked": len(asked) / max(1, len(view.content)),
-        "pronoun": float(view.has_pronoun),
     }
 
 
@@ -61,21 +54,16 @@ def comparison_features(compared: Sequence[Comparison], view: ClaimView) -> dict
     best = max(compared, key=lambda c: c.coverage + 0.5 * c.alignment.in_order)
     turned = max((c.coverage for c in compared if c.turn), default=0.0)
     clean = max((c.coverage for c in compared if not c.turn), default=0.0)
-    absolutes, hedges = strengthened(frozenset(view.terms), frozenset(best.sentence.terms))
     return {
         "in_order": best.alignment.in_order,
         "longest": best.alignment.longest,
-        "longest_tokens": math.log1p(best.alignment.longest * len(view.terms)),
         "swapped": min(4.0, best.swapped),
-        "swaps": min(4.0, float(len(best.alignment.swaps))),
         "claim_negates": float(best.negated > 0),
         "source_negates": float(best.negated < 0),
         "antonym": float(best.turn is Turn.ANTONYM),
         "other_name": float(best.turn is Turn.NAME),
-        "turned": turned,
         "turned_ahead": turned - clean,
-        "absolutes": float(absolutes),
-        "hedges": float(min(3, hedges)),
+        "absolutes": float(absolutes(frozenset(view.terms), frozenset(best.sentence.terms))),
     }
 
 
@@ -85,18 +73,13 @@ def detail_features(
     """What became of the claim's values and names."""
     names = [view.terms[i] for i in view.name_tokens if view.terms[i] not in STOP_TERMS]
     passage = found.passages[0].terms if found.passages else frozenset()
-    sentence = found.sentences[0].terms if found.sentences else frozenset()
     conflicts = [check.frame for check in checks if check.state is State.CONFLICT]
     return {
-        "values": min(4.0, float(len(checks))),
-        "values_found": float(sum(check.state is State.FOUND for check in checks)),
         "values_absent": float(sum(check.state is State.ABSENT for check in checks)),
         "values_conflicting": float(len(conflicts)),
         "value_conflict": max(conflicts, default=0.0),
         "value_frame": min((check.frame for check in checks if check.state is State.FOUND), default=1.0),
         "value_margin": min((check.margin for check in checks if check.state is State.FOUND), default=1.0),
-        "names": min(6.0, float(len(names))),
-        "names_not_in_sentence": min(4.0, float(sum(term not in sentence for term in names))),
         "names_not_in_passage": min(4.0, float(sum(term not in passage for term in names))),
         "names_nowhere": min(4.0, float(sum(not layout.contains(term) for term in names))),
     }
@@ -111,10 +94,9 @@ def _bigrams(layout: Layout, view: ClaimView, windows: Windows, match: Match | N
     return len(pairs & set(pairwise(terms))) / len(pairs)
 
 
-def _precision(layout: Layout, match: Match | None) -> float:
-    """The share of the best sentence's words that the claim repeats."""
-    if match is None:
-        return 0.0
-    terms = layout.terms[layout.sentences.first[match.number] : layout.sentences.last[match.number]]
-    content = set(terms) - STOP_TERMS
-    return len(match.terms & content) / max(1, len(content))
+def _together(view: ClaimView, sentences: Sequence[frozenset[int]]) -> frozenset[int]:
+    """What the best sentence holds with the two that add most to it, one after the other."""
+    held: frozenset[int] = sentences[0] if sentences else frozenset()
+    for _ in range(2):
+        held = max((held | terms for terms in sentences), key=view.share, default=held)
+    return held

@@ -26,13 +26,6 @@ _STRONG: Final = frozenset(
     all every always only never must entirely completely solely guarantee none any exclusively
     """.split()  # noqa: SIM905
 )
-_HEDGES: Final = frozenset(
-    term_of(word)
-    for word in """
-    may might can could some sometimes often usually possibly perhaps likely mostly generally typically partly
-    several suggest appear seem
-    """.split()  # noqa: SIM905
-)
 _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 
 
@@ -44,10 +37,9 @@ def negations(terms: Sequence[int]) -> int:
     )
 
 
-def strengthened(claim: frozenset[int], source: frozenset[int]) -> tuple[int, int]:
-    """``(absolutes, hedges)``: absolutes of the claim that the source lacks, hedges of it the claim
-    drops."""
-    return len((claim & _STRONG) - source), len((source & _HEDGES) - claim)
+def absolutes(claim: frozenset[int], source: frozenset[int]) -> int:
+    """How many words of the claim leave no exception where the source does not say so ("all", "only")."""
+    return len((claim & _STRONG) - source)
 
 
 def opposition(

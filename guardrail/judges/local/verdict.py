@@ -10,10 +10,10 @@ from guardrail.events import Evidence, Verdict
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.compare import Comparison, Turn
-from guardrail.judges.local.details import State, ValueCheck
+from guardrail.judges.local.details import State, ValueCheck, settled_terms
 from guardrail.values import Value, ValueKind
 
-_VALUE_FRAME: Final = 0.5
+_VALUE_FRAME: Final = 0.4
 _TURN_COVERAGE: Final = {Turn.NEGATION: 0.75, Turn.ANTONYM: 0.6, Turn.NAME: 0.55}
 _TURN_IN_ORDER: Final = {Turn.NEGATION: 0.6, Turn.ANTONYM: 0.5, Turn.NAME: 0.6}
 _CONFLICTING_COVERAGE: Final = 0.75
@@ -53,7 +53,8 @@ def decide(
     lines."""
     for check in values:
         if check.state is State.CONFLICT and check.frame >= _VALUE_FRAME and check.sentence and check.source:
-            reason = f"The claim says {_quoted(check.value)}, the source says {_quoted(check.source)}."
+            reason = f"The claim says {_quoted(check.value, check.source)}, "
+            reason += f"the source says {_quoted(check.source, check.value)}."
             return _contradicted(support, check.frame, (check.sentence.evidence,), reason)
     turned = _turned(compared)
     if turned is not None:
@@ -73,7 +74,7 @@ def decide(
             _conflicting(compared, values, proof),
             _support_reason(compared),
         )
-    missing = _missing_words(view, found)
+    missing = _missing_words(view, found.present | settled_terms(view, values))
     if support >= lines.partially_supported:
         reason = (
             f"The sources say part of it; they do not mention {missing}."
@@ -163,13 +164,17 @@ def _is_written_out(value: Value) -> bool:
     return value.kind not in (ValueKind.NAME, ValueKind.ORDINAL) and any(c.isdigit() for c in value.text)
 
 
-def _quoted(value: Value) -> str:
-    return f"'{' '.join(value.text.split())}'"
+def _quoted(value: Value, other: Value | None = None) -> str:
+    """The value as written; with its limit in words where that is all that sets it apart from the other."""
+    text = " ".join(value.text.split())
+    if other is not None and text == " ".join(other.text.split()):
+        text = f"{value.bound.value.replace('_', ' ')} {text}"
+    return f"'{text}'"
 
 
-def _missing_words(view: ClaimView, found: Candidates) -> str:
+def _missing_words(view: ClaimView, present: frozenset[int]) -> str:
     """The rarest words of the claim that the contexts lack, quoted."""
-    weights = {term: weight for term, weight in view.content.items() if term not in found.present}
+    weights = {term: weight for term, weight in view.content.items() if term not in present}
     rarest = sorted(weights, key=lambda term: -weights[term])[:2]
     words = [next(s for s, t in zip(view.surfaces, view.terms, strict=True) if t == term) for term in rarest]
     return " or ".join(f"'{word}'" for word in words)
