@@ -387,7 +387,7 @@ def _decode_error(error: ValidationError) -> DecodeError:
     if kind == "json_invalid" and error.errors()[0].get("input") in ("", b""):
         return DecodeError("empty_value", "there is no value")
     if kind == "json_invalid":
-        return DecodeError("invalid_json", f"not valid JSON: {first['msg']}")
+        return DecodeError("invalid_json", first["msg"].replace("Invalid JSON", "not valid JSON", 1))
     if kind in {"union_tag_invalid", "union_tag_not_found"}:
         known = ", ".join(cls.model_fields["type"].default for cls in INPUT_EVENTS)
         return DecodeError("unknown_type", f"field 'type' is missing or unknown; known input types: {known}")

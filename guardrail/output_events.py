@@ -34,11 +34,12 @@ class OutputEvents:
     the same input under the same policy gives the same ids on every run and every machine.
     """
 
-    __slots__ = ("_hash", "_policy", "response_id")
+    __slots__ = ("_hash", "_policy", "_ref", "response_id")
 
     def __init__(self, response_id: str, policy: Policy) -> None:
         self.response_id = response_id
         self._policy = policy
+        self._ref = policy.ref
         self._hash = blake2b(
             f"{response_id}\0{policy.name}\0{policy.version}\0".encode("utf-8", "surrogatepass"),
             digest_size=12,
@@ -74,7 +75,7 @@ class OutputEvents:
             reasoning=judgement.reasoning,
             judge=judgement.judge,
             latency_ms=round(max(0.0, latency_ms), 3),
-            policy=self._policy.ref,
+            policy=self._ref,
         )
 
     def delivery_segment(
@@ -150,7 +151,7 @@ class OutputEvents:
             conflicting_contexts=tuple(sorted({c for claim in claims for c in claim.conflicting_contexts})),
             usage=usage,
             timings=timings,
-            policy=self._policy.ref,
+            policy=self._ref,
         )
 
     def flagged_case(

@@ -19,12 +19,12 @@ Invariants (tests/property/test_session_properties.py):
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims.cutter import ClaimCutter, CutSegment
 from guardrail.claims.model import Claim, Segment
 from guardrail.errors import ProtocolError
 from guardrail.events import ClaimVerdict, Decision, OutputEvent, ResponseHead, Timings, Usage
@@ -111,8 +111,10 @@ class Session:
         self.usage = Usage()
         self._make = OutputEvents(head.response_id, policy)
         self._cutter = cutter
+        self._cut = cutter.feed
         self._max_answer_chars = max_answer_chars
         self._parts: list[str] = []
+        self._keep = self._parts.append
         self._queue: deque[_Held] = deque()
         self._pending: dict[str, _Pending] = {}
         self._claims: list[ClaimVerdict] = []
@@ -181,7 +183,12 @@ class Session:
             )
         self.next_seq = seq + 1
         self._last_event_at = now
-        return self._add_text(text, now)
+        self.answer_chars += len(text)
+        self._keep(text)
+        cut = self._cut(text)
+        if self._observing:
+            return self._let_through(text, cut, now)
+        return self._add_segments(cut, now) if cut else _NOTHING
 
     def complete(self, seq: int, now: float) -> list[Effect]:
         """The text is complete after ``seq`` deltas."""
@@ -262,18 +269,11 @@ class Session:
         self.next_seq = seq + 1
         self._last_event_at = now
 
-    def _add_text(self, text: str, now: float) -> list[Effect]:
-        start = self.answer_chars
-        self.answer_chars = start + len(text)
-        self._parts.append(text)
-        cut = self._cutter.feed(text)
-        if not self._observing:
-            return self._add_segments(cut, now) if cut else _NOTHING
+    def _let_through(self, text: str, cut: Sequence[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
         if text:
-            effects.append(
-                self._deliver(text, (start, self.answer_chars), None, Decision.RELEASE, OBSERVED, ())
-            )
+            span = (self.answer_chars - len(text), self.answer_chars)
+            effects.append(self._deliver(text, span, None, Decision.RELEASE, OBSERVED, ()))
         return effects + self._add_segments(cut, now)
 
     def _end_text(self, now: float) -> list[Effect]:
@@ -288,7 +288,7 @@ class Session:
             self._advance(effects, now)
         return effects
 
-    def _add_segments(self, cut: Iterable[tuple[Segment, tuple[Claim, ...]]], now: float) -> list[Effect]:
+    def _add_segments(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
         asked: list[tuple[str, Claim]] = []
         due = min(now + self.policy.claim_timeout_ms / 1000, self._due)

@@ -72,7 +72,7 @@ def decode_line(line: Line) -> Response:
         event = parse_input(line.data)
     except DecodeError as error:
         # The parser counts lines within the event, which is one line; that number would mislead.
-        message = str(error).replace(" at line 1 column ", " at column ").replace("Invalid JSON: ", "")
+        message = str(error).replace(" at line 1 column ", " at column ")
         raise DecodeError(error.reason, message) from None
     if not isinstance(event, Response):
         raise DecodeError(
