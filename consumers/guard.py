@@ -19,7 +19,7 @@ from consumers.dead_letters import dead_letter
 from consumers.offsets import OffsetTracker
 from consumers.transport import Commit, OutRecord, Partition, Record, Transport
 from guardrail.engine import Engine, Headers, Output
-from guardrail.errors import DecodeError, InputError, TransportError
+from guardrail.errors import DecodeError, InputError, PartitionLost, TransportError
 from guardrail.events import Response, ResponseStarted, parse_input
 from guardrail.judges.base import Judge
 from guardrail.kafka_settings import Topics
@@ -230,8 +230,16 @@ class GuardConsumer:
             self._has_output.clear()
             self._outbox_taken.set()
             commits = self._tracker.commits(partitions) if commit else {}
-            if records or commits:
+            if not records and not commits:
+                return
+            try:
                 await self._transport.publish(records, commits)
+            except PartitionLost as error:
+                # Whoever holds the partition now reads on from its last position. The records may or may
+                # not have been written; written twice they are recognised, never written they would be lost.
+                log.warning("guard.partition_lost", error=str(error))
+                await self._transport.publish(records, {})
+            else:
                 self._tracker.committed(commits)
 
     async def _drain(self) -> None:

@@ -66,7 +66,10 @@ def test_the_first_rule_that_matches_decides() -> None:
             "verdict unsupported|partially_supported AND severity <= normal: Flag",
             {"verdict": ("UNSUPPORTED", "PARTIALLY_SUPPORTED"), "max_severity": "normal", "action": "flag"},
         ),
-        ("severity critical: redact", {"min_severity": "critical", "max_severity": "critical", "action": "redact"}),
+        (
+            "severity critical: redact",
+            {"min_severity": "critical", "max_severity": "critical", "action": "redact"},
+        ),
         (
             "support < 0.3 and confidence >= 0.8: block",
             {"support_below": "0.3", "min_confidence": "0.8", "action": "block"},

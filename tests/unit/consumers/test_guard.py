@@ -8,7 +8,7 @@ from consumers.dead_letters import PREFIX
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryTransport
 from consumers.transport import Commit, Partition, Record
-from guardrail.errors import TransportError
+from guardrail.errors import PartitionLost, TransportError
 from guardrail.events import DeliveryBlocked, DeliveryCompleted, FlaggedCase, Response, ResponseAborted
 from guardrail.limits import Limits
 from guardrail.policy import Policy
@@ -282,6 +282,29 @@ async def test_a_guard_that_is_still_connecting_can_be_stopped() -> None:
         group.create_task(guard.run(stop))
         await connecting.wait()
         stop.set()
+
+
+async def test_a_partition_lost_while_committing_costs_no_output() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+
+    class Lost(MemoryTransport):
+        async def publish(self, records, commits) -> None:  # type: ignore[no-untyped-def]
+            if commits:
+                raise PartitionLost("given to another member; nothing was written")
+            await super().publish(records, commits)
+
+    transport = Lost(broker, "guard", [TOPICS.responses])
+    guard = GuardConsumer(
+        transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, commit_interval_ms=1
+    )
+    stop = asyncio.Event()
+    send(broker, events_of("r", FAITHFUL))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: bool(read.verdicts()))
+        stop.set()
+    assert read.shown("r") == FAITHFUL
 
 
 async def test_a_failure_to_write_ends_the_guard_and_commits_nothing() -> None:
