@@ -115,8 +115,8 @@ def fit(names: list[str], x: Any, y: Any, w: Any) -> Any:
 def lines(p: Any, y: Any, w: Any) -> tuple[float, float]:
     """``(supported_at, partially_supported_at)``.
 
-    For calibrated probabilities at even odds the line that is right most often, both classes counting alike, is
-    one half. Partially supported is what lies above the lowest tenth of the supported claims.
+    For calibrated probabilities at even odds the line that is right most often, both classes counting
+    alike, is one half. Partially supported is what lies above the lowest tenth of the supported claims.
     """
     order = np.argsort(p[y])
     share = np.cumsum(w[y][order]) / w[y].sum()

@@ -32,6 +32,10 @@ _NUMBER_WORDS: Final = frozenset(
     twelve
     """.split()  # noqa: SIM905
 )
+_PRICING: Final = frozenset(
+    term_of(word)
+    for word in "cost price priced charge pay payable fee rate sell amount".split()  # noqa: SIM905
+)
 _RESPECTIVELY: Final = term_of("respectively")
 
 
@@ -73,13 +77,16 @@ def check_values(view: ClaimView, source: Source, candidates: Iterable[int]) -> 
 
 
 def settled_terms(view: ClaimView, checks: Iterable[ValueCheck]) -> frozenset[int]:
-    """The terms of the values that a source has, in whatever form: "2 million euros" is "EUR 2,000,000"."""
-    return frozenset(
-        view.terms[i]
-        for check in checks
-        if check.state is State.FOUND
-        for i in tokens_within(view.starts, check.value.start, check.value.end)
-    )
+    """The terms of the values that a source has, in whatever form: "2 million euros" is "EUR 2,000,000".
+
+    With a price goes the word that says it is one: "Pro: $49" says what Pro costs.
+    """
+    found = [check.value for check in checks if check.state is State.FOUND]
+    spans = [tokens_within(view.starts, value.start, value.end) for value in found]
+    settled = frozenset(view.terms[i] for span in spans for i in span)
+    if any(value.kind is ValueKind.MONEY for value in found):
+        settled |= _PRICING.intersection(view.terms)
+    return settled
 
 
 def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], taken: set[int]) -> ValueCheck:
@@ -127,6 +134,8 @@ def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:
     weights = dict(view.antecedents)
     for i, term in enumerate(view.terms):
         if i in taken or term not in view.content or term in STOP_TERMS:
+            continue
+        if value.kind is ValueKind.MONEY and term in _PRICING:
             continue
         distance = own.start - i if i < own.start else i - own.stop + 1
         weight = view.content[term] * _NEARNESS**distance * (1.0 if near is None or i in near else _ELSEWHERE)
@@ -221,6 +230,8 @@ def _said_of_another(
     for rival in rivals:
         territory = _territory(sentence, rival, rivals, after=after)
         telling = {term for term in territory if counts[term] == 1 and term not in STOP_TERMS}
+        if value.kind is ValueKind.MONEY:
+            telling -= _PRICING
         if agree(value, rival):
             if telling <= said:
                 return None  # all that tells this value from the others is in the claim

@@ -17,6 +17,10 @@ _VALUE_FRAME: Final = 0.4
 _TURN_COVERAGE: Final = {Turn.NEGATION: 0.75, Turn.ANTONYM: 0.6, Turn.NAME: 0.55}
 _TURN_IN_ORDER: Final = {Turn.NEGATION: 0.6, Turn.ANTONYM: 0.5, Turn.NAME: 0.6}
 _CONFLICTING_COVERAGE: Final = 0.75
+_LEAST_SHARE: Final = 0.6  # of a claim, by rarity, that its sources must mention before it can be supported
+_SPELLED_FRAME: Final = 0.7
+_ALL: Final = 0.999
+_MARGIN: Final = 0.1
 _CAP_CONTRADICTED: Final = 0.1
 _CAP_ABSENT: Final = 0.3
 
@@ -62,9 +66,15 @@ def decide(
     proof = _proof(compared, values)
     for check in values:
         if check.state is not State.FOUND and _is_written_out(check.value):
-            support = min(support, _CAP_ABSENT, lines.partially_supported - 0.01)
+            support = min(support, _CAP_ABSENT, max(0.0, lines.partially_supported - 0.01))
             reason = f"{_quoted(check.value)} is in no source."
             return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
+    present = found.present | settled_terms(view, values)
+    missing = _missing_words(view, present)
+    if view.share(present) < _LEAST_SHARE:
+        support = min(support, max(0.0, lines.supported - 0.01))
+    elif _spelled_out(view, values):
+        support = max(support, min(1.0, lines.supported + _MARGIN))
     if support >= lines.supported:
         return Outcome(
             Verdict.SUPPORTED,
@@ -74,7 +84,6 @@ def decide(
             _conflicting(compared, values, proof),
             _support_reason(compared),
         )
-    missing = _missing_words(view, found.present | settled_terms(view, values))
     if support >= lines.partially_supported:
         reason = (
             f"The sources say part of it; they do not mention {missing}."
@@ -88,6 +97,14 @@ def decide(
         else "The sources have its words but do not say it."
     )
     return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
+
+
+def _spelled_out(view: ClaimView, values: Sequence[ValueCheck]) -> bool:
+    """Whether the sentences that give the claim's values for what it says them of have all its words, too."""
+    if not values or any(check.state is not State.FOUND or check.frame < _SPELLED_FRAME for check in values):
+        return False
+    said = frozenset(term for check in values if check.sentence for term in check.sentence.terms)
+    return view.share(said | settled_terms(view, values)) > _ALL
 
 
 def _contradicted(support: float, strength: float, proof: tuple[Evidence, ...], reason: str) -> Outcome:

@@ -36,7 +36,7 @@ def test_a_fact_at_the_border_of_two_passages_stands_whole_in_one() -> None:
 def test_passages_are_slices_of_their_context_and_cover_it() -> None:
     text = FILLER * 40
     passages = index_of(text).passages
-    covered = set()
+    covered: set[int] = set()
     for passage in passages:
         assert text[passage.start : passage.end] == passage.text
         covered.update(range(passage.start, passage.end))
