@@ -1,0 +1,59 @@
+"""The README's examples run, and what it says they print is what they print."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from guardrail.config import Settings
+from guardrail.events import parse_input
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+def test_the_first_example_prints_what_the_readme_says() -> None:
+    said = re.search(r"prints `(.*?)`", README)
+    assert said is not None
+    assert run(blocks("python")[0]).strip() == said[1]
+
+
+def test_the_streaming_example_shows_the_right_sentence_and_blocks_the_wrong_one() -> None:
+    lines = run(blocks("python")[1]).splitlines()
+    assert lines[0].strip() == "The basic plan costs $49 a month."
+    assert lines[1].startswith("BLOCKED: ")
+    assert len(lines) == 2
+
+
+@pytest.mark.parametrize("event", blocks("json"))
+def test_the_events_are_events(event: str) -> None:
+    assert parse_input(event).response_id == "r-1"
+    assert json.loads(event)["schema"] == 1
+
+
+def test_the_configuration_is_one() -> None:
+    [text] = blocks("yaml")
+    assert Settings.model_validate(yaml.safe_load(text)).router().choose("leaflets", None).name == "medical"
+
+
+def test_every_file_it_links_to_is_there() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert links
+    assert [link for link in links if not link.startswith("http") and not (ROOT / link).exists()] == []
