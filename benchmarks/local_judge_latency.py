@@ -2,11 +2,12 @@
 
     python benchmarks/local_judge_latency.py [--claims N]
 
-Contexts and claims are made up from word lists: five contexts of 300 words each, claims of about 14 words taken
-from them, half with one detail changed. Each response has its own contexts and eight claims. Reported are
-milliseconds a claim (p50, p99) through ``LocalJudge.judge``, one request at a time and 32 at a time, with the index
-of the contexts built beforehand and built by the first request that needs it. With 32 at a time a request waits for
-the 31 before it; ``ms_of_work`` is the wall time of the whole run by the number of its claims.
+Contexts and claims are made up from word lists: five contexts of 300 words each, claims of about 14 words
+taken from them, half with one detail changed. Each response has its own contexts and eight claims.
+Reported are milliseconds a claim (p50, p99) through ``LocalJudge.judge``, one request at a time and 32 at
+a time, with the index of the contexts built beforehand and built by the first request that needs it. With
+32 at a time a request waits for the 31 before it; ``ms_of_work`` is the wall time of the whole run by the
+number of its claims.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from guardrail.judges.local import LocalJudge
 
 CLAIMS_PER_RESPONSE: Final = 8
 _SUBJECTS: Final = (
-    "The Basic plan", "The Pro plan", "Each licence", "The supplier", "A tablet", "The warranty", "Every employee",
-    "The night shift", "Annual billing", "The Dublin office", "Maria Keller", "The router", "A late payment",
+    "The Basic plan", "The Pro plan", "Each licence", "The supplier", "A tablet",
+    "The warranty", "Every employee", "The night shift", "Annual billing",
+    "The Dublin office", "Maria Keller", "The router", "A late payment",
 )  # fmt: skip
 _VERBS: Final = (
     "costs",
@@ -44,17 +46,22 @@ _VERBS: Final = (
     "ends after",
 )
 _OBJECTS: Final = (
-    "storage", "phone support", "written notice", "water damage", "hotel stays", "daily doses", "data transfer",
-    "parental leave", "customs duties", "spare parts", "medical advice", "night flights", "software updates",
+    "storage", "phone support", "written notice", "water damage", "hotel stays",
+    "daily doses", "data transfer", "parental leave", "customs duties", "spare parts",
+    "medical advice", "night flights", "software updates",
 )  # fmt: skip
 _TAILS: Final = (
-    "in the first year", "for customers in Ireland", "unless agreed otherwise", "without a credit card",
-    "after the trial period", "for adults over 65", "as stated in section 7", "on working days only",
+    "in the first year", "for customers in Ireland", "unless agreed otherwise",
+    "without a credit card", "after the trial period", "for adults over 65",
+    "as stated in section 7", "on working days only",
 )  # fmt: skip
 
 
 def sentence(random_: random.Random) -> str:
-    """A sentence of about 14 words with a value in it."""
+    """A sentence of about 14 words, half of them with a value."""
+    if random_.random() < 0.5:
+        parts = (random_.choice(_SUBJECTS), random_.choice(_VERBS), "most of the", random_.choice(_OBJECTS))
+        return " ".join((*parts, "and the", random_.choice(_OBJECTS), random_.choice(_TAILS))) + "."
     value = random_.choice(("$%d a month", "%d hours", "%d percent", "%d mg a day", "%d days"))
     return " ".join(
         (random_.choice(_SUBJECTS), random_.choice(_VERBS), value % random_.randrange(2, 400), "of",

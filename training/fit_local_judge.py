@@ -42,7 +42,7 @@ _RARITY_WORDS: Final = 3000
 _FOR: Final = frozenset(
     """
     passage passage_plain sentence two_sentences three_sentences anywhere passage_own passage_bigrams
-    sentence_bigrams in_order longest value_frame value_margin
+    sentence_bigrams in_order longest value_frame
     """.split()  # noqa: SIM905
 )
 _AGAINST: Final = frozenset(

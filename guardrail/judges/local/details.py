@@ -18,6 +18,9 @@ from guardrail.values import MatchState, Value, ValueKind, agree, comparable
 _NEARNESS: Final = 0.9  # what a word counts less for each word between it and the value
 _ELSEWHERE: Final = 0.25  # of a word that stands by another value of the same sort
 _SENTENCES_WITH_THE_NUMBER: Final = 6
+_READINGS: Final = 24  # occurrences of a figure that are looked at
+_MARGIN: Final = 0.15  # of the frame, by which another value must be said before the claim's own is doubted
+_OPPOSING_FRAME: Final = 0.75
 _AFTER: Final = frozenset(term_of(word) for word in "for to in on at by during".split())  # noqa: SIM905
 _WRITTEN_WITHOUT_FIGURES: Final = frozenset({ValueKind.EMAIL, ValueKind.URL, ValueKind.IDENTIFIER})
 _FIGURE: Final = re.compile(r"\d|[½¼¾⅓⅔]")
@@ -59,7 +62,6 @@ class ValueCheck:
     value: Value
     state: State
     frame: float
-    margin: float
     sentence: Sentence | None = None
     source: Value | None = None
     opposing: tuple[Sentence, ...] = ()
@@ -90,37 +92,37 @@ def settled_terms(view: ClaimView, checks: Iterable[ValueCheck]) -> frozenset[in
 
 
 def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], taken: set[int]) -> ValueCheck:
+    """Reads the sentences from the one that says most of the value's frame downwards, as far as it
+    matters."""
     frame = _frame(view, value, taken)
-    found: tuple[float, Sentence, Value] | None = None
-    conflict: tuple[float, Sentence, Value] | None = None
-    opposing: list[Sentence] = []
-    best = 0.0
+    ranked = []
     for number in _with_the_number(view, source, value, numbers):
+        terms = frozenset(source.sentence(number).terms)
+        ranked.append((sum(weight for term, weight in frame.items() if term in terms), number))
+    ranked.sort(key=lambda item: -item[0])
+    conflict: tuple[float, Sentence, Value] | None = None
+    found: tuple[float, Sentence, Value] | None = None
+    opposing: list[Sentence] = []
+    for said, number in ranked:
+        if found is not None and said < _OPPOSING_FRAME:
+            break
+        if conflict is not None and said <= conflict[0] - _MARGIN and found is None:
+            break
         sentence = source.sentence(number)
-        terms = frozenset(sentence.terms)
-        said = sum(weight for term, weight in frame.items() if term in terms)
-        best = max(best, said)
         state, other = _in_sentence(view, value, sentence, frame)
         if other is None:
             continue
         if state is State.FOUND:
-            if found is None or said > found[0]:
-                found = said, sentence, other
+            found = found or (said, sentence, other)
         else:
-            if said >= 0.75:
+            conflict = conflict or (said, sentence, other)
+            if said >= _OPPOSING_FRAME:
                 opposing.append(sentence)
-            if conflict is None or said > conflict[0]:
-                conflict = said, sentence, other
-    if conflict is not None and (found is None or conflict[0] > found[0]):
-        margin = conflict[0] - (found[0] if found else 0.0)
-        if found is None or margin >= 0.15:
-            return ValueCheck(
-                value, State.CONFLICT, conflict[0], margin, conflict[1], conflict[2], tuple(opposing)
-            )
+    if conflict is not None and (found is None or conflict[0] >= found[0] + _MARGIN):
+        return ValueCheck(value, State.CONFLICT, conflict[0], conflict[1], conflict[2])
     if found is not None:
-        margin = found[0] - (conflict[0] if conflict else 0.0)
-        return ValueCheck(value, State.FOUND, found[0], margin, found[1], found[2], tuple(opposing))
-    return ValueCheck(value, State.ABSENT, best, 0.0)
+        return ValueCheck(value, State.FOUND, found[0], found[1], found[2], tuple(opposing))
+    return ValueCheck(value, State.ABSENT, ranked[0][0] if ranked else 0.0)
 
 
 def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:
@@ -165,11 +167,8 @@ def _with_the_number(view: ClaimView, source: Source, value: Value, numbers: lis
     words."""
     extra: dict[int, None] = {}
     for i in tokens_within(view.starts, value.start, value.end):
-        if view.terms[i] in STOP_TERMS:
-            continue
-        positions = source.layout.positions(view.terms[i])
-        if len(positions) <= 4 * _SENTENCES_WITH_THE_NUMBER:
-            extra.update((n, None) for p in positions for n in source.layout.sentences.holding(p))
+        positions = source.layout.positions(view.terms[i]) if view.surfaces[i][0].isdigit() else ()
+        extra.update((n, None) for p in positions[:_READINGS] for n in source.layout.sentences.holding(p))
     known = set(numbers)
     return numbers + [n for n in extra if n not in known][:_SENTENCES_WITH_THE_NUMBER]
 

@@ -79,7 +79,6 @@ def detail_features(
         "values_conflicting": float(len(conflicts)),
         "value_conflict": max(conflicts, default=0.0),
         "value_frame": min((check.frame for check in checks if check.state is State.FOUND), default=1.0),
-        "value_margin": min((check.margin for check in checks if check.state is State.FOUND), default=1.0),
         "names_not_in_passage": min(4.0, float(sum(term not in passage for term in names))),
         "names_nowhere": min(4.0, float(sum(not layout.contains(term) for term in names))),
     }

@@ -74,7 +74,7 @@ def decide(
     if view.share(present) < _LEAST_SHARE:
         support = min(support, max(0.0, lines.supported - 0.01))
     elif _spelled_out(view, values):
-        support = max(support, min(1.0, lines.supported + _MARGIN))
+        support = max(support, min(0.99, lines.supported + _MARGIN))
     if support >= lines.supported:
         return Outcome(
             Verdict.SUPPORTED,
