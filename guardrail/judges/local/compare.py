@@ -10,9 +10,10 @@ from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.judges.local.alignment import Alignment, align
 from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import ClaimView
-from guardrail.judges.local.polarity import negations, opposition
+from guardrail.judges.local.polarity import negates, negations, opposition
 from guardrail.judges.local.source import Sentence, Source, words_between
 
+_VERBATIM: Final = 0.85
 _ALIGNED_TOKENS: Final = 80
 _REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
 
@@ -63,7 +64,10 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
     )
     turn, ours, theirs = None, "", ""
     opposed = opposition(view.surfaces, view.terms, sentence.terms[first:last], view.value_tokens)
-    if opposed is not None and not negated:
+    # A negation and an antonym cancel out, unless they are the same word: "with" and "without".
+    if opposed is not None and (
+        not negated or negates(view.terms[opposed[0]]) or negates(sentence.terms[first + opposed[1]])
+    ):
         turn, ours = Turn.ANTONYM, view.surfaces[opposed[0]]
         theirs = sentence.words(first + opposed[1], first + opposed[1] + 1)
     elif negated and opposed is None:
@@ -96,8 +100,9 @@ def _other_name(
     view: ClaimView, sentence: Sentence, alignment: Alignment, terms: frozenset[int]
 ) -> tuple[str, str] | None:
     """The first name of the claim that stands where the sentence names another, and that other."""
+    verbatim = alignment.in_order >= _VERBATIM  # then what stands elsewhere in the sentence is no excuse
     for ours, theirs in alignment.swaps:
-        named = [i for i in ours if i in view.name_tokens and view.terms[i] not in terms]
+        named = [i for i in ours if i in view.name_tokens and (verbatim or view.terms[i] not in terms)]
         if not named:
             continue
         others = [
@@ -106,7 +111,7 @@ def _other_name(
             if sentence.text[sentence.starts[j]].isupper()
             and j > 0
             and sentence.terms[j] not in STOP_TERMS
-            and sentence.terms[j] not in view.terms
+            and (verbatim or sentence.terms[j] not in view.terms)
         ]
         if others:
             return (

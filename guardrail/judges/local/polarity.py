@@ -29,6 +29,11 @@ _STRONG: Final = frozenset(
 _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 
 
+def negates(term: int) -> bool:
+    """Whether a word negates."""
+    return term in _NEGATORS
+
+
 def negations(terms: Sequence[int]) -> int:
     """How many words of a text negate; "no later than" and "not only" do not."""
     return sum(
