@@ -1,6 +1,6 @@
 """The built form of an evidence index: tokens, sentences, passages and postings, as arrays.
 
-Ten bytes a token (twelve from 65,536 on) and twenty for each sentence and passage: about 17 KB for 8 KB
+Ten bytes a token (twelve from 65,536 on) and twenty for each sentence and passage: about 19 KB for 8 KB
 of text. Everything is addressed by the number of a token, counted over all contexts in their order.
 """
 

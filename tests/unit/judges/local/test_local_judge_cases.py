@@ -237,6 +237,28 @@ def test_values_of_one_sentence_belong_to_what_it_says_they_are_of(text: str, su
         assert (check(text, contexts={"c": source}).verdict is Verdict.SUPPORTED) == supported, source
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("The tour comes with lunch.", Verdict.SUPPORTED),
+        ("The tour comes without lunch.", Verdict.CONTRADICTED),
+        (
+            "Anna Berg will meet Lena Moor in Oslo before Lena Moor flies home to her family in Bergen.",
+            Verdict.SUPPORTED,
+        ),
+        (
+            "Anna Berg will meet Lena Moor in Oslo before Anna Berg flies home to her family in Bergen.",
+            Verdict.CONTRADICTED,
+        ),
+    ],
+)
+def test_a_word_swapped_for_its_negation_or_a_name_for_another_of_the_sentence(
+    text: str, verdict: Verdict
+) -> None:
+    source = "The tour comes with lunch. Anna Berg will meet Lena Moor in Oslo before Lena Moor flies home to her family in Bergen."
+    assert check(text, contexts={"c": source}).verdict is verdict
+
+
 def test_white_space_markdown_and_citation_marks_say_nothing() -> None:
     plain = check("The Pro plan costs $49 per month.")
     for text in ("The **Pro** plan costs `$49`  per month [3].", "The Pro plan\ncosts $49 per month [1, 2]."):
