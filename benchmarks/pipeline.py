@@ -27,8 +27,9 @@ from consumers.kafka import KafkaTransport
 from consumers.kafka_writer import KafkaWriter
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Commit, OutRecord, Partition, Record, Transport
+from guardrail.config import LoggingSettings
 from guardrail.kafka_settings import KafkaSettings, Topics
-from guardrail.logs import LoggingSettings, configure_logging
+from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 

@@ -33,6 +33,7 @@ from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import OutRecord, Transport
+from guardrail.config import LoggingSettings
 from guardrail.events import (
     DeliverySegment,
     Event,
@@ -47,7 +48,7 @@ from guardrail.events import (
 from guardrail.guard import Guard
 from guardrail.judges.local import LocalJudge
 from guardrail.kafka_settings import KafkaSettings, Topics
-from guardrail.logs import LoggingSettings, configure_logging
+from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
