@@ -255,7 +255,8 @@ def test_values_of_one_sentence_belong_to_what_it_says_they_are_of(text: str, su
 def test_a_word_swapped_for_its_negation_or_a_name_for_another_of_the_sentence(
     text: str, verdict: Verdict
 ) -> None:
-    source = "The tour comes with lunch. Anna Berg will meet Lena Moor in Oslo before Lena Moor flies home to her family in Bergen."
+    source = "The tour comes with lunch. "
+    source += "Anna Berg will meet Lena Moor in Oslo before Lena Moor flies home to her family in Bergen."
     assert check(text, contexts={"c": source}).verdict is verdict
 
 
