@@ -32,7 +32,8 @@ def text_of(chars: int, seed: int = 0) -> str:
     parts: list[str] = []
     size = 0
     while size < chars:
-        parts.append(f"## Part {len(parts)}\n\n{sentences(rng, 5)}\n\n- {sentences(rng, 1)}\n- {sentences(rng, 1)}\n\n")
+        items = f"- {sentences(rng, 1)}\n- {sentences(rng, 1)}"
+        parts.append(f"## Part {len(parts)}\n\n{sentences(rng, 5)}\n\n{items}\n\n")
         size += len(parts[-1])
     return "".join(parts)[:chars]
 
@@ -46,7 +47,8 @@ def token_streams(
     live: list[Iterator[Event]] = []
     while True:
         while len(live) < at_once and (number := next(waiting, None)) is not None:
-            live.append(_one(number, sentences(rng, max(1, answer_chars // 62)), sentences(rng, 10), delta_chars))
+            answer = sentences(rng, max(1, answer_chars // 62))
+            live.append(_one(number, answer, sentences(rng, 10), delta_chars))
         if not live:
             return
         still = []
