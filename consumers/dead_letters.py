@@ -9,13 +9,16 @@ from guardrail.errors import InputError
 
 PREFIX: Final = "guardrail-dead-letter-"
 MAX_MESSAGE_CHARS: Final = 500
+MAX_ADDED_BYTES: Final = 4_096
 
 
-def dead_letter(topic: str, record: Record, error: InputError) -> OutRecord:
+def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -> OutRecord:
     """The record as it came, its own headers first.
 
     Headers added, all UTF-8: ``…reason`` (a stable code), ``…error`` (class), ``…message``, and the original
-    ``…topic``, ``…partition``, ``…offset`` and ``…timestamp`` (milliseconds since 1970).
+    ``…topic``, ``…partition``, ``…offset`` and ``…timestamp`` (milliseconds since 1970). A value that would
+    make the record larger than ``max_bytes`` is left out, and ``…value-bytes`` says how large it is: it can
+    be read at its original place, and the guard is not stopped by what it can't write.
     """
     about = {
         "reason": error.reason,
@@ -26,5 +29,10 @@ def dead_letter(topic: str, record: Record, error: InputError) -> OutRecord:
         "offset": str(record.offset),
         "timestamp": str(record.timestamp_ms),
     }
-    added = tuple((PREFIX + name, value.encode("utf-8", "replace")) for name, value in about.items())
-    return OutRecord(topic, record.key, record.value, (*record.headers, *added))
+    value = record.value
+    size = len(value or b"") + len(record.key or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
+    if size + MAX_ADDED_BYTES > max_bytes:
+        value = None
+        about["value-bytes"] = str(len(record.value or b""))
+    added = tuple((PREFIX + name, text.encode("utf-8", "replace")) for name, text in about.items())
+    return OutRecord(topic, record.key, value, (*record.headers, *added))

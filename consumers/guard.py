@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from consumers.dead_letters import dead_letter
+from consumers.fitting import value_within
 from consumers.offsets import OffsetTracker
 from consumers.transport import Commit, OutRecord, Partition, Record, Transport
 from guardrail.engine import Engine, Headers, Output
@@ -30,6 +31,7 @@ from guardrail.session import Channel
 TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate"})
 MAX_OUTBOX: Final = 20_000
 SLICE: Final = 250
+ROOM_FOR_HEADERS: Final = 4_096
 
 log = structlog.get_logger(__name__)
 
@@ -49,6 +51,7 @@ class GuardConsumer:
         max_poll_records: int = 2_000,
         commit_interval_ms: int = 500,
         drain_timeout_ms: int = 10_000,
+        max_record_bytes: int = 8 * 1024 * 1024,
     ) -> None:
         self._transport = transport
         self._limits = limits or Limits()
@@ -56,6 +59,7 @@ class GuardConsumer:
         self._poll_timeout_ms = poll_timeout_ms
         self._max_poll_records = max_poll_records
         self._commit_interval_s = commit_interval_ms / 1000
+        self._max_record_bytes = max_record_bytes
         self._drain_timeout_s = drain_timeout_ms / 1000
         self._engine = Engine(judge, router, emit=self._emit, on_closed=self._on_closed, limits=self._limits)
         self._topic_of = {
@@ -70,6 +74,7 @@ class GuardConsumer:
         self._outbox_taken = asyncio.Event()
         self._writing = asyncio.Lock()
         self._paused_since: float | None = None
+        self._closing = False
 
     @property
     def paused(self) -> bool:
@@ -87,11 +92,12 @@ class GuardConsumer:
                 if not await self._started(stop):
                     return
                 async with asyncio.TaskGroup() as group:
-                    writer = group.create_task(self._write(), name="guard-writer")
+                    group.create_task(self._write(), name="guard-writer")
                     await self._read(stop)
                     await self._drain()
-                    writer.cancel()
-                await self._flush(commit=True)
+                    # Not cancelled: what it is writing at this moment would be lost, and yet committed.
+                    self._closing = True
+                    self._has_output.set()
         except BaseExceptionGroup as errors:
             raise _root_cause(errors) from errors
         finally:
@@ -170,7 +176,7 @@ class GuardConsumer:
             partition=record.partition.index,
             offset=record.offset,
         )
-        self._put(dead_letter(self._topics.dead_letters, record, error))
+        self._put(dead_letter(self._topics.dead_letters, record, error, self._max_record_bytes))
 
     def _regulate(self) -> None:
         """Pause reading while the engine is saturated, and see that a pause ends."""
@@ -198,8 +204,11 @@ class GuardConsumer:
 
     def _emit(self, output: Output) -> None:
         event = output.event
+        value, omitted = value_within(event, self._max_record_bytes - ROOM_FOR_HEADERS)
+        if omitted:
+            log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
         topic = self._topic_of[output.channel]
-        self._put(OutRecord(topic, event.response_id.encode(), event.to_json(), output.headers))
+        self._put(OutRecord(topic, event.response_id.encode(), value, output.headers))
 
     def _put(self, record: OutRecord) -> None:
         self._outbox.append(record)
@@ -210,8 +219,9 @@ class GuardConsumer:
         self._tracker.close(response_id)
 
     async def _write(self) -> None:
+        """Write what comes up, in order; at the end, once more, everything there is."""
         last_commit = time.monotonic()
-        while True:
+        while not self._closing:
             due = max(0.0, last_commit + self._commit_interval_s - time.monotonic())
             try:
                 async with asyncio.timeout(due):
@@ -222,6 +232,7 @@ class GuardConsumer:
             await self._flush(commit=commit)
             if commit:
                 last_commit = time.monotonic()
+        await self._flush(commit=True)
 
     async def _flush(self, *, commit: bool, partitions: Collection[Partition] | None = None) -> None:
         """Write what there is; with ``commit``, the positions that this makes safe."""

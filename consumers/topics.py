@@ -75,8 +75,10 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
         "max.compaction.lag.ms": str(6 * _HOUR_MS),
         "delete.retention.ms": str(_DAY_MS),
     }
+    # Smaller than the others, so that every record fits into the dead letters with its reasons.
+    largest_input = {"max.message.bytes": str(settings.max_request_bytes - _FRAMING_BYTES)}
     configs = {
-        topics.responses: kept(days=7),
+        topics.responses: {**kept(days=7), **largest_input},
         topics.deliveries: kept(days=3),
         topics.verdicts: kept(days=14),
         topics.flagged: kept(days=30),

@@ -224,6 +224,9 @@ class ClaimVerdict(OutputEvent):
     judge: str = Field(description="Name of the judge that gave the verdict.")
     latency_ms: Annotated[float, Field(ge=0)] = Field(description="From the claim being cut to its verdict.")
     policy: PolicyRef
+    omitted: tuple[str, ...] = Field(
+        default=(), description="Fields left empty because the event would have been too large for a record."
+    )
 
 
 class VerdictCounts(WireModel):
@@ -279,6 +282,9 @@ class ResponseVerdict(OutputEvent):
     usage: Usage = Usage()
     timings: Timings
     policy: PolicyRef
+    omitted: tuple[str, ...] = Field(
+        default=(), description="Fields left empty because the event would have been too large for a record."
+    )
 
 
 class DeliverySegment(OutputEvent):
@@ -332,6 +338,9 @@ class FlaggedCase(OutputEvent):
     generator_model: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     policy: PolicyRef
+    omitted: tuple[str, ...] = Field(
+        default=(), description="Fields left empty because the event would have been too large for a record."
+    )
 
 
 DeliveryEvent = DeliverySegment | DeliveryCompleted | DeliveryBlocked

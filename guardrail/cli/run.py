@@ -122,6 +122,7 @@ async def serve(settings: Settings) -> None:
             topics=topics,
             poll_timeout_ms=settings.kafka.poll_timeout_ms,
             max_poll_records=settings.kafka.max_poll_records,
+            max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
         )
         log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))

@@ -38,7 +38,7 @@ async def test_differences_are_told_and_nothing_is_changed(settings: KafkaSettin
     responses = reports[settings.topics.responses]
     assert responses.outcome == "differs"
     assert "2 partitions instead of 4" in responses.detail
-    assert "max.message.bytes=8454144 instead of 1065536" in responses.detail
+    assert "max.message.bytes=8323072 instead of 934464" in responses.detail
     again = {report.name: report for report in await create_topics(settings, 2, 1)}
     assert {report.outcome for report in again.values()} == {"exists"}
 

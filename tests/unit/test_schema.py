@@ -226,7 +226,9 @@ def test_the_asyncapi_payload_describes_the_same_events(event: Event) -> None:
 
 def test_the_headers_of_dead_letters_are_those_that_are_written() -> None:
     record = Record(Partition("rag.responses", 3), 42, None, b"{", timestamp_ms=1_700_000_000_000)
-    written = dead_letter("rag.dead-letters", record, DecodeError("invalid_json", "not JSON")).headers
+    written = dead_letter(
+        "rag.dead-letters", record, DecodeError("invalid_json", "not JSON"), 1_000_000
+    ).headers
     described = asyncapi_document()["components"]["messages"]["dead.letter"]["headers"]
     assert described["required"] == [name for name, _ in written]
 

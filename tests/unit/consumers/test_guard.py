@@ -9,7 +9,14 @@ from consumers.guard import GuardConsumer
 from consumers.memory import MemoryTransport
 from consumers.transport import Commit, Partition, Record
 from guardrail.errors import PartitionLost, TransportError
-from guardrail.events import DeliveryBlocked, DeliveryCompleted, FlaggedCase, Response, ResponseAborted
+from guardrail.events import (
+    Context,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    FlaggedCase,
+    Response,
+    ResponseAborted,
+)
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -305,6 +312,74 @@ async def test_a_partition_lost_while_committing_costs_no_output() -> None:
         await until(lambda: bool(read.verdicts()))
         stop.set()
     assert read.shown("r") == FAITHFUL
+
+
+async def test_what_is_being_written_when_the_guard_stops_is_written_to_the_end() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    writing, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryTransport):
+        async def publish(self, records, commits) -> None:  # type: ignore[no-untyped-def]
+            if records:
+                writing.set()
+                await go_on.wait()
+            await super().publish(records, commits)
+
+    transport = Slow(broker, "guard", [TOPICS.responses])
+    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5)
+    stop = asyncio.Event()
+    send(broker, events_of("r", FAITHFUL))
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(guard.run(stop))
+        await writing.wait()
+        stop.set()
+        await asyncio.wait({running}, timeout=0.05)
+        assert not running.done()
+        go_on.set()
+    assert read.shown("r") == FAITHFUL
+    assert broker.lag("guard", TOPICS.responses) == 0
+
+
+async def test_an_event_too_large_for_a_record_is_written_without_its_largest_parts() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
+    guard = GuardConsumer(
+        transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
+    )
+    stop = asyncio.Event()
+    contexts = tuple(Context(id=f"c{n}", text="x" * 10_000) for n in range(3))
+    send(broker, [Response(response_id="r", contexts=contexts, answer=WRONG)])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: bool(read.events(TOPICS.flagged)))
+        stop.set()
+    [case] = read.events(TOPICS.flagged)
+    assert isinstance(case, FlaggedCase)
+    assert case.omitted == ("contexts",)
+    assert [(context.id, context.text) for context in case.contexts] == [("c0", ""), ("c1", ""), ("c2", "")]
+    assert case.claims
+    assert read.verdicts()["r"].omitted == ()
+
+
+async def test_rubbish_too_large_for_a_dead_letter_does_not_stop_the_guard() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
+    guard = GuardConsumer(
+        transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
+    )
+    stop = asyncio.Event()
+    broker.append(TOPICS.responses, b"k", b"x" * 20_000)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: bool(read.dead_letters()))
+        stop.set()
+    [letter] = read.dead_letters()
+    assert letter.value is None
+    assert dict(letter.headers)[PREFIX + "value-bytes"] == b"20000"
+    assert dict(letter.headers)[PREFIX + "offset"] == b"0"
 
 
 async def test_a_failure_to_write_ends_the_guard_and_commits_nothing() -> None:
