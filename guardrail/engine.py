@@ -103,6 +103,7 @@ class Engine:
         self._raters: dict[int, tuple[Policy, BuiltinSeverityRater]] = {}
         self._slots = asyncio.Semaphore(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._chars = 0
         self._pending = 0
         self._saturated = False
@@ -121,7 +122,10 @@ class Engine:
     ) -> None:
         for run in list(self._runs.values()):
             self._drop(run)
-        await self._group.__aexit__(kind, error, traceback)
+        for task in self._tasks:
+            task.cancel()
+        # The group is told nothing of the caller's error, which it would wrap into a group of one.
+        await self._group.__aexit__(None, None, None)
 
     # ------------------------------------------------------------------------------------ state
 
@@ -147,6 +151,11 @@ class Engine:
     def knows(self, response_id: str) -> bool:
         """Is this response in flight?"""
         return response_id in self._runs
+
+    def decided(self, response_id: str) -> bool:
+        """Are the final events of this response out, so that more of its text changes nothing?"""
+        run = self._runs.get(response_id)
+        return run is None or run.session.decided
 
     # ------------------------------------------------------------------------------------ input
 
@@ -209,7 +218,10 @@ class Engine:
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run ``work`` for as long as the engine lives; an error in it ends the engine."""
-        return self._group.create_task(work, name=name)
+        task = self._group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     # ----------------------------------------------------------------------------------- inside
 
@@ -297,7 +309,7 @@ class Engine:
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)
                 if run.task is None:
-                    run.task = self._group.create_task(self._judge_claims(run), name="judge")
+                    run.task = self.spawn(self._judge_claims(run), name="judge")
             elif type(effect) is Cancel:
                 self._cancel(run)
         self._count_pending(run)

@@ -375,7 +375,7 @@ def parse_input(
         event: ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
         event = _input_adapter.validate_json(value)
     except ValidationError as error:
-        raise _decode_error(error) from None
+        raise decode_error(error) from None
     return event
 
 
@@ -384,11 +384,12 @@ def parse_output(value: bytes | str) -> AnyOutputEvent:
     try:
         event: AnyOutputEvent = _output_adapter.validate_json(value)
     except ValidationError as error:
-        raise _decode_error(error) from None
+        raise decode_error(error) from None
     return event
 
 
-def _decode_error(error: ValidationError) -> DecodeError:
+def decode_error(error: ValidationError) -> DecodeError:
+    """What is wrong with an event, by its first wrong field; quotes nothing of the event."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     kind = first["type"]
     where = ".".join(str(part) for part in first["loc"]) or "event"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from uuid import uuid4
+
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from guardrail.engine import Engine, Output
 from guardrail.errors import GuardrailError, InputError
 from guardrail.events import (
     AnyOutputEvent,
     Context,
+    Event,
     OutputEvent,
     Response,
     ResponseAborted,
@@ -20,6 +24,7 @@ from guardrail.events import (
     ResponseDelta,
     ResponseStarted,
     ResponseVerdict,
+    decode_error,
 )
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
@@ -28,6 +33,7 @@ from guardrail.routing import PolicyRouter
 
 ContextLike = Context | str | Mapping[str, Any]
 _Queue = asyncio.Queue[OutputEvent | None]
+_Head = TypeVar("_Head", ResponseStarted, Response)
 
 
 class Guard:
@@ -87,16 +93,12 @@ class Guard:
         response_id: str | None = None,
         **head: Any,
     ) -> ResponseVerdict:
-        """Judge a whole answer. ``head`` takes the other fields of ``Response`` (route, tenant, …)."""
-        return await self.check_event(
-            Response(
-                response_id=response_id or uuid4().hex,
-                question=question,
-                contexts=as_contexts(contexts),
-                answer=answer,
-                **head,
-            )
-        )
+        """Judge a whole answer. ``head`` takes the other fields of ``Response`` (route, tenant, …).
+
+        Raises InputError, which names the field, when the answer can't be one.
+        """
+        fields = {"question": question, "contexts": _named(contexts), "answer": answer, **head}
+        return await self.check_event(_event(Response, response_id, fields))
 
     async def check_event(self, response: Response) -> ResponseVerdict:
         """Judge a whole answer given as an event. Raises InputError when its id is in use."""
@@ -121,12 +123,11 @@ class Guard:
 
         Show the text of ``delivery.segment`` as it comes; on ``delivery.blocked`` show its message instead.
         An error raised by ``deltas`` ends the response as aborted and is raised again after its last event.
-        Closing the iterator early stops everything.
+        After a block no more deltas are taken, and a generator is closed. Closing the iterator early stops
+        everything.
         """
-        started = ResponseStarted(
-            response_id=response_id or uuid4().hex, question=question, contexts=as_contexts(contexts), **head
-        )
-        return self._run(started, deltas)
+        fields = {"question": question, "contexts": _named(contexts), **head}
+        return self._run(_event(ResponseStarted, response_id, fields), deltas)
 
     # ----------------------------------------------------------------------------------- inside
 
@@ -137,6 +138,7 @@ class Guard:
         if engine is None:
             raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
         response_id = head.response_id
+        _require_unicode(head)
         while engine.saturated:
             await engine.room()
         if response_id in self._queues:
@@ -146,10 +148,10 @@ class Guard:
         failures: list[Exception] = []
         try:
             engine.handle(head)
+            if not engine.knows(response_id) and queue.empty():
+                raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
             if isinstance(head, ResponseStarted):
                 feeder = engine.spawn(_feed(engine, response_id, deltas, failures), name="guard-feeder")
-            elif not engine.knows(response_id) and queue.empty():
-                raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
             while (event := await queue.get()) is not None:
                 yield event
         finally:
@@ -174,26 +176,52 @@ class Guard:
 async def _feed(
     engine: Engine, response_id: str, deltas: AsyncIterable[str] | Iterable[str], failures: list[Exception]
 ) -> None:
-    """Hand the deltas to the engine; whatever goes wrong ends this response only."""
+    """Hand the deltas to the engine until they end, or the answer is decided and nothing more matters.
+
+    Whatever goes wrong ends this response only.
+    """
     seq = 0
+    source = deltas if isinstance(deltas, AsyncIterable) else _one_by_one(deltas)
     try:
-        if isinstance(deltas, AsyncIterable):
-            async for text in deltas:
-                engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text))
-                seq += 1
-        else:
-            for text in deltas:
-                engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text))
-                seq += 1
-                await asyncio.sleep(0)
+        async for text in source:
+            delta = ResponseDelta(response_id=response_id, seq=seq, text=text)
+            _require_unicode(delta)
+            engine.handle(delta)
+            seq += 1
+            if engine.decided(response_id):
+                break
         engine.handle(ResponseCompleted(response_id=response_id, seq=seq))
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()  # blocked: the model need not write on
     except Exception as error:  # noqa: BLE001 - the caller's iterator may raise anything; it is raised again
         failures.append(error)
         engine.handle(ResponseAborted(response_id=response_id))
 
 
-def as_contexts(contexts: Sequence[ContextLike]) -> tuple[Context, ...]:
-    """Contexts from texts (named c1, c2, …), mappings or Context objects."""
+async def _one_by_one(deltas: Iterable[str]) -> AsyncGenerator[str, None]:
+    for text in deltas:
+        yield text
+        await asyncio.sleep(0)
+
+
+def _require_unicode(event: Event) -> None:
+    try:
+        event.to_json()
+    except PydanticSerializationError:
+        raise InputError(
+            "invalid_text", "a text has half of a surrogate pair, which UTF-8 can't hold; join or drop it"
+        ) from None
+
+
+def _event(kind: type[_Head], response_id: str | None, fields: dict[str, Any]) -> _Head:
+    try:
+        return kind.model_validate({"response_id": response_id or uuid4().hex, **fields})
+    except ValidationError as error:
+        raise decode_error(error) from None
+
+
+def _named(contexts: Sequence[ContextLike]) -> tuple[Context | Mapping[str, Any], ...]:
+    """Contexts as they are; mere texts are named c1, c2, …"""
     if isinstance(contexts, str):
         raise TypeError("contexts: give a list of contexts, not one text")
     return tuple(
@@ -201,7 +229,7 @@ def as_contexts(contexts: Sequence[ContextLike]) -> tuple[Context, ...]:
         if isinstance(context, Context)
         else Context(id=f"c{number}", text=context)
         if isinstance(context, str)
-        else Context.model_validate(context)
+        else context
         for number, context in enumerate(contexts, start=1)
     )
 

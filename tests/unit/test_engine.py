@@ -237,9 +237,8 @@ async def test_an_error_of_the_caller_is_not_hidden_by_the_engine() -> None:
             b.delta(0, TEXT)
             raise ValueError("mine")
 
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.raises(ValueError, match="mine"):
         await fail()
-    assert caught.group_contains(ValueError)
 
 
 # ------------------------------------------------------------------------- irregular input

@@ -49,6 +49,26 @@ async def test_stream_gives_text_as_it_passes_and_stops_at_what_does_not() -> No
     assert sum(isinstance(event, ResponseVerdict) for event in events) == 1
 
 
+async def test_a_block_stops_the_model() -> None:
+    asked = 0
+    closed = asyncio.Event()
+
+    async def model() -> AsyncIterator[str]:
+        nonlocal asked
+        try:
+            for asked in range(1_000):
+                yield "It costs wrong $79. " if asked == 2 else "Paris is in France. "
+                await asyncio.sleep(0.001)
+        finally:
+            closed.set()
+
+    async with Guard(WordJudge()) as guard:
+        events = [event async for event in guard.stream("?", [], model())]
+    assert any(isinstance(event, DeliveryBlocked) for event in events)
+    assert asked < 100
+    assert closed.is_set()
+
+
 async def test_stream_takes_plain_iterables() -> None:
     async with Guard(WordJudge()) as guard:
         events = [event async for event in guard.stream("?", [], ["Paris is ", "in France."])]
@@ -121,6 +141,9 @@ async def test_the_same_id_twice_at_once_or_later_is_refused() -> None:
         await first
         with pytest.raises(InputError, match="has been checked already"):
             await guard.check("?", [], "Paris is in France.", response_id="r")
+        stream = guard.stream("?", [], tokens("Paris is in France."), response_id="r")
+        with pytest.raises(InputError, match="finished"):
+            await anext(stream)
 
 
 async def test_calls_wait_for_room() -> None:
@@ -143,6 +166,19 @@ async def test_contexts_as_texts_mappings_and_objects() -> None:
         with pytest.raises(TypeError, match="give a list of contexts"):
             await guard.check("?", "one text", "Paris is in France.")
     assert [context.id for context in judge.requests[0].evidence.contexts] == ["c1", "two", "three"]
+
+
+async def test_input_that_cannot_be_is_named() -> None:
+    async with Guard(WordJudge()) as guard:
+        with pytest.raises(InputError, match=r"^deadline_ms: "):
+            await guard.check("?", [], "Paris is in France.", deadline_ms=-1)
+        with pytest.raises(InputError, match=r"^contexts\.0\.text: "):
+            guard.stream("?", [{"id": "x", "text": 3}], ["Paris"])
+        with pytest.raises(InputError, match="half of a surrogate pair"):
+            await guard.check("?", [], "half a pair \ud800")
+        with pytest.raises(InputError, match="half of a surrogate pair"):
+            async for _ in guard.stream("?", [], ["Paris is ", "\ud83d"]):
+                pass
 
 
 async def test_a_guard_that_is_not_open_says_so() -> None:
