@@ -112,10 +112,17 @@ async def running_guard(
         commit_interval_ms=commit_interval_ms,
         drain_timeout_ms=drain_timeout_ms,
     )
+    async with running(guard):
+        yield guard
+
+
+@asynccontextmanager
+async def running(guard: GuardConsumer) -> AsyncIterator[None]:
+    """The guard runs while the block does, and leaves cleanly at its end."""
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(guard.run(stop))
         try:
-            yield guard
+            yield
         finally:
             stop.set()

@@ -16,6 +16,7 @@ from guardrail.events import AnyOutputEvent, Event, parse_output
 from guardrail.judges.base import Judge
 from guardrail.kafka_settings import KafkaSettings, Topics
 from guardrail.routing import PolicyRouter
+from tests.support.guards import running
 
 
 def own_settings(bootstrap_servers: str) -> KafkaSettings:
@@ -108,10 +109,5 @@ async def kafka_guard(
         poll_timeout_ms=settings.poll_timeout_ms,
         drain_timeout_ms=5_000,
     )
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        try:
-            yield guard
-        finally:
-            stop.set()
+    async with running(guard):
+        yield guard

@@ -20,7 +20,7 @@ from guardrail.events import (
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_guard, send, until
+from tests.support.guards import TOPICS, Reader, events_of, new_broker, running, running_guard, send, until
 from tests.support.judges import GatedJudge, WordJudge
 
 FAITHFUL = "Paris is in France. Rome is in Italy. "
@@ -305,12 +305,9 @@ async def test_a_partition_lost_while_committing_costs_no_output() -> None:
     guard = GuardConsumer(
         transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, commit_interval_ms=1
     )
-    stop = asyncio.Event()
     send(broker, events_of("r", FAITHFUL))
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
+    async with running(guard):
         await until(lambda: bool(read.verdicts()))
-        stop.set()
     assert read.shown("r") == FAITHFUL
 
 
@@ -348,13 +345,10 @@ async def test_an_event_too_large_for_a_record_is_written_without_its_largest_pa
     guard = GuardConsumer(
         transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
     )
-    stop = asyncio.Event()
     contexts = tuple(Context(id=f"c{n}", text="x" * 10_000) for n in range(3))
     send(broker, [Response(response_id="r", contexts=contexts, answer=WRONG)])
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
+    async with running(guard):
         await until(lambda: bool(read.events(TOPICS.flagged)))
-        stop.set()
     [case] = read.events(TOPICS.flagged)
     assert isinstance(case, FlaggedCase)
     assert case.omitted == ("contexts",)
@@ -370,12 +364,9 @@ async def test_rubbish_too_large_for_a_dead_letter_does_not_stop_the_guard() -> 
     guard = GuardConsumer(
         transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
     )
-    stop = asyncio.Event()
     broker.append(TOPICS.responses, b"k", b"x" * 20_000)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
+    async with running(guard):
         await until(lambda: bool(read.dead_letters()))
-        stop.set()
     [letter] = read.dead_letters()
     assert letter.value is None
     assert dict(letter.headers)[PREFIX + "value-bytes"] == b"20000"
