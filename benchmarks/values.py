@@ -19,6 +19,12 @@ CLAIM = (
     "According to the leaflet, adults should take 500 mg twice a day with food for up to 7 days, and "
     "must not exceed 2 g in 24 hours without asking Dr. Smith."
 )
+SHORT_CLAIMS = (
+    "Refunds are paid within 14 days to the card that was charged.",
+    "The service began as a small project and grew slowly over the years.",
+    "Rooms are cleaned on weekdays, and guests may use the kitchen until 10 p.m.",
+    "The World Health Organization recommends drinking plenty of water in summer.",
+)
 PARAGRAPH = (
     "The Standard plan costs $49.99 a month, or $499 when paid yearly by 31 March 2026; the World "
     "Health Organization pays nothing. About 3.1 million people in Germany, France and the United "
@@ -100,7 +106,10 @@ def main() -> None:
     print(f"extract, claim of {len(CLAIM.split())} words, {len(claimed)} values: {claim_ms:.3f} ms")
     print(f"extract, context of {len(words)} words, {amount} values: {context_ms:.2f} ms")
     print(f"match the claim's values with the context's: {match_ms:.3f} ms")
-    print(f"severity of the claim: {severity_ms:.3f} ms")
+    print(f"severity of the claim: {severity_ms * 1000:.1f} µs")
+    short_ms = timed(lambda: [rater.rate(claim, sentence) for claim in SHORT_CLAIMS], arguments.repeat)
+    letters = sum(map(len, SHORT_CLAIMS)) // len(SHORT_CLAIMS)
+    print(f"severity of a claim of {letters} characters: {short_ms * 1000 / len(SHORT_CLAIMS):.1f} µs")
     print("hostile texts, 50,000 characters (ms); twice as long in brackets, linear when about double:")
     for name, text in HOSTILE.items():
         once, twice = timed(partial(values.extract, text), 3), timed(partial(values.extract, text * 2), 3)

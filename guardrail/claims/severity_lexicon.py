@@ -42,11 +42,13 @@ KEYWORDS: Final[dict[str, str]] = {
         ab | gültig bis | date limite | échéance | au plus tard | expire le | fecha límite | plazo | a más
         tardar | vence | caduca""",
     "limit": """
-        maximum | minimum | at most | up to | no more than | not more than | must not exceed | not exceed
-        | does not exceed | limited to | upper limit | lower limit | limit of | limit is | cap of | capped
-        at | quota | quotas | allowance | rate limit* | at least | no less than | age limit | not
-        exceeding | höchstens | mindestens | maximal | höchstgrenze | obergrenze | au maximum | au plus |
-        au moins | al menos | como máximo | como mínimo | límite""",
+        maximum | minimum | at most | up to | no more than | not more than | must not exceed | not
+        exceed | does not exceed | limited to | upper limit | lower limit | limit of | limit is | cap of
+        | capped at | quota | quotas | allowance | rate limit* | at least | no less than | age limit |
+        not exceeding | not less than | not to exceed | no fewer than | as many as | as much as | or
+        more | and above | or older | and older | or younger | or higher | or lower | or less | or fewer
+        | bis zu | höchstens | mindestens | maximal | höchstgrenze | obergrenze | au maximum | au plus |
+        au moins | jusqu'à | al menos | por lo menos | hasta | como máximo | como mínimo | límite""",
     "negation": """
         not | no | never | none | nobody | nothing | neither | nor | cannot | without | can't | won't |
         don't | doesn't | didn't | isn't | aren't | wasn't | weren't | shouldn't | mustn't | wouldn't |
@@ -106,6 +108,28 @@ MEDICAL: Final = words("""
     painkillers arzneimittel medikament medikamente tablette tabletten arzt apotheker schwanger médicament
     médicaments comprimé comprimés médecin pharmacien enceinte medicamento medicamentos comprimido
     comprimidos médico embarazada
+""")
+#: What is done with a device, a thing or a place: after a word of ``PERMITS``, a permission when one of
+#: ``ADDRESSED`` is spoken of; together with a word of ``SURROUNDINGS`` a matter of safety.
+HANDLING: Final = words("""
+    use used using operate operated install installed connect connected plug plugged wash washed clean
+    cleaned immerse immersed submerge submerged expose exposed charge charged store stored keep kept placed
+    mount mounted open opened wear ride drive park smoke heated microwave freeze disposed remove removed
+    enter bring carry swim share
+""")
+PERMITS: Final = words("""
+    can may must should cannot can't mustn't shouldn't allowed permitted
+""")
+#: Whose permissions they are.
+ADDRESSED: Final = words("""
+    you users customers guests visitors passengers tenants residents employees members
+""")
+#: Where, and with what, handling a thing becomes dangerous.
+SURROUNDINGS: Final = words("""
+    bathroom bathrooms shower bath bathtub sauna wet damp moisture splashed waterproof outdoors rain steam
+    flame flames oven stove microwave dishwasher heater heaters fireplace battery batteries socket sockets
+    mains voltage electrical wiring propane petrol gasoline bleach ammonia solvent solvents detergent ladder
+    machinery blade blades helmet gloves goggles ventilated unattended
 """)
 #: Units that are doses wherever they stand; and those that are beside a clinical word.
 DOSE_UNITS: Final = words("""

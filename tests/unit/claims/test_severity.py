@@ -7,6 +7,8 @@ import pytest
 from guardrail.claims.severity import SEVERITY_REASONS, BuiltinSeverityRater
 from guardrail.claims.severity_rules import SeverityPattern, SeverityRules
 from guardrail.events import SegmentKind, Severity
+from guardrail.values import ValueKind, extract
+from guardrail.values.units import CENTS, CURRENCY_WORDS, UNITS
 
 SENTENCE = SegmentKind.SENTENCE
 C, M, N, L = Severity.CRITICAL, Severity.MAJOR, Severity.NORMAL, Severity.MINOR
@@ -43,6 +45,8 @@ EXAMPLES = [
     ("Employees must sign the contract.", C, "legal"),
     ("Do not mix bleach and ammonia.", C, "safety_warning"),
     ("Risk of electric shock.", C, "safety_warning"),
+    ("You can use the heater in bathrooms where it may be splashed with water.", C, "safety_warning"),
+    ("Guests may use the pool, but not in rain.", C, "safety_warning"),
     ("Call +1 555 123 4567.", C, "contact"),
     ("Write to help@example.com.", C, "contact"),
     ("The form is at www.example.com/form.", C, "url"),
@@ -55,6 +59,7 @@ EXAMPLES = [
     ("The museum has 300 paintings.", M, "number"),
     ("Version 2.3.1 brings it.", M, "identifier"),
     ("It was painted by Frida Kahlo.", M, "named_entity"),
+    ("You can use the card in all shops.", M, "permission"),
     ("The plan does not include roaming.", M, "negation"),
     ("It is the largest lake.", M, "superlative"),
     ("Income tax is a topic of its own.", M, "legal"),
@@ -66,6 +71,112 @@ EXAMPLES = [
     ("It depends on various factors.", L, None),
     ("Hope this helps!", L, None),
 ]
+
+
+#: What stands at a number, a month or a number word: exactly these reasons.
+DETAILS = [
+    ("It costs US$5 million.", ["price"]),
+    ("It costs 5 million dollars.", ["price"]),
+    ("It costs Rs. 500.", ["price"]),
+    ("It was 50p each.", ["price"]),
+    ("Es kostet 5.000,00 Euro.", ["price"]),
+    ("It takes 5 to 10 mg.", ["dosage"]),
+    ("It takes 500mg/day.", ["dosage"]),
+    ("Das Medikament wird 3 mal täglich genommen.", ["dosage"]),
+    ("Between 5 and 10 km.", ["quantity"]),
+    ("It needs 1/2 cup of sugar.", ["quantity"]),
+    ("Half an hour is enough.", ["quantity"]),
+    ("A five-day trial is included.", ["quantity"]),
+    ("About 20 business days later.", ["quantity"]),
+    ("It runs at 5GHz on 5G.", ["quantity", "identifier"]),
+    ("Reports are due within a week.", ["deadline"]),
+    ("Die Frist beträgt 14 Tage.", ["deadline"]),
+    ("Due 2021-03-03.", ["deadline"]),
+    ("It opens on the 3rd of March.", ["date"]),
+    ("It opened on March 3rd, 2021.", ["date"]),
+    ("Open Mon–Fri.", ["date"]),
+    ("We open at 3.30 p.m. on weekdays.", ["date"]),
+    ("From 9:00-17:00 on workdays.", ["date"]),
+    ("We open at noon.", ["date"]),
+    ("High Noon is a film.", ["named_entity"]),
+    ("It was in the 1990s.", ["period"]),
+    ("He lived in 300 BC.", ["period"]),
+    ("The 19th century was long.", ["period"]),
+    ("It rose from 2010-2015.", ["period"]),
+    ("The 20-year-old won.", ["period"]),
+    ("It came in the third quarter of 2021.", ["period"]),
+    ("Two-thirds agreed.", ["percentage"]),
+    ("It is ½ full.", ["percentage"]),
+    ("It is 5 per cent of it.", ["percentage"]),
+    ("It grew by 3 percentage points.", ["percentage"]),
+    ("It has 10 000 000 users.", ["number"]),
+    ("Half a million came.", ["number"]),
+    ("Twenty-five people came.", ["number"]),
+    ("Rotate by 90 degrees.", ["number"]),
+    ("Take it twice a day.", ["number"]),
+    ("Millions of people came.", []),
+    ("It is a one-way street.", []),
+    ("1. Plug it in.", []),
+    ("The group ends in [1, 2-4].", []),
+    ("Version 2 is out.", ["identifier"]),
+    ("See ISO 9001.", ["identifier"]),
+    ("COVID-19 spreads.", ["identifier"]),
+    ("Call (555) 123-4567 now.", ["contact"]),
+    ("Call 020 7946 0958 for help.", ["contact"]),
+    ("Ring 555-123-4567.", ["contact"]),
+    ("See example.com/terms/2 for it.", ["url"]),
+]
+
+
+@pytest.mark.parametrize(("text", "reasons"), DETAILS)
+def test_details_are_told_by_their_neighbours(text: str, reasons: list[str]) -> None:
+    assert list(BuiltinSeverityRater().rate(text, SENTENCE)[1]) == reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("The U.S. Congress met.", True),
+        ("J. Smith wrote it.", True),
+        ("Dr. Smith wrote it.", True),
+        ("Charles II was king.", True),
+        ("Vitamin C helps.", True),
+        ("Kellogg’s products are known.", True),
+        ("We met O'Neal there.", True),
+        ("The Swiss-based firm is old.", True),
+        ("The WHO says so.", False),
+        ("AI-based tools are known.", False),
+        ("However, people like it.", False),
+        ("Die Stadt liegt am Fluss.", False),
+        ("Die Stadt von Rosa Luxemburg.", True),
+        ("Blood Pressure Drugs Lower Stroke Mortality Rates.", False),
+    ],
+)
+def test_names_are_told_by_their_capitals(text: str, named: bool) -> None:
+    assert ("named_entity" in BuiltinSeverityRater().rate(text, SENTENCE)[1]) is named
+
+
+@pytest.mark.parametrize("spelling", [*UNITS, *CURRENCY_WORDS, *CENTS, "%", "percent", "€", "USD"])
+def test_units_are_told_as_the_precise_reader_tells_them(spelling: str) -> None:
+    text = f"it had 37 {spelling} then"
+    told = set(BuiltinSeverityRater().rate(text, SENTENCE)[1])
+    kind = extract(text)[0].kind
+    if kind is ValueKind.MONEY:
+        assert told == {"price"}
+    elif kind is ValueKind.PERCENT:
+        assert told == {"percentage"}
+    else:  # a measure; or a count or share, as times, degrees and points are
+        assert told <= {"dosage", "quantity", "period", "number", "percentage"}
+        assert told or kind is ValueKind.NUMBER
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\n", ",", "’", "İ 5", "5" * 5000, "٣ kg", "²", "1/" * 99, "+" * 9 + "1"]
+)
+def test_odd_texts_are_rated_too(text: str) -> None:
+    severity, reasons = BuiltinSeverityRater().rate(text, SENTENCE)
+    assert severity in Severity
+    assert set(reasons) <= SEVERITY_REASONS.keys()
 
 
 @pytest.mark.parametrize(("text", "severity", "reason"), EXAMPLES)
