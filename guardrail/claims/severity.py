@@ -130,7 +130,7 @@ class BuiltinSeverityRater:
                 marks |= _SAFETY << TOPIC_SHIFT
         topics = marks >> TOPIC_SHIFT
         reasons |= addresses | marks & _REASONS
-        pointed = valued or marks & (MODAL | _NEGATION) or lows[0] in lexicon.DIRECTIONS
+        pointed = valued or marks & (MODAL | _NEGATION) or _directs(lows)
         mentions = 0 if pointed else topics & ~reasons
         return grade((reasons | topics) & self._enabled, mentions, bool(marks & CHATTER))
 
@@ -183,6 +183,12 @@ def _look_up(lows: list[str], joined: str) -> tuple[int, list[int], list[str]]:
     if _NUMERIC.search(joined):
         spots += [i for i, low in enumerate(lows) if not low.isalpha() and low not in WORDS]
     return marks, spots, keys
+
+
+def _directs(lows: list[str]) -> bool:
+    """Is the first word one of direction ("Monitor ...")? Bullets and quotes before it are none."""
+    first = lows[0] if lows[0].isalpha() else next((low for low in lows if low.isalpha()), "")
+    return first in lexicon.DIRECTIONS
 
 
 def _permitted(lows: list[str]) -> bool:

@@ -75,7 +75,7 @@ def _head(token: str, low: str) -> tuple[str, str]:
         return ("", "") if tail == "t" else (token[: len(word)], word)
     head, _, tail = low.partition("-")
     if len(head) == 1 and token[2:3].isupper():
-        return token[2:], tail  # X-Men
+        return token.replace("-", "", 1), head + tail  # X-Men; but C-H is an acronym
     return token[: len(head)], head
 
 
@@ -98,7 +98,7 @@ def _named_at_the_beginning(tokens: list[str], lows: list[str], i: int) -> bool:
     if not word[1:].islower() and word[1:] and not word.isupper():
         head, hyphen, rest = word.partition("-")
         return head[1:] != head[1:].lower() or (bool(hyphen) and rest[:1].isupper())
-    return following in _ROMAN or (
+    return following.partition("'")[0] in _ROMAN or (
         len(following) == 1 and following.isupper() and following not in {"I", "A"}
     )
 

@@ -140,7 +140,9 @@ def test_details_are_told_by_their_neighbours(text: str, reasons: list[str]) -> 
         ("J. Smith wrote it.", True),
         ("Dr. Smith wrote it.", True),
         ("Charles II was king.", True),
+        ("Charles II's reign was long.", True),
         ("Vitamin C helps.", True),
+        ("Most of the X-Men are known.", True),
         ("Kellogg’s products are known.", True),
         ("We met O'Neal there.", True),
         ("The Swiss-based firm is old.", True),
@@ -214,6 +216,11 @@ def test_a_mention_of_a_topic_is_less_than_a_direction() -> None:
     rater = BuiltinSeverityRater()
     assert rater.rate("There is a fee.", SENTENCE) == (M, ("price",))
     assert rater.rate("A fee is required.", SENTENCE) == (C, ("price",))
+
+
+def test_a_bullet_does_not_hide_a_direction() -> None:
+    rated, _ = BuiltinSeverityRater().rate("- Monitor expiration dates.", SegmentKind.LIST_ITEM)
+    assert rated is C
 
 
 def rules(*patterns: SeverityPattern, disabled: frozenset[str] = frozenset()) -> BuiltinSeverityRater:
