@@ -108,6 +108,7 @@ MEASURED: Final = _measures()
 _UNCOUNTED: Final = (NO_NOUN | NO_NAME) - {"most", "few", "two", "three"}
 # Magnitudes that are numbers without one before them; "millions of people" says no number.
 _NO_YEAR: Final = 2200
+_LONG: Final = 6  # characters that may be a telephone number after a "+"
 _ALONE: Final = words("hundred thousand million dozen mille hundert tausend")
 
 
@@ -198,6 +199,10 @@ def _dialled(tokens: list[str], i: int) -> bool:
 
 def _formed(tokens: list[str], lows: list[str], i: int, marks: int) -> int:
     """A token of digits and more: "5,000", "500mg", "3rd", "10:30", "2021-03-03", "5-10", "2.3.1"."""
+    if lows[i].replace(".", "", 1).replace(",", "").isdecimal():  # "19.90", "5,000": what most are
+        if tokens[i - 1] == "+" and len(lows[i]) > _LONG:
+            return MAYBE_PHONE
+        return PRICE if _priced(tokens, i) else _plain(tokens, lows, i, marks)
     form = _FORM.match(lows[i])
     if form is None:
         return NUMBER
@@ -208,7 +213,7 @@ def _formed(tokens: list[str], lows: list[str], i: int, marks: int) -> int:
         return MAYBE_PHONE
     if _priced(tokens, i):
         return PRICE
-    if tokens[i - 1] == "+" and len(tokens[i]) > 6:
+    if tokens[i - 1] == "+" and len(tokens[i]) > _LONG:
         return MAYBE_PHONE
     if kind == "version":
         return IDENTIFIER
