@@ -71,7 +71,9 @@ def _url(text: str, match: re.Match[str], last: int) -> Value | None:
             break
         end -= 1
     url = text[start:end]
-    return Value(ValueKind.URL, url, start, end, key=fold_url(url))
+    key = fold_url(url)
+    # A scheme with nothing behind it names no place.
+    return Value(ValueKind.URL, url, start, end, key=key) if key else None
 
 
 def fold_url(url: str) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrail.claims import severity
@@ -45,6 +45,7 @@ def test_spans_are_exact_ordered_and_disjoint(text: str) -> None:
     assert all(a.end <= b.start for a, b in pairwise(values))
 
 
+@example("HTTP://:")
 @given(TEXTS)
 def test_every_value_agrees_with_itself(text: str) -> None:
     for value in extract(text):
