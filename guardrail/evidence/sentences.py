@@ -22,6 +22,10 @@ _END: Final = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]{0,4}+(?=\s)|[�
 _BULLET: Final = re.compile(r"[-*•·–|#>]|\(?\d{1,3}[.)]\s")
 _WORD_BEFORE: Final = re.compile(r"[\w.]{1,12}\Z")
 _WRAPPED_LINE_CHARS: Final = 50
+_RUNS_ON: Final = frozenset("$€£¥(")
+_NEVER_LAST: Final = frozenset(
+    "a an the of at by in on to for from with and or nor but than per your our their its".split()  # noqa: SIM905
+)
 
 
 def sentence_spans(text: str) -> tuple[array[int], array[int]]:
@@ -58,7 +62,13 @@ def _line_ends(text: str, line_start: int, end: int, next_start: int) -> bool:
         return True
     if end - line_start < _WRAPPED_LINE_CHARS or _BULLET.match(text, next_start):
         return True
-    return "|" in text[line_start:end] or not (text[next_start].islower() or text[end - 1] in ",;")
+    if "|" in text[line_start:end]:
+        return True
+    following = text[next_start]
+    if following.islower() or following.isdigit() or following in _RUNS_ON or text[end - 1] in ",;":
+        return False
+    before = _WORD_BEFORE.search(text, max(line_start, end - 12), end)
+    return before is None or before.group() not in _NEVER_LAST
 
 
 def _full_stop(text: str, begin: int, dot: int, stop: int) -> bool:

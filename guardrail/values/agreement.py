@@ -21,6 +21,7 @@ _NUMERIC: Final = frozenset(
 )
 _NAMED: Final = frozenset({ValueKind.NUMBER, ValueKind.VERSION, ValueKind.IDENTIFIER})
 _DAY: Final = 24 * 60
+_LEFT_OUT: Final = frozenset({"year"})  # units that readers supply: "children under 12"
 
 
 def agree(claim: Value, source: Value) -> bool:
@@ -45,6 +46,9 @@ def agree(claim: Value, source: Value) -> bool:
 
 def comparable(claim: Value, source: Value) -> bool:
     """Do both say the same sort of thing, so that different amounts would be a conflict?"""
+    if claim.kind is ValueKind.NUMBER and _bare_limit(claim) and claim.bound is source.bound:
+        # "over 12" is at odds with "over 6 years": the unit goes without saying.
+        return source.unit in _LEFT_OUT or (source.kind is claim.kind and _bare_limit(source))
     if claim.kind is not source.kind:
         return False
     if (
@@ -63,6 +67,10 @@ def comparable(claim: Value, source: Value) -> bool:
     if claim.kind is ValueKind.DATE:
         return any(_as_precise(a, b) for a in claim.dates for b in source.dates)
     return claim.kind not in (ValueKind.NAME, ValueKind.IDENTIFIER)
+
+
+def _bare_limit(value: Value) -> bool:
+    return value.noun is None and value.bound in (Bound.OVER, Bound.UNDER) and not value.fraction
 
 
 def _as_precise(claim: DateParts, source: DateParts) -> bool:

@@ -108,6 +108,9 @@ LABELS: Final = words("""
 """)
 #: Words that follow a number without saying what it counts.
 NO_NOUN: Final = words("""
+    can could may might must shall should will would cannot do does did need needs take takes took get gets
+    cost costs pay pays apply applies only also not free when while so because unless without within before
+    after both all any some
     of and or the to in on at for by with from is are was were be been has have had that which who as than
     then if but not per a an each every more less until till between into over under about this these
     those it its he she they we you i und oder der die das von bis zu im et ou de le la les des du y o el

@@ -95,11 +95,17 @@ class ValueSet:
             return Match(MatchState.FOUND)
         nearest, distance = None, float("inf")
         middle = (low + high) / 2
-        for value, bottom, top in entries:
+        for value, bottom, top in self._rivals(claim, entries):
             gap = abs((bottom + top) / 2 - middle)
             if gap < distance and comparable(claim, value):
                 nearest, distance = value, gap
         return Match(MatchState.ABSENT) if nearest is None else Match(MatchState.CONFLICT, nearest)
+
+    def _rivals(self, claim: Value, entries: list[_Entry]) -> list[_Entry]:
+        """The values that may be at odds with the claim; for a bare number also quantities ("over 12")."""
+        if claim.kind is ValueKind.NUMBER and claim.noun is None:
+            return entries + self._by_kind.get(ValueKind.QUANTITY, [])
+        return entries
 
     def _mentions(self, claim: Value) -> bool:
         words = " ".join(claim.words) if claim.kind is ValueKind.NAME else fold_text(claim.text).strip()

@@ -9,6 +9,7 @@ from typing import Final
 from guardrail.claims.model import Claim
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
+from guardrail.judges.local.clauses import Clause, clauses_of
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.source import facts_of, tokens_within
 from guardrail.values import Value, ValueKind
@@ -31,7 +32,7 @@ class ClaimView:
     of the question and the lead-in, for finding the place the claim speaks of, never for supporting it.
     ``antecedents`` are those of the lead-in, where the claim has a pronoun that may stand for them.
     ``name_tokens`` and ``value_tokens`` are the numbers of the tokens that belong to names and other
-    values.
+    values. ``weight`` is the sum of all rarities.
     """
 
     text: str
@@ -45,11 +46,8 @@ class ClaimView:
     values: tuple[Value, ...]
     name_tokens: frozenset[int]
     value_tokens: frozenset[int]
-
-    @property
-    def weight(self) -> float:
-        """The sum of all rarities."""
-        return sum(self.content.values())
+    clauses: tuple[Clause, ...]
+    weight: float
 
     def share(self, terms: frozenset[int]) -> float:
         """How much of the claim's content ``terms`` hold, by rarity, 0..1."""
@@ -81,6 +79,8 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
         values=values,
         name_tokens=_tokens_of((v for v in values if v.kind is ValueKind.NAME), starts),
         value_tokens=_tokens_of((v for v in values if v.kind is not ValueKind.NAME), starts),
+        clauses=clauses_of(claim.text, starts, terms),
+        weight=sum(content.values()),
     )
 
 

@@ -12,6 +12,7 @@ from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.polarity import negates, negations, opposition
 from guardrail.judges.local.source import Sentence, Source, words_between
+from guardrail.judges.local.stance import ChargeView, Polarity, charge, polarity, restricted
 
 _VERBATIM: Final = 0.85
 _ALIGNED_TOKENS: Final = 80
@@ -24,6 +25,7 @@ class Turn(StrEnum):
     NEGATION = "negation"
     ANTONYM = "antonym"
     NAME = "name"
+    QUANTIFIER = "quantifier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class Comparison:
 
     ``coverage`` is the share of the claim's words by rarity. ``turn`` is what sets them apart, with the
     words of both sides. ``negated`` is +1 where only the claim negates, -1 where only the sentence does,
-    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others.
+    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others. ``charge``
+    is there where both say what the same thing costs.
     """
 
     sentence: Sentence
@@ -43,6 +46,7 @@ class Comparison:
     source_words: str
     negated: int
     swapped: float
+    charge: ChargeView | None
 
 
 def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
@@ -52,10 +56,7 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
     first, last = alignment.source_span
     first, last = _reached(sentence, first, last)
     terms = frozenset(sentence.terms)
-    gap = negations(view.terms) - negations(sentence.terms[first:last])
-    if gap > 0 and negations(sentence.terms) >= negations(view.terms):
-        gap = 0
-    negated = (gap > 0) - (gap < 0)
+    negated = _negated(view, sentence, first, last)
     swapped = sum(
         view.content.get(term, 0.0)
         for ours, _ in alignment.swaps
@@ -64,17 +65,36 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
     )
     turn, ours, theirs = None, "", ""
     opposed = opposition(view.surfaces, view.terms, sentence.terms[first:last], view.value_tokens)
-    # A negation and an antonym cancel out, unless they are the same word: "with" and "without".
-    if opposed is not None and (
-        not negated or negates(view.terms[opposed[0]]) or negates(sentence.terms[first + opposed[1]])
-    ):
-        turn, ours = Turn.ANTONYM, view.surfaces[opposed[0]]
-        theirs = sentence.words(first + opposed[1], first + opposed[1] + 1)
-    elif negated and opposed is None:
+    if opposed is not None:
+        denying = negates(view.terms[opposed[0]]) or negates(sentence.terms[first + opposed[1]])
+        # A negation and an antonym cancel out, unless they are the same word: "with" and "without".
+        if bool(negated) is denying:
+            turn, ours = Turn.ANTONYM, view.surfaces[opposed[0]]
+            theirs = sentence.words(first + opposed[1], first + opposed[1] + 1)
+    elif negated:
         turn = Turn.NEGATION
+    elif limited := restricted(view, sentence):
+        turn, (ours, theirs) = Turn.QUANTIFIER, limited
     elif other := _other_name(view, sentence, alignment, terms):
         turn, (ours, theirs) = Turn.NAME, other
-    return Comparison(sentence, match.coverage, alignment, turn, ours, theirs, negated, swapped)
+    return Comparison(
+        sentence, match.coverage, alignment, turn, ours, theirs, negated, swapped, charge(view, sentence)
+    )
+
+
+def _negated(view: ClaimView, sentence: Sentence, first: int, last: int) -> int:
+    """As in Comparison: by clauses where they speak of the same matter, else by what stands around the words
+    that both share."""
+    side = polarity(view, sentence)
+    if side is Polarity.SAME:
+        return 0
+    ours, theirs = negations(view.terms), negations(sentence.terms)
+    if side is Polarity.OTHER:
+        return 1 if any(clause.denied for clause in view.clauses) else -1
+    gap = ours - negations(sentence.terms[first:last])
+    if gap > 0 and theirs >= ours:
+        return 0
+    return (gap > 0) - (gap < 0)
 
 
 def _reached(sentence: Sentence, first: int, last: int) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -13,7 +13,7 @@ from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.source import Sentence, Source, tokens_within
-from guardrail.values import MatchState, Value, ValueKind, agree, comparable
+from guardrail.values import Bound, MatchState, Value, ValueKind, agree, comparable
 
 _NEARNESS: Final = 0.9  # what a word counts less for each word between it and the value
 _ELSEWHERE: Final = 0.25  # of a word that stands by another value of the same sort
@@ -39,6 +39,12 @@ _PRICING: Final = frozenset(
     term_of(word)
     for word in "cost price priced charge pay payable fee rate sell amount".split()  # noqa: SIM905
 )
+_TURNED_ROUND: Final = {
+    Bound.OVER: Bound.AT_MOST,
+    Bound.AT_LEAST: Bound.UNDER,
+    Bound.UNDER: Bound.AT_LEAST,
+    Bound.AT_MOST: Bound.OVER,
+}
 _RESPECTIVELY: Final = term_of("respectively")
 
 
@@ -185,8 +191,28 @@ def _in_sentence(
         return (State.CONFLICT, other) if other else (State.FOUND, match.source)
     if match.state is MatchState.CONFLICT:
         rivals = [v for v in values if comparable(value, v)]
-        return State.CONFLICT, _nearest(sentence, rivals, frame)
+        if (same := _denied_limit(view, value, sentence, rivals)) is not None:
+            return State.FOUND, same
+        # What another value of the claim says is no rival of this one: "from the 4th to the 29th" is at odds
+        # with the end of "from the 4th to the 22nd", not with its start.
+        own = [v for v in rivals if not _also_said(view, value, v)]
+        return State.CONFLICT, _nearest(sentence, own or rivals, frame)
     return State.ABSENT, None
+
+
+def _denied_limit(view: ClaimView, value: Value, sentence: Sentence, rivals: list[Value]) -> Value | None:
+    """The limit that the claim says by denying its opposite: "do not fill it more than half" is "at most
+    half"."""
+    if (_denied(view, value) == _denied(sentence, rivals[0])) if rivals else True:
+        return None
+    turned = replace(value, bound=_TURNED_ROUND.get(value.bound, value.bound))
+    return next((v for v in rivals if turned.bound is not value.bound and agree(turned, v)), None)
+
+
+def _denied(text: ClaimView | Sentence, value: Value) -> bool:
+    """Whether a value stands in a clause that denies something."""
+    own = tokens_within(text.starts, value.start, value.end)
+    return any(c.denied for c in text.clauses if c.first < own.stop and own.start < c.last)
 
 
 def _may_hold(sentence: Sentence, value: Value) -> bool:
@@ -234,9 +260,21 @@ def _said_of_another(
         if agree(value, rival):
             if telling <= said:
                 return None  # all that tells this value from the others is in the claim
-        elif subject is None and telling and telling <= said:
+        elif (
+            subject is None and telling and telling <= said and not _said_in_another_unit(view, value, rival)
+        ):
             subject = rival
     return subject
+
+
+def _also_said(view: ClaimView, value: Value, rival: Value) -> bool:
+    """Whether another value of the claim says what the rival says."""
+    return any(other is not value and agree(other, rival) for other in view.values)
+
+
+def _said_in_another_unit(view: ClaimView, value: Value, rival: Value) -> bool:
+    """Whether the claim gives both values, each for its own: "36 hours, spread over four days"."""
+    return any(other.unit != value.unit and agree(other, rival) for other in view.values)
 
 
 def _values_come_first(terms: Sequence[int], spans: Iterable[range]) -> bool:

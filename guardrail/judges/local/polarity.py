@@ -9,14 +9,14 @@ from typing import Final
 from guardrail.evidence.tokens import stem, term_of, term_of_stem
 from guardrail.judges.local.antonyms import ANTONYMS
 
-_NEGATORS: Final = frozenset(
+NEGATORS: Final = frozenset(
     term_of(word)
     for word in """
     not no never without neither nor none nobody nothing nowhere cannot except hardly barely scarcely fail
-    lack refuse deny unable exclude instead
+    lack refuse deny unable exclude instead unless avoid forbid forbidden prohibit banned
     """.split()  # noqa: SIM905
 )
-_LIMITS: Final = frozenset(
+LIMITS: Final = frozenset(
     term_of(word)
     for word in "later more less fewer sooner earlier greater only just doubt matter".split()  # noqa: SIM905
 )
@@ -31,13 +31,13 @@ _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 
 def negates(term: int) -> bool:
     """Whether a word negates."""
-    return term in _NEGATORS
+    return term in NEGATORS
 
 
 def negations(terms: Sequence[int]) -> int:
     """How many words of a text negate; "no later than" and "not only" do not."""
     return sum(
-        term in _NEGATORS and not (i + 1 < len(terms) and terms[i + 1] in _LIMITS)
+        term in NEGATORS and not (i + 1 < len(terms) and terms[i + 1] in LIMITS)
         for i, term in enumerate(terms)
     )
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from guardrail.events import Evidence
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import CITATION
+from guardrail.judges.local.clauses import Clause, clauses_of
 from guardrail.values import Value, ValueSet, extract
 
 _SENTENCES_REMEMBERED: Final = 4096
@@ -46,6 +47,11 @@ def _figure_alone(match: re.Match[str]) -> str:
     return " " * (len(match.group()) - len(match.group(1))) + match.group(1)
 
 
+@lru_cache(maxsize=_SENTENCES_REMEMBERED)
+def _clauses_of(text: str, starts: tuple[int, ...], terms: tuple[int, ...]) -> tuple[Clause, ...]:
+    return clauses_of(text, starts, terms)
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """One sentence of a context. ``starts`` and ``terms`` are parallel, offsets relative to ``text``."""
@@ -61,6 +67,11 @@ class Sentence:
     def facts(self) -> Facts:
         """Its checkable values."""
         return facts_of(self.text)
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
+        """What it denies and what it charges for."""
+        return _clauses_of(self.text, self.starts, self.terms)
 
     @property
     def evidence(self) -> Evidence:

@@ -9,17 +9,23 @@ from typing import Final
 from guardrail.events import Evidence, Verdict
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.clauses import Charge
 from guardrail.judges.local.compare import Comparison, Turn
 from guardrail.judges.local.details import State, ValueCheck, settled_terms
+from guardrail.judges.local.source import Sentence
 from guardrail.values import Value, ValueKind
 
 _VALUE_FRAME: Final = 0.4
-_TURN_COVERAGE: Final = {Turn.NEGATION: 0.75, Turn.ANTONYM: 0.6, Turn.NAME: 0.55}
-_TURN_IN_ORDER: Final = {Turn.NEGATION: 0.6, Turn.ANTONYM: 0.5, Turn.NAME: 0.6}
+_TURN_COVERAGE: Final = {Turn.NEGATION: 0.75, Turn.ANTONYM: 0.6, Turn.NAME: 0.55, Turn.QUANTIFIER: 0.6}
+_TURN_IN_ORDER: Final = {Turn.NEGATION: 0.6, Turn.ANTONYM: 0.5, Turn.NAME: 0.6, Turn.QUANTIFIER: 0.4}
 _CONFLICTING_COVERAGE: Final = 0.75
 _LEAST_SHARE: Final = 0.6  # of a claim, by rarity, that its sources must mention before it can be supported
 _SPELLED_FRAME: Final = 0.7
 _ALL: Final = 0.999
+_SAME_WORDS: Final = 0.9
+_SAME_WORDS_IN_ORDER: Final = 0.25
+_CHARGED: Final = 0.5  # of the words for what is free or charged for, by rarity, in the sentence that says so
+_CHARGE_WORDS: Final = {Charge.FREE: "free", Charge.PAID: "charged for"}
 _MARGIN: Final = 0.1
 _CAP_CONTRADICTED: Final = 0.1
 _CAP_ABSENT: Final = 0.3
@@ -60,9 +66,14 @@ def decide(
             reason = f"The claim says {_quoted(check.value, check.source)}, "
             reason += f"the source says {_quoted(check.source, check.value)}."
             return _contradicted(support, check.frame, (check.sentence.evidence,), reason)
-    turned = _turned(compared)
+    turned = _turned(compared, values)
     if turned is not None:
         return _contradicted(support, turned.coverage, (turned.sentence.evidence,), _turn_reason(turned))
+    charged = _charged(compared, values)
+    if charged is not None:
+        ours, theirs, strength, sentence = charged
+        reason = f"The claim says it is {ours}, the source says it is {theirs}."
+        return _contradicted(support, strength, (sentence.evidence,), reason)
     proof = _proof(compared, values)
     for check in values:
         if check.state is not State.FOUND and _is_written_out(check.value):
@@ -118,7 +129,7 @@ def _contradicted(support: float, strength: float, proof: tuple[Evidence, ...], 
     )
 
 
-def _turned(compared: Sequence[Comparison]) -> Comparison | None:
+def _turned(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> Comparison | None:
     """The sentence that says the opposite, if none says as much of the claim without doing so."""
     clean = max((c.coverage for c in compared if c.turn is None), default=0.0)
     for comparison in compared:
@@ -126,10 +137,46 @@ def _turned(compared: Sequence[Comparison]) -> Comparison | None:
         if (
             turn is not None
             and comparison.coverage >= _TURN_COVERAGE[turn]
-            and comparison.alignment.in_order >= _TURN_IN_ORDER[turn]
+            and comparison.alignment.in_order >= _least_in_order(comparison, turn)
             and comparison.coverage > clean
+            and not (turn is Turn.NEGATION and _limit_denied(comparison, values))
         ):
             return comparison
+    return None
+
+
+def _least_in_order(comparison: Comparison, turn: Turn) -> float:
+    """Word for word the same, in whatever order ("may be used by children"), can hardly be of other things."""
+    if turn is Turn.NEGATION and comparison.coverage >= _SAME_WORDS:
+        return _SAME_WORDS_IN_ORDER
+    return _TURN_IN_ORDER[turn]
+
+
+def _limit_denied(comparison: Comparison, values: Sequence[ValueCheck]) -> bool:
+    """Whether the one denial is a limit put the other way: "not more than" and "at most"."""
+    return any(
+        check.state is State.FOUND
+        and check.sentence is not None
+        and check.source is not None
+        and check.sentence.number == comparison.sentence.number
+        and check.value.bound.direction * check.source.bound.direction < 0
+        for check in values
+    )
+
+
+def _charged(
+    compared: Sequence[Comparison], values: Sequence[ValueCheck]
+) -> tuple[str, str, float, Sentence] | None:
+    """What the claim calls free and a sentence charges for, or the reverse, if no sentence agrees with it."""
+    views = [(c.charge, c.sentence) for c in compared if c.charge is not None]
+    agreeing = [view for view, _ in views if view.ours is view.theirs]
+    priced = any(check.value.kind is ValueKind.MONEY and check.state is State.FOUND for check in values)
+    for view, sentence in views:
+        if view.ours is view.theirs or view.strength < _CHARGED or (view.ours is Charge.PAID and priced):
+            continue
+        # What the sentence does not name may be what makes the difference: "free for customers under 28".
+        if all(view.strength > other.strength and not view.unnamed & other.named for other in agreeing):
+            return _CHARGE_WORDS[view.ours], _CHARGE_WORDS[view.theirs], view.strength, sentence
     return None
 
 

@@ -1,0 +1,160 @@
+"""A sentence in clauses: what it denies, and what it says costs nothing or something.
+
+A negation reaches as far as its clause: "Plug it into the wall; do not use an extension cord" denies the
+cord and not the wall. The rules are coarse and linear in the number of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.evidence.tokens import term_of
+from guardrail.judges.local.polarity import LIMITS, NEGATORS
+
+
+def _terms(text: str) -> frozenset[int]:
+    return frozenset(term_of(word) for word in text.split())
+
+
+_OPENERS: Final = _terms("but unless except although though while whereas because if when instead until")
+_CONDITIONS: Final = _terms("if when while because until although though whereas")
+_JOINERS: Final = _terms("and or")
+_AUXILIARIES: Final = _terms("be have do can may might must shall should will would need") | NEGATORS
+_PRONOUNS: Final = _terms("it they you he she we this these")
+_LIST_WORDS: Final = _terms("or nor and a an the any")
+_SECOND_HALVES: Final = _terms("nor neither")  # "neither a nor b" denies once
+_ENDS: Final = frozenset(",;:.!?()|—–")
+_ITEM_TOKENS: Final = 4
+
+FREE_TERMS: Final = _terms("free gratis complimentary waived")
+_NO_GIFT: Final = _terms("feel from trial gluten sugar fat tax smoke")
+_PAID: Final = _terms("cost fee price charge charged pay payable chargeable surcharge rent rented hire hired")
+_NOTHING: Final = _terms("no not without never nothing zero")
+_CURRENCY_SIGNS: Final = frozenset("$€£¥₹")
+_DENIAL_REACH: Final = 4  # tokens from "no" to "fee": "no additional booking fee"
+
+PRICE_TERMS: Final = FREE_TERMS | _PAID
+
+
+class Charge(StrEnum):
+    """What a clause says that a thing costs."""
+
+    FREE = "free"
+    PAID = "paid"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """The tokens ``[first, last)`` of a sentence. ``terms`` are those that say what it is about.
+
+    ``condition`` marks a clause that says when another holds.
+    """
+
+    first: int
+    last: int
+    terms: frozenset[int]
+    denied: bool
+    charge: Charge | None
+    condition: bool
+
+
+def clauses_of(text: str, starts: Sequence[int], terms: Sequence[int]) -> tuple[Clause, ...]:
+    """The clauses of a sentence, in order; together they hold all its tokens."""
+    found: list[Clause] = []
+    first = 0
+    for i in range(1, len(terms) + 1):
+        if i < len(terms) and not _begins(text, starts, terms, i):
+            continue
+        found.append(_clause(text, starts, terms, first, i, found[-1] if found else None))
+        first = i
+    return tuple(found)
+
+
+def with_conditions(clauses: Sequence[Clause]) -> tuple[tuple[frozenset[int], bool], ...]:
+    """``(terms, denied)`` of each clause, and of each that has a condition beside it together with that."""
+    views = [(clause.terms, clause.denied) for clause in clauses]
+    for one, other in pairwise(clauses):
+        if one.condition != other.condition:
+            views.append((one.terms | other.terms, one.denied if other.condition else other.denied))
+    return tuple(views)
+
+
+def _begins(text: str, starts: Sequence[int], terms: Sequence[int], i: int) -> bool:
+    if not _ENDS.isdisjoint(text[starts[i - 1] : starts[i]]) or terms[i] in _OPENERS:
+        return True
+    if terms[i] not in _JOINERS:
+        return False
+    after = i + 1 + (i + 1 < len(terms) and terms[i + 1] in _PRONOUNS)
+    return after < len(terms) and terms[after] in _AUXILIARIES
+
+
+def _clause(
+    text: str, starts: Sequence[int], terms: Sequence[int], first: int, last: int, before: Clause | None
+) -> Clause:
+    own = terms[first:last]
+    charge, spent = _charge(text, starts, terms, first, last)
+    denials = sum(
+        term in NEGATORS
+        and term not in _SECOND_HALVES
+        and i not in spent
+        and not (i + 1 < len(terms) and terms[i + 1] in LIMITS)
+        for i, term in enumerate(own, first)
+    )
+    denials += bool(_SECOND_HALVES.intersection(own)) and not denials
+    denied = denials % 2 == 1
+    if before is not None and before.denied and not denials and _goes_on(own):
+        denied = True
+    content = frozenset(own) - STOP_TERMS - NEGATORS
+    return Clause(first, last, content, denied, charge, own[0] in _CONDITIONS)
+
+
+def _goes_on(own: Sequence[int]) -> bool:
+    """Whether a stretch after a comma is a further item of what was denied: "no cords, plugs or timers"."""
+    return (len(own) <= _ITEM_TOKENS or own[0] in _LIST_WORDS) and _AUXILIARIES.isdisjoint(own)
+
+
+def _charge(
+    text: str, starts: Sequence[int], terms: Sequence[int], first: int, last: int
+) -> tuple[Charge | None, frozenset[int]]:
+    """What the clause says of the price; and the negations that are used up by that ("no fee" is free)."""
+    free = paid = False
+    spent: set[int] = set()
+    for i in range(first, last):
+        term = terms[i]
+        if term in FREE_TERMS:
+            if _NO_GIFT.isdisjoint(terms[max(first, i - 1) : i + 2]):
+                denial = _denial(terms, first, i)
+                paid, free = (True, free) if denial is not None else (paid, True)
+                spent.update(() if denial is None else (denial,))
+        elif term in _PAID:
+            if i and terms[i - 1] == _OF and terms[max(0, i - 2)] in FREE_TERMS:
+                continue  # free of charge
+            denial = _denial(terms, first, i)
+            nothing = i + 1 < last and terms[i + 1] == _ZERO_WORD
+            if denial is not None or nothing:
+                free = True
+                spent.add(i + 1 if denial is None else denial)
+            else:
+                paid = True
+    end = starts[last] if last < len(starts) else len(text)
+    if not free and not _CURRENCY_SIGNS.isdisjoint(text[max(0, starts[first] - 1) : end]):
+        paid = True
+    if free == paid:
+        return None, frozenset()
+    return (Charge.FREE if free else Charge.PAID), frozenset(spent)
+
+
+_OF: Final = term_of("of")
+_ZERO_WORD: Final = term_of("nothing")
+
+
+def _denial(terms: Sequence[int], first: int, i: int) -> int | None:
+    for j in range(i - 1, max(first, i - _DENIAL_REACH) - 1, -1):
+        if terms[j] in _NOTHING:
+            return j
+    return None
