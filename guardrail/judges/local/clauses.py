@@ -26,10 +26,10 @@ _CONDITIONS: Final = _terms("if when while because until although though whereas
 _JOINERS: Final = _terms("and or")
 _AUXILIARIES: Final = _terms("be have do can may might must shall should will would need") | NEGATORS
 _PRONOUNS: Final = _terms("it they you he she we this these")
-_LIST_WORDS: Final = _terms("or nor and a an the any")
+_LIST_WORDS: Final = _terms("or nor any")
 _SECOND_HALVES: Final = _terms("nor neither")  # "neither a nor b" denies once
 _ENDS: Final = frozenset(",;:.!?()|—–")
-_ITEM_TOKENS: Final = 4
+_ITEM_TOKENS: Final = 3
 
 FREE_TERMS: Final = _terms("free gratis complimentary waived")
 _NO_GIFT: Final = _terms("feel from trial gluten sugar fat tax smoke")
@@ -107,15 +107,18 @@ def _clause(
     )
     denials += bool(_SECOND_HALVES.intersection(own)) and not denials
     denied = denials % 2 == 1
-    if before is not None and before.denied and not denials and _goes_on(own):
+    if before is not None and before.denied and not denials and _goes_on(terms, before, first, last):
         denied = True
     content = frozenset(own) - STOP_TERMS - NEGATORS
     return Clause(first, last, content, denied, charge, own[0] in _CONDITIONS)
 
 
-def _goes_on(own: Sequence[int]) -> bool:
+def _goes_on(terms: Sequence[int], before: Clause, first: int, last: int) -> bool:
     """Whether a stretch after a comma is a further item of what was denied: "no cords, plugs or timers"."""
-    return (len(own) <= _ITEM_TOKENS or own[0] in _LIST_WORDS) and _AUXILIARIES.isdisjoint(own)
+    own = terms[first:last]
+    if not _AUXILIARIES.isdisjoint(own) or own[0] in _OPENERS:
+        return False
+    return own[0] in _LIST_WORDS or (last - first <= _ITEM_TOKENS and terms[before.first] not in NEGATORS)
 
 
 def _charge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -11,8 +12,9 @@ from guardrail.judges.local.alignment import Alignment, align
 from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.polarity import negates, negations, opposition
-from guardrail.judges.local.source import Sentence, Source, words_between
+from guardrail.judges.local.source import Sentence, Source, is_number, tokens_within, words_between
 from guardrail.judges.local.stance import ChargeView, Polarity, charge, polarity, restricted
+from guardrail.values import Value, agree
 
 _VERBATIM: Final = 0.85
 _ALIGNED_TOKENS: Final = 80
@@ -26,6 +28,7 @@ class Turn(StrEnum):
     ANTONYM = "antonym"
     NAME = "name"
     QUANTIFIER = "quantifier"
+    NUMBER = "number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
     first, last = alignment.source_span
     first, last = _reached(sentence, first, last)
     terms = frozenset(sentence.terms)
-    negated = _negated(view, sentence, first, last)
+    negated = _negated(view, sentence, first, last, alignment)
     swapped = sum(
         view.content.get(term, 0.0)
         for ours, _ in alignment.swaps
@@ -73,6 +76,8 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
             theirs = sentence.words(first + opposed[1], first + opposed[1] + 1)
     elif negated:
         turn = Turn.NEGATION
+    elif figures := _other_number(view, sentence, alignment):
+        turn, (ours, theirs) = Turn.NUMBER, figures
     elif limited := restricted(view, sentence):
         turn, (ours, theirs) = Turn.QUANTIFIER, limited
     elif other := _other_name(view, sentence, alignment, terms):
@@ -82,13 +87,15 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
     )
 
 
-def _negated(view: ClaimView, sentence: Sentence, first: int, last: int) -> int:
+def _negated(view: ClaimView, sentence: Sentence, first: int, last: int, alignment: Alignment) -> int:
     """As in Comparison: by clauses where they speak of the same matter, else by what stands around the words
     that both share."""
     side = polarity(view, sentence)
     if side is Polarity.SAME:
         return 0
     ours, theirs = negations(view.terms), negations(sentence.terms)
+    if ours == theirs and alignment.in_order >= _VERBATIM:
+        return 0  # the same words but for a comma or two
     if side is Polarity.OTHER:
         return 1 if any(clause.denied for clause in view.clauses) else -1
     gap = ours - negations(sentence.terms[first:last])
@@ -114,6 +121,37 @@ def _clause_ends(sentence: Sentence, token: int) -> bool:
     """Whether punctuation parts a token from the next."""
     between = sentence.text[sentence.starts[token] : sentence.starts[token + 1]]
     return any(c in ",;:.!?()|" for c in between)
+
+
+def _other_number(view: ClaimView, sentence: Sentence, alignment: Alignment) -> tuple[str, str] | None:
+    """The first number of a claim that is otherwise the sentence, where that has another number."""
+    if alignment.in_order < _VERBATIM:
+        return None
+    for ours, theirs in alignment.swaps:
+        if not all(is_number(view.surfaces[i], view.terms[i]) for i in ours):
+            continue
+        figures = [j for j in theirs if _numeric(sentence, j)]
+        if len(figures) != len(theirs):
+            continue
+        claimed = _values_at(view.values, view.starts, ours)
+        said = _values_at(sentence.facts.values, sentence.starts, theirs)
+        if any(agree(one, other) for one in claimed for other in said):
+            continue
+        return (
+            words_between(view.text, view.starts, ours.start, ours.stop),
+            sentence.words(theirs.start, theirs.stop),
+        )
+    return None
+
+
+def _numeric(sentence: Sentence, token: int) -> bool:
+    return is_number(
+        sentence.text[sentence.starts[token] : sentence.starts[token] + 1], sentence.terms[token]
+    )
+
+
+def _values_at(values: Sequence[Value], starts: Sequence[int], tokens: range) -> list[Value]:
+    return [v for v in values if set(tokens_within(starts, v.start, v.end)) & set(tokens)]
 
 
 def _other_name(

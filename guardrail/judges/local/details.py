@@ -12,7 +12,7 @@ from typing import Final
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
 from guardrail.judges.local.claim_view import ClaimView
-from guardrail.judges.local.source import Sentence, Source, tokens_within
+from guardrail.judges.local.source import NUMBER_WORDS, Sentence, Source, tokens_within
 from guardrail.values import Bound, MatchState, Value, ValueKind, agree, comparable
 
 _NEARNESS: Final = 0.9  # what a word counts less for each word between it and the value
@@ -24,17 +24,6 @@ _OPPOSING_FRAME: Final = 0.75
 _AFTER: Final = frozenset(term_of(word) for word in "for to in on at by during".split())  # noqa: SIM905
 _WRITTEN_WITHOUT_FIGURES: Final = frozenset({ValueKind.EMAIL, ValueKind.URL, ValueKind.IDENTIFIER})
 _FIGURE: Final = re.compile(r"\d|[½¼¾⅓⅔]")
-_NUMBER_WORDS: Final = frozenset(
-    term_of(word)
-    for word in """
-    zero half quarter third fourth fifth sixth seventh eighth ninth tenth first second once twice thrice
-    single double triple dozen thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty
-    thirty forty fifty sixty seventy eighty ninety hundred thousand million billion noon midday midnight
-    january february march april june july august september october november december monday tuesday
-    wednesday thursday friday saturday sunday one two three four five six seven eight nine ten eleven
-    twelve
-    """.split()  # noqa: SIM905
-)
 _PRICING: Final = frozenset(
     term_of(word)
     for word in "cost price priced charge pay payable fee rate sell amount".split()  # noqa: SIM905
@@ -219,7 +208,7 @@ def _may_hold(sentence: Sentence, value: Value) -> bool:
     """Whether a sentence can have a value of the kind at all: reading values is what costs most."""
     if value.kind in _WRITTEN_WITHOUT_FIGURES:
         return True
-    return _FIGURE.search(sentence.text) is not None or not _NUMBER_WORDS.isdisjoint(sentence.terms)
+    return _FIGURE.search(sentence.text) is not None or not NUMBER_WORDS.isdisjoint(sentence.terms)
 
 
 def _nearest(sentence: Sentence, rivals: list[Value], frame: dict[int, float]) -> Value:

@@ -11,13 +11,25 @@ from typing import Final, NamedTuple
 
 from guardrail.events import Evidence
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.tokens import CITATION
+from guardrail.evidence.tokens import CITATION, term_of
 from guardrail.judges.local.clauses import Clause, clauses_of
 from guardrail.values import Value, ValueSet, extract
 
 _SENTENCES_REMEMBERED: Final = 4096
 # Contracts write a number twice: "ninety (90) days".
 _REPEATED_FIGURE: Final = re.compile(r"\b[a-z]{3,12}(?:-[a-z]{3,6})? \((\d{1,7})\)")
+
+NUMBER_WORDS: Final = frozenset(
+    term_of(word)
+    for word in """
+    zero half quarter third fourth fifth sixth seventh eighth ninth tenth first second once twice thrice
+    single double triple dozen thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty
+    thirty forty fifty sixty seventy eighty ninety hundred thousand million billion noon midday midnight
+    january february march april june july august september october november december monday tuesday
+    wednesday thursday friday saturday sunday one two three four five six seven eight nine ten eleven
+    twelve
+    """.split()  # noqa: SIM905
+)
 
 
 class Facts(NamedTuple):
@@ -89,6 +101,11 @@ def words_between(text: str, starts: Sequence[int], first: int, last: int) -> st
     """``text`` from token ``first`` to ``last`` (exclusive), trailing punctuation left out."""
     end = starts[last] if last < len(starts) else len(text)
     return text[starts[first] : end].rstrip(" \t\n\r.,;:!?)(\"'“”…|")
+
+
+def is_number(surface: str, term: int) -> bool:
+    """Whether a token is a figure or a number in words."""
+    return surface[:1].isdigit() or term in NUMBER_WORDS
 
 
 def tokens_within(starts: Sequence[int], start: int, end: int) -> range:

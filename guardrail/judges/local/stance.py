@@ -17,6 +17,7 @@ _SAME_MATTER: Final = 0.5  # of a clause of the claim, by rarity, in a clause of
 _AS_GOOD: Final = 0.1
 _WEIGHTY: Final = 0.3  # of the claim, by rarity, that its turned clauses hold
 _WHOLE: Final = 0.7  # from here on a single short clause decides: "use it if you are allergic"
+_NOT_TINY: Final = 0.1
 _CORE_TOKENS: Final = 2  # after "free": "free underground parking"
 _CORE: Final = 0.9
 _NOUN_REACH: Final = 3
@@ -70,7 +71,7 @@ def polarity(view: ClaimView, sentence: Sentence) -> Polarity:
         if all(denied != clause.denied for share, denied in shares if share >= best - _AS_GOOD):
             turned += weight
     total = view.weight
-    if turned >= _WEIGHTY * total or (turned and known >= _WHOLE * total):
+    if turned >= _WEIGHTY * total or (turned >= _NOT_TINY * total and known >= _WHOLE * total):
         return Polarity.OTHER
     return Polarity.SAME if known >= _SAME_MATTER * total else Polarity.UNKNOWN
 

@@ -16,8 +16,20 @@ from guardrail.judges.local.source import Sentence
 from guardrail.values import Value, ValueKind
 
 _VALUE_FRAME: Final = 0.4
-_TURN_COVERAGE: Final = {Turn.NEGATION: 0.75, Turn.ANTONYM: 0.6, Turn.NAME: 0.55, Turn.QUANTIFIER: 0.6}
-_TURN_IN_ORDER: Final = {Turn.NEGATION: 0.6, Turn.ANTONYM: 0.5, Turn.NAME: 0.6, Turn.QUANTIFIER: 0.4}
+_TURN_COVERAGE: Final = {
+    Turn.NEGATION: 0.75,
+    Turn.ANTONYM: 0.6,
+    Turn.NAME: 0.55,
+    Turn.QUANTIFIER: 0.6,
+    Turn.NUMBER: 0.6,
+}
+_TURN_IN_ORDER: Final = {
+    Turn.NEGATION: 0.6,
+    Turn.ANTONYM: 0.5,
+    Turn.NAME: 0.6,
+    Turn.QUANTIFIER: 0.4,
+    Turn.NUMBER: 0.85,
+}
 _CONFLICTING_COVERAGE: Final = 0.75
 _LEAST_SHARE: Final = 0.6  # of a claim, by rarity, that its sources must mention before it can be supported
 _SPELLED_FRAME: Final = 0.7
