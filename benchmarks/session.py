@@ -1,10 +1,11 @@
 """Time and memory of sessions: from a delta to what may be released, without transport and judge.
 
-    python -m benchmarks.session
+    python -m benchmarks.session [--dense]
 
 Time: a text is fed in deltas, every claim is answered at once as supported, everything that comes out is
 taken. The time per character must not grow with the text, whatever the size of the deltas. Severities are
-rated as in production.
+rated as in production. The text is the answer of benchmarks/segmentation.py, over and over, with a claim
+every hundred characters; with ``--dense`` it is made of very short sentences, nearly all of them claims.
 
 Memory: sessions that are open at once, each with contexts of 8 KB and half an answer, after the judge has
 been given their claims; what they cost beyond the text itself, index included.
@@ -19,8 +20,9 @@ import os
 import time
 from pathlib import Path
 
+from benchmarks.segmentation import ANSWER, repeated
 from benchmarks.workload import text_of
-from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims.cutter import ClaimCutter, SeverityRater
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.engine import Engine
 from guardrail.events import Context, ResponseDelta, ResponseStarted, Verdict
@@ -35,7 +37,7 @@ SIZES = (10_000, 100_000, 1_000_000)
 DELTAS = (1, 4, 100, 0)
 
 
-def run_session(deltas: list[str], policy: Policy, rater: BuiltinSeverityRater) -> None:
+def run_session(deltas: list[str], policy: Policy, rater: SeverityRater) -> None:
     """One response from start to end."""
     head = ResponseStarted(response_id="bench")
     session = Session(head, policy, ClaimCutter(rater), now=0.0, max_answer_chars=10_000_000)
@@ -54,12 +56,12 @@ def supported(claim_id: str) -> Judgement:
     return Judgement(claim_id, Verdict.SUPPORTED, 1.0, 1.0, "bench")
 
 
-def times(repeat: int) -> None:
+def times(repeat: int, *, dense: bool) -> None:
     """Print the table of speeds."""
     print(f"{'characters':>12} {'delta':>8} {'MB/s':>8} {'ns/char':>9}")
     policy, rater = Policy(), BuiltinSeverityRater()
     for size in SIZES:
-        text = text_of(size)
+        text = text_of(size) if dense else repeated(ANSWER, size)
         for chars in DELTAS:
             step = chars or size
             deltas = [text[start : start + step] for start in range(0, size, step)]
@@ -102,9 +104,8 @@ async def memory(sessions: int) -> None:
         gc.collect()
         grown = resident_bytes() - before
         print(f"{sessions:,} open sessions, 8 KB of contexts each, {text_bytes / 1e6:.1f} MB of text")
-        print(
-            f"  resident memory grew by {grown / 1e6:.1f} MB: text plus {(grown - text_bytes) / sessions / 1e3:.1f} KB each"
-        )
+        beyond_text = (grown - text_bytes) / sessions
+        print(f"  resident memory grew by {grown / 1e6:.1f} MB: text plus {beyond_text / 1e3:.1f} KB each")
         print(f"  whole process: {resident_bytes() / 1e6:.0f} MB")
         engine.discard([f"s{n}" for n in range(sessions)])
     await judge.aclose()
@@ -130,8 +131,11 @@ def main() -> None:
     )
     parser.add_argument("--sessions", type=int, default=1_000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument(
+        "--dense", action="store_true", help="time short sentences that are nearly all claims"
+    )
     arguments = parser.parse_args()
-    times(arguments.repeat)
+    times(arguments.repeat, dense=arguments.dense)
     print()
     asyncio.run(memory(arguments.sessions))
 

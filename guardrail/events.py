@@ -43,12 +43,10 @@ class Severity(StrEnum):
     MAJOR = "major"
     CRITICAL = "critical"
 
-    @property
-    def rank(self) -> int:
-        return _SEVERITY_RANK[self]
+    rank: int
 
-
-_SEVERITY_RANK: Final = {s: i for i, s in enumerate(Severity)}
+    def __init__(self, *_: str) -> None:
+        self.rank = len(type(self).__members__)  # members are made in the order they stand in
 
 
 class Decision(StrEnum):
@@ -59,12 +57,10 @@ class Decision(StrEnum):
     REDACT = "redact"
     BLOCK = "block"
 
-    @property
-    def rank(self) -> int:
-        return _DECISION_RANK[self]
+    rank: int
 
-
-_DECISION_RANK: Final = {d: i for i, d in enumerate(Decision)}
+    def __init__(self, *_: str) -> None:
+        self.rank = len(type(self).__members__)
 
 
 class SegmentKind(StrEnum):

@@ -30,11 +30,12 @@ _NOT_BACKED = (Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
 class OutputEvents:
     """Makes the events that one response under one policy gives rise to.
 
-    Ids are blake2b digests of response id, policy name and version, and what the event is about, so that
-    the same input under the same policy gives the same ids on every run and every machine.
+    Ids are, or begin with, a blake2b digest of 96 bits of response id, policy name and version, and what the
+    event is about, so that the same input under the same policy gives the same ids on every run and every
+    machine. What there is much of takes the digest of what it belongs to and says the rest in the open.
     """
 
-    __slots__ = ("_hash", "_policy", "_ref", "response_id")
+    __slots__ = ("_delivery_id", "_hash", "_policy", "_ref", "response_id")
 
     def __init__(self, response_id: str, policy: Policy) -> None:
         self.response_id = response_id
@@ -44,21 +45,22 @@ class OutputEvents:
             f"{response_id}\0{policy.name}\0{policy.version}\0".encode("utf-8", "surrogatepass"),
             digest_size=12,
         )
+        self._delivery_id = self.make_id("delivery")
 
-    def make_id(self, *about: object) -> str:
+    def make_id(self, about: str) -> str:
         """24 hex digits, the same for the same response, policy and ``about``."""
         digest = self._hash.copy()
-        digest.update("\0".join(map(str, about)).encode("utf-8", "surrogatepass"))
+        digest.update(about.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
     def claim_id(self, claim: Claim) -> str:
-        return self.make_id("claim", claim.index, claim.start, claim.end, claim.text)
+        return self.make_id(f"claim\0{claim.index}\0{claim.start}\0{claim.end}\0{claim.text}")
 
     def claim_verdict(
         self, claim_id: str, claim: Claim, judgement: Judgement, latency_ms: float
     ) -> ClaimVerdict:
         return ClaimVerdict(
-            id=self.make_id("verdict.claim", claim_id),
+            id=f"{claim_id}-verdict",
             response_id=self.response_id,
             claim_id=claim_id,
             index=claim.index,
@@ -86,10 +88,10 @@ class OutputEvents:
         segment: int | None,
         decision: Decision,
         rule: str | None,
-        claims: Iterable[str],
+        claim_ids: tuple[str, ...],
     ) -> DeliverySegment:
         return DeliverySegment(
-            id=self.make_id("delivery.segment", seq, span[0]),
+            id=f"{self._delivery_id}-{seq}-{span[0]}",
             response_id=self.response_id,
             seq=seq,
             text=text,
@@ -97,7 +99,7 @@ class OutputEvents:
             span=span,
             decision=decision,
             rule=rule,
-            claim_ids=tuple(claims),
+            claim_ids=claim_ids,
         )
 
     def delivery_completed(
@@ -180,6 +182,39 @@ def redacted(segment: Segment, replacement: str) -> str:
     """The segment's text with its body replaced; white space and list markers stay."""
     start, end = segment.body
     return segment.text[:start] + replacement + segment.text[end:]
+
+
+def delivered(answer: str, replacements: Iterable[tuple[int, int]], replacement: str, end: int) -> str:
+    """The text as released: ``answer[:end]`` with the replaced spans, in order, as the reader saw them.
+
+    Rebuilt rather than kept, because few responses need it.
+    """
+    pieces: list[str] = []
+    at = 0
+    for start, stop in replacements:
+        pieces += (answer[at:start], replacement)
+        at = stop
+    return "".join(pieces) + answer[at:end]
+
+
+def timings(
+    started_at: float,
+    first_verdict_at: float | None,
+    text_ended_at: float | None,
+    now: float,
+    claims: Iterable[ClaimVerdict],
+) -> Timings:
+    """How long a response took that is decided ``now``; readings of one clock, in seconds."""
+
+    def ms(since: float, until: float) -> float:
+        return round(max(0.0, until - since) * 1000, 3)
+
+    return Timings(
+        total_ms=ms(started_at, now),
+        first_claim_ms=None if first_verdict_at is None else ms(started_at, first_verdict_at),
+        after_completion_ms=None if text_ended_at is None else ms(text_ended_at, now),
+        max_claim_ms=max((claim.latency_ms for claim in claims), default=None),
+    )
 
 
 def _summary(

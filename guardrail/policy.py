@@ -115,7 +115,8 @@ class Rule(BaseModel):
         reasons: tuple[str, ...],
     ) -> bool:
         """Does every condition hold? Conditions on ``support`` fail where there is none."""
-        if self.verdict and verdict not in self.verdict:
+        verdicts = self.verdict
+        if verdicts and verdict not in verdicts:
             return False
         if not self.min_severity.rank <= severity.rank <= self.max_severity.rank:
             return False

@@ -20,16 +20,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from guardrail.claims.cutter import ClaimCutter, CutSegment
 from guardrail.claims.model import Claim, Segment
 from guardrail.errors import ProtocolError
-from guardrail.events import ClaimVerdict, Decision, OutputEvent, ResponseHead, Timings, Usage
+from guardrail.events import ClaimVerdict, Decision, OutputEvent, ResponseHead, Usage
 from guardrail.judges.base import Judgement, unverified
-from guardrail.output_events import OutputEvents, redacted
+from guardrail.output_events import OutputEvents, delivered, redacted, timings
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper
 
@@ -42,8 +42,7 @@ class Channel(StrEnum):
     FLAGGED = "flagged"
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
+class Judge(NamedTuple):
     """Effect: put these claims, by id, to the judge."""
 
     claims: tuple[tuple[str, Claim], ...]
@@ -54,8 +53,7 @@ class Cancel:
     """Effect: no verdict is wanted any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Emit:
+class Emit(NamedTuple):
     """Effect: publish this event."""
 
     channel: Channel
@@ -65,30 +63,29 @@ class Emit:
 Effect = Judge | Cancel | Emit
 
 _NOTHING: Final[list[Effect]] = []
+# A name of the module is found faster than a member of an enumeration.
+_RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
+_DELIVERIES, _VERDICTS = Channel.DELIVERIES, Channel.VERDICTS
 OBSERVED: Final = "observe mode"
 
 
-class _Pending:
-    """A claim without a verdict."""
-
-    __slots__ = ("asked_at", "claim", "due", "held")
-
-    def __init__(self, claim: Claim, held: _Held, asked_at: float, due: float) -> None:
-        self.claim = claim
-        self.held = held
-        self.asked_at = asked_at
-        self.due = due
-
-
+@dataclass(slots=True)
 class _Held:
     """A segment that is not resolved yet, and what its claims have come to."""
 
-    __slots__ = ("missing", "segment", "verdicts")
+    segment: Segment
+    missing: int
+    verdicts: list[ClaimVerdict] = field(default_factory=list)
 
-    def __init__(self, segment: Segment, claims: int) -> None:
-        self.segment = segment
-        self.missing = claims
-        self.verdicts: list[ClaimVerdict] = []
+
+@dataclass(slots=True)
+class _Pending:
+    """A claim without a verdict."""
+
+    claim: Claim
+    held: _Held
+    asked_at: float
+    due: float
 
 
 class Session:
@@ -98,6 +95,44 @@ class Session:
     order. Methods raise ProtocolError for an event that does not fit; the session is unchanged then, and
     the caller ends it with ``end_early``.
     """
+
+    __slots__ = (
+        "_claim_timeout_s",
+        "_claims",
+        "_cut",
+        "_cutter",
+        "_delivery_seq",
+        "_due",
+        "_first_verdict_at",
+        "_incomplete_rule",
+        "_judging_stopped",
+        "_keep",
+        "_last_event_at",
+        "_make",
+        "_max_answer_chars",
+        "_observing",
+        "_parts",
+        "_pending",
+        "_queue",
+        "_reading",
+        "_ready",
+        "_released_end",
+        "_replacements",
+        "_score",
+        "_segment_kinds",
+        "_started_at",
+        "_streaming",
+        "_text_ended_at",
+        "_worst",
+        "_worst_rule",
+        "answer_chars",
+        "decided",
+        "head",
+        "input_ended",
+        "next_seq",
+        "policy",
+        "usage",
+    )
 
     def __init__(
         self, head: ResponseHead, policy: Policy, cutter: ClaimCutter, *, now: float, max_answer_chars: int
@@ -119,7 +154,7 @@ class Session:
         self._pending: dict[str, _Pending] = {}
         self._claims: list[ClaimVerdict] = []
         self._score = ScoreKeeper(policy.weights, policy.credits)
-        self._worst = Decision.RELEASE
+        self._worst = _RELEASE
         self._worst_rule = ""
         self._incomplete_rule: str | None = None
         self._ready: list[tuple[Segment, Decision, str | None, tuple[str, ...]]] = []  # hold mode
@@ -132,6 +167,10 @@ class Session:
         self._text_ended_at: float | None = None
         self._first_verdict_at: float | None = None
         self._due = now + head.deadline_ms / 1000 if head.deadline_ms is not None else float("inf")
+        self._reading = True  # neither decided nor at the end of the text
+        # Read with every segment, and slower to read from the policy.
+        self._claim_timeout_s = policy.claim_timeout_ms / 1000
+        self._segment_kinds = policy.segment_kinds
         self._streaming = policy.mode == "stream"
         self._observing = policy.mode == "observe"
 
@@ -169,21 +208,18 @@ class Session:
 
     def delta(self, seq: int, text: str, now: float) -> list[Effect]:
         """A piece of text. A repeated ``seq`` is ignored, a gap is a ProtocolError."""
-        if seq < self.next_seq:
+        if seq != self.next_seq or not self._reading:
+            self._pass_over(seq, now)
             return _NOTHING
-        if self.decided or self._text_ended_at is not None:
-            self._ignore(seq, now)
-            return _NOTHING
-        if seq > self.next_seq:
-            raise ProtocolError("sequence_gap", f"delta {self.next_seq} was expected, {seq} came")
-        if self.answer_chars + len(text) > self._max_answer_chars:
+        answer_chars = self.answer_chars + len(text)
+        if answer_chars > self._max_answer_chars:
             raise ProtocolError(
                 "answer_too_long",
                 f"the response is longer than limits.max_answer_chars ({self._max_answer_chars:,})",
             )
         self.next_seq = seq + 1
         self._last_event_at = now
-        self.answer_chars += len(text)
+        self.answer_chars = answer_chars
         self._keep(text)
         cut = self._cut(text)
         if self._observing:
@@ -194,7 +230,7 @@ class Session:
         """The text is complete after ``seq`` deltas."""
         if self.input_ended:
             return _NOTHING
-        ended_early = self.decided or self._text_ended_at is not None
+        ended_early = not self._reading
         if not ended_early and seq != self.next_seq:
             raise ProtocolError(
                 "sequence_gap",
@@ -221,7 +257,7 @@ class Session:
         Input may still arrive and is ignored. ``force_block`` blocks whatever the policy says, unless it
         only observes.
         """
-        if self.decided or self._text_ended_at is not None:
+        if not self._reading:
             return _NOTHING
         self._incomplete_rule = rule
         if self._observing:
@@ -262,8 +298,12 @@ class Session:
 
     # ----------------------------------------------------------------------------------- inside
 
-    def _ignore(self, seq: int, now: float) -> None:
-        """Text that comes after the end: expected after a block, wrong after the completion."""
+    def _pass_over(self, seq: int, now: float) -> None:
+        """A delta that is not the next. After the end: expected after a block, wrong after the completion."""
+        if seq < self.next_seq:
+            return
+        if self._reading:
+            raise ProtocolError("sequence_gap", f"delta {self.next_seq} was expected, {seq} came")
         if self.input_ended:
             raise ProtocolError("response_finished", f"delta {seq} came after the end of the response")
         self.next_seq = seq + 1
@@ -273,16 +313,17 @@ class Session:
         effects: list[Effect] = []
         if text:
             span = (self.answer_chars - len(text), self.answer_chars)
-            effects.append(self._deliver(text, span, None, Decision.RELEASE, OBSERVED, ()))
+            effects.append(self._deliver(text, span, None, _RELEASE, OBSERVED, ()))
         return effects + self._add_segments(cut, now)
 
     def _end_text(self, now: float) -> list[Effect]:
+        self._reading = False
         self._text_ended_at = now
         effects: list[Effect] = []
         if self._observing:
             rule = f"{OBSERVED}: {self._incomplete_rule}" if self._incomplete_rule else OBSERVED
-            completed = self._make.delivery_completed(self._delivery_seq, Decision.RELEASE, rule, None)
-            effects.append(Emit(Channel.DELIVERIES, completed))
+            completed = self._make.delivery_completed(self._delivery_seq, _RELEASE, rule, None)
+            effects.append(Emit(_DELIVERIES, completed))
         effects += self._add_segments(self._cutter.finish(), now)
         if not self.decided:
             self._advance(effects, now)
@@ -291,7 +332,7 @@ class Session:
     def _add_segments(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
         asked: list[tuple[str, Claim]] = []
-        due = min(now + self.policy.claim_timeout_ms / 1000, self._due)
+        due = min(now + self._claim_timeout_s, self._due)
         for segment, claims in cut:
             held = _Held(segment, len(claims))
             self._queue.append(held)
@@ -317,26 +358,28 @@ class Session:
         verdict = self._make.claim_verdict(judgement.claim_id, pending.claim, judgement, latency_ms)
         if self._first_verdict_at is None:
             self._first_verdict_at = now
-        pending.held.verdicts.append(verdict)
-        pending.held.missing -= 1
-        effects.append(Emit(Channel.VERDICTS, verdict))
-        if pending.held.missing == 0:
+        held = pending.held
+        held.verdicts.append(verdict)
+        held.missing -= 1
+        effects.append(Emit(_VERDICTS, verdict))
+        if held.missing == 0:
             self._advance(effects, now)
 
     def _advance(self, effects: list[Effect], now: float) -> None:
         """Resolve the segments at the head of the queue, and the response when none is left."""
         while self._queue and self._queue[0].missing == 0:
             held = self._queue.popleft()
-            held.verdicts.sort(key=lambda verdict: verdict.index)
+            if len(held.verdicts) > 1:
+                held.verdicts.sort(key=lambda verdict: verdict.index)
             self._claims += held.verdicts
             decision, rule = self._decide_segment(held)
             self._note(decision, rule)
-            if decision is Decision.BLOCK and not self._observing:
+            if decision is _BLOCK and not self._observing:
                 effects += self._block(rule, now)
                 return
             if not self._observing:
-                ids = tuple(verdict.claim_id for verdict in held.verdicts)
-                shown_rule = None if decision is Decision.RELEASE else rule
+                ids = tuple([verdict.claim_id for verdict in held.verdicts])
+                shown_rule = None if decision is _RELEASE else rule
                 if self._streaming:
                     effects.append(self._release(held.segment, decision, shown_rule, ids))
                 else:
@@ -346,10 +389,9 @@ class Session:
 
     def _decide_segment(self, held: _Held) -> tuple[Decision, str]:
         policy = self.policy
-        worst, rule = (
-            policy.segment_kinds.get(held.segment.kind, Decision.RELEASE),
-            f"segment kind {held.segment.kind}",
-        )
+        worst, rule = _RELEASE, ""
+        if held.segment.kind in self._segment_kinds:
+            worst, rule = self._segment_kinds[held.segment.kind], f"segment kind {held.segment.kind}"
         for verdict in held.verdicts:
             self._score.add(verdict.severity, verdict.verdict)
             decision, name = policy.decide_claim(
@@ -363,7 +405,7 @@ class Session:
                 worst, rule = decision, name
         if self._streaming and held.verdicts and self._score.checked >= policy.score_after_claims:
             decision, name = policy.decide_score(self._score.score)
-            if decision is Decision.BLOCK and worst is not Decision.BLOCK:
+            if decision is _BLOCK and worst is not _BLOCK:
                 return decision, name
         return worst, rule
 
@@ -375,18 +417,18 @@ class Session:
         decision, rule = self.policy.decide_score(self._score.score)
         if self._score.checked == 0 and self._claims:
             rule = "no claim could be checked"
-        if self._worst.rank >= decision.rank and self._worst is not Decision.RELEASE:
+        if self._worst.rank >= decision.rank and self._worst is not _RELEASE:
             decision, rule = self._worst, self._worst_rule
         if self._observing:
             self._conclude(decision, rule, effects, now)
             return
-        if decision is Decision.BLOCK:
+        if decision is _BLOCK:
             effects += self._block(rule, now, to_the_end=True)
             return
         for ready in self._ready:
             effects.append(self._release(*ready))
         completed = self._make.delivery_completed(self._delivery_seq, decision, rule, self._score.score)
-        effects.append(Emit(Channel.DELIVERIES, completed))
+        effects.append(Emit(_DELIVERIES, completed))
         self._conclude(decision, rule, effects, now)
 
     def _block(self, rule: str, now: float, *, to_the_end: bool = False) -> list[Effect]:
@@ -394,8 +436,8 @@ class Session:
         if self._pending:
             effects.append(Cancel())
         blocked = self._make.delivery_blocked(self._delivery_seq, rule, self._released_end, self._score.score)
-        effects.append(Emit(Channel.DELIVERIES, blocked))
-        self._conclude(Decision.BLOCK, rule, effects, now, to_the_end=to_the_end)
+        effects.append(Emit(_DELIVERIES, blocked))
+        self._conclude(_BLOCK, rule, effects, now, to_the_end=to_the_end)
         return effects
 
     def _conclude(
@@ -403,6 +445,7 @@ class Session:
     ) -> None:
         """The final verdict and, if anything was wrong, the case; then let go of what they needed."""
         self.decided = True
+        self._reading = False
         verdict = self._make.response_verdict(
             self._claims,
             self._score.score,
@@ -410,12 +453,17 @@ class Session:
             rule,
             complete=to_the_end and self._incomplete_rule is None,
             usage=self.usage,
-            timings=self._timings(now),
+            timings=timings(self._started_at, self._first_verdict_at, self._text_ended_at, now, self._claims),
         )
-        effects.append(Emit(Channel.VERDICTS, verdict))
-        if decision is not Decision.RELEASE:
+        effects.append(Emit(_VERDICTS, verdict))
+        if decision is not _RELEASE:
             answer = "".join(self._parts)
-            case = self._make.flagged_case(self.head, answer, self._delivered(answer), verdict)
+            case = self._make.flagged_case(
+                self.head,
+                answer,
+                delivered(answer, self._replacements, self.policy.redaction_text, self._released_end),
+                verdict,
+            )
             effects.append(Emit(Channel.FLAGGED, case))
         self._parts.clear()
         self._queue.clear()
@@ -424,19 +472,6 @@ class Session:
         self._claims = []
         if self.head.contexts:
             self.head = self.head.model_copy(update={"contexts": ()})
-
-    def _timings(self, now: float) -> Timings:
-        def ms(since: float, until: float) -> float:
-            return round(max(0.0, until - since) * 1000, 3)
-
-        return Timings(
-            total_ms=ms(self._started_at, now),
-            first_claim_ms=None
-            if self._first_verdict_at is None
-            else ms(self._started_at, self._first_verdict_at),
-            after_completion_ms=None if self._text_ended_at is None else ms(self._text_ended_at, now),
-            max_claim_ms=max((claim.latency_ms for claim in self._claims), default=None),
-        )
 
     def _release(
         self, segment: Segment, decision: Decision, rule: str | None, claim_ids: tuple[str, ...]
@@ -459,13 +494,4 @@ class Session:
         event = self._make.delivery_segment(self._delivery_seq, text, span, segment, decision, rule, ids)
         self._delivery_seq += 1
         self._released_end = span[1]
-        return Emit(Channel.DELIVERIES, event)
-
-    def _delivered(self, answer: str) -> str:
-        """The text as released; rebuilt rather than kept, because few responses need it."""
-        pieces: list[str] = []
-        at = 0
-        for start, end in self._replacements:
-            pieces += (answer[at:start], self.policy.redaction_text)
-            at = end
-        return "".join(pieces) + answer[at : self._released_end]
+        return Emit(_DELIVERIES, event)

@@ -9,11 +9,11 @@ output independent of how the stream was cut. All patterns are linear: no nested
 from __future__ import annotations
 
 import re
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 
-class Line(Enum):
+class Line(StrEnum):
     """Kinds of lines."""
 
     MORE = "more"

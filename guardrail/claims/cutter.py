@@ -10,6 +10,10 @@ from guardrail.claims.model import Claim, Segment
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.events import SegmentKind, Severity
 
+# A name of the module is found faster than a member of an enumeration.
+_CLAIM: Final = Statement.CLAIM
+_SENTENCE, _LIST_ITEM, _TABLE_ROW = SegmentKind.SENTENCE, SegmentKind.LIST_ITEM, SegmentKind.TABLE_ROW
+
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
 
@@ -73,12 +77,15 @@ class ClaimCutter:
         return [self._cut(segment) for segment in self._segmenter.finish()]
 
     def _cut(self, segment: Segment) -> CutSegment:
-        body = segment.body_text
+        low, high = segment.body
+        body = segment.text[low:high]
         statement = classify(body, segment.kind, header=segment.header)
         claims: tuple[Claim, ...] = ()
-        if statement is Statement.CLAIM:
+        # An answer or a question leans on nothing before it here: what it answers is the user's question.
+        depends = False
+        if statement is _CLAIM:
             severity, reasons = self._rater.rate(body, segment.kind)
-            low, high = segment.body
+            depends = segment.kind is not _TABLE_ROW and _depends(body)
             claims = (
                 Claim(
                     index=self._claims,
@@ -88,11 +95,11 @@ class ClaimCutter:
                     end=segment.start + high,
                     severity=severity,
                     severity_reasons=reasons,
-                    lead_in=self._surroundings.lead_in(segment, body),
+                    lead_in=self._surroundings.lead_in(segment, depends=depends),
                 ),
             )
             self._claims += 1
-        self._surroundings.note(segment, body, statement)
+        self._surroundings.note(segment, body, statement, depends=depends)
         return CutSegment(segment, claims)
 
 
@@ -110,39 +117,35 @@ class _Surroundings:
         self._sentences: list[tuple[str, bool]] = []
         self._previous: Segment | None = None
 
-    def lead_in(self, segment: Segment, body: str) -> str:
-        """What a claim with this body needs, in the order of the text and bounded."""
-        if segment.kind is SegmentKind.TABLE_ROW:
+    def lead_in(self, segment: Segment, *, depends: bool) -> str:
+        """What the claim of this segment needs, in the order of the text and bounded."""
+        if segment.kind is _TABLE_ROW:
             header = "" if self._starts_table(segment) else self._table_header
             return _join([self._heading, header])
-        if segment.kind is SegmentKind.LIST_ITEM:
+        if segment.kind is _LIST_ITEM:
             indentation = self._items[-1][0] if self._in_item and self._items else _indentation(segment)
             above = [text for indented, text in self._items if indented < indentation]
-            before = self._before(segment, body) if self._in_item else []
+            before = self._before(segment, depends=depends) if self._in_item else []
             return _join([self._heading, self._list_lead_in, *above, *before])
-        return _join(self._before(segment, body))
+        return _join(self._before(segment, depends=depends))
 
-    def _before(self, segment: Segment, body: str) -> list[str]:
+    def _before(self, segment: Segment, *, depends: bool) -> list[str]:
         """The sentences before, back to one that stands on its own."""
         needed: list[str] = []
-        depends = self._answered or self._continues() or _depends(body)
+        depends = depends or self._answered or self._continues()
         for text, text_depends in reversed(self._sentences):
             if not depends or len(needed) == _MAX_LEAD_IN_SENTENCES:
                 break
             needed.append(text)
             depends = text_depends
-        if depends and segment.kind is SegmentKind.SENTENCE:
+        if depends and segment.kind is _SENTENCE:
             needed.append(self._heading)
         needed.reverse()
         return needed
 
     def _starts_table(self, segment: Segment) -> bool:
         previous = self._previous
-        return (
-            previous is None
-            or previous.kind is not SegmentKind.TABLE_ROW
-            or "\n" in segment.text[: segment.body[0]]
-        )
+        return previous is None or previous.kind is not _TABLE_ROW or "\n" in segment.text[: segment.body[0]]
 
     def _continues(self) -> bool:
         """Whether the segment goes on in a sentence that was cut at the bound."""
@@ -151,37 +154,35 @@ class _Surroundings:
             return False
         return not previous.text.rstrip(_CLOSING).endswith(_ENDS_SENTENCE)
 
-    def note(self, segment: Segment, body: str, statement: Statement) -> None:
+    def note(self, segment: Segment, body: str, statement: Statement, *, depends: bool) -> None:
         """Remember a segment for those that follow it."""
         kind = segment.kind
         if kind is SegmentKind.HEADING:
             self._heading, self._list_lead_in = body, ""
             self._items.clear()
             self._sentences.clear()
-        elif kind is SegmentKind.TABLE_ROW:
+        elif kind is _TABLE_ROW:
             if self._starts_table(segment):
                 self._table_header = body if segment.header else ""
             self._sentences.clear()
-        elif kind is SegmentKind.SENTENCE:
+        elif kind is _SENTENCE:
             self._items.clear()
             self._list_lead_in = body if body.endswith(_COLONS) else ""
-            self._remember(body, statement)
-        elif kind is SegmentKind.LIST_ITEM:
+            self._remember(body, depends=depends)
+        elif kind is _LIST_ITEM:
             if not self._in_item:
                 self._sentences.clear()
                 indentation = _indentation(segment)
                 while self._items and self._items[-1][0] >= indentation:
                     self._items.pop()
                 self._items.append((indentation, body))
-            self._remember(body, statement)
-        self._in_item = kind is SegmentKind.LIST_ITEM and not segment.text.endswith("\n")
+            self._remember(body, depends=depends)
+        self._in_item = kind is _LIST_ITEM and not segment.text.endswith("\n")
         if kind is not SegmentKind.BLANK:
             self._previous = segment
             self._answered = statement is Statement.ANSWER
 
-    def _remember(self, body: str, statement: Statement) -> None:
-        # An answer or a question leans on nothing before it here: what it answers is the user's question.
-        depends = statement is Statement.CLAIM and _depends(body)
+    def _remember(self, body: str, *, depends: bool) -> None:
         self._sentences.append((body, depends))
         if len(self._sentences) > _MAX_LEAD_IN_SENTENCES:
             del self._sentences[0]
@@ -195,6 +196,7 @@ def _indentation(segment: Segment) -> int:
 
 
 def _depends(body: str) -> bool:
+    """Whether a claim with this body is understood from what stands before it."""
     words = body.split(None, _FRAGMENT_WORDS)
     # Scripts without spaces have one "word" a sentence.
     if len(words) < _FRAGMENT_WORDS and (len(body) < 8 or body.isascii()):

@@ -11,7 +11,16 @@ import re
 from enum import StrEnum
 from typing import Final
 
-from guardrail.claims.phrases import ABSTENTIONS, ANSWERS, GREETINGS, HEDGES, INTERROGATIVES, META, OFFERS
+from guardrail.claims.phrases import (
+    ABSTENTIONS,
+    ANSWERS,
+    GREETINGS,
+    HEDGES,
+    INTERROGATIVES,
+    LEAD_INS,
+    META,
+    OFFERS,
+)
 from guardrail.events import SegmentKind
 
 
@@ -46,6 +55,7 @@ def _any(patterns: tuple[str, ...]) -> re.Pattern[str]:
 _ABSTENTION: Final = _any(ABSTENTIONS)
 _OFFER: Final = _any(OFFERS)
 _META: Final = _any(META)
+_LEAD_IN: Final = _any((*META, *LEAD_INS))
 _COURTESY: Final = re.compile(
     f"(?P<answer>{'|'.join(ANSWERS)})|(?P<greeting>{'|'.join(GREETINGS)})|(?P<hedge>{'|'.join(HEDGES)})"
 )
@@ -189,7 +199,7 @@ def _classify_plain(plain: str) -> Statement:
         return Statement.OFFER
     if plain.endswith((":", "：")):
         leads = (
-            _META.fullmatch(plain)
+            _LEAD_IN.fullmatch(plain)
             or _is_label(plain)
             or (_LEADS.search(plain[-140:]) and not _DIGIT.search(plain))
         )

@@ -212,6 +212,10 @@ META: Final = (
     r"(?:let me|let's|i will|i'll) (?:explain|summari[sz]e|break (?:this|it|that) down|look|take a look"
     r"|walk you|go (?:over|through)|start|begin|outline|review)\b[^,;]{0,80}[:.!]$",
     r"(?:according to|based on|as (?:stated|described|mentioned) in|from|per) [^,;.]{0,160}[:,]$",
+)
+
+#: Sentences that lead over to what follows; each ends with a colon.
+LEAD_INS: Final = (
     r"(?:based on|according to) [^,;.:]{0,120},? (?:here(?:'s| is| are))\b[^.;:]{0,160}:",
     r"(?:[^\d.,;:!?]{0,100} )?(?:as follows|the following|following [a-z ]{1,40}|include|includes|including"
     r"|such as|are|is|steps|namely|means that|be) ?:$",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from enum import Enum
+from enum import StrEnum
 from typing import Final
 
 from guardrail.claims import blocks
@@ -57,7 +57,7 @@ _BOLD_LINE: Final = re.compile(r"\s*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?[ \t\r]*")
 _ROW_EDGES: Final = "|" + "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 
 
-class _Mode(Enum):
+class _Mode(StrEnum):
     """What is being read."""
 
     LINE = "line"  # between blocks: the next line's kind is open
@@ -68,21 +68,24 @@ class _Mode(Enum):
     FENCE = "fence"
 
 
+# A name of the module is found faster than a member of an enumeration, and these are looked up all the time.
+_LINE, _PROSE, _ITEM, _ROW, _HEADING, _FENCE = _Mode
+
 _KIND_OF_MODE: Final = {
-    _Mode.LINE: SegmentKind.BLANK,
-    _Mode.PROSE: SegmentKind.SENTENCE,
-    _Mode.ITEM: SegmentKind.LIST_ITEM,
-    _Mode.ROW: SegmentKind.TABLE_ROW,
-    _Mode.HEADING: SegmentKind.HEADING,
-    _Mode.FENCE: SegmentKind.CODE,
+    _LINE: SegmentKind.BLANK,
+    _PROSE: SegmentKind.SENTENCE,
+    _ITEM: SegmentKind.LIST_ITEM,
+    _ROW: SegmentKind.TABLE_ROW,
+    _HEADING: SegmentKind.HEADING,
+    _FENCE: SegmentKind.CODE,
 }
 _MODE_OF_LINE: Final = {
-    Line.TEXT: _Mode.PROSE,
-    Line.ITEM: _Mode.ITEM,
-    Line.ROW: _Mode.ROW,
-    Line.HEADING: _Mode.HEADING,
-    Line.RULE: _Mode.HEADING,
-    Line.FENCE: _Mode.FENCE,
+    Line.TEXT: _PROSE,
+    Line.ITEM: _ITEM,
+    Line.ROW: _ROW,
+    Line.HEADING: _HEADING,
+    Line.RULE: _HEADING,
+    Line.FENCE: _FENCE,
 }
 
 
@@ -105,7 +108,7 @@ class Segmenter:
         self._text = ""
         self._offset = 0
         self._index = 0
-        self._mode = _Mode.LINE
+        self._mode = _LINE
         self._previous: SegmentKind | None = None
         # Number of the latest ordered list item, the fence that is open, whether a block quote is.
         self._number = 0
@@ -115,7 +118,7 @@ class Segmenter:
         # Inside a table whose rows don't begin with a pipe.
         self._bare_table = False
         # What follows the cut that was found: the mode, and whether the next segment begins a line.
-        self._next = (_Mode.LINE, True)
+        self._next = (_LINE, True)
         self._begin(0, line_start=True)
 
     def _begin(self, at: int, *, line_start: bool) -> None:
@@ -174,7 +177,7 @@ class Segmenter:
         if start:
             self._forget(start)
         self._length = len(self._text)
-        if self._mode is _Mode.LINE:
+        if self._mode is _LINE:
             self._open = True
         return segments
 
@@ -193,7 +196,7 @@ class Segmenter:
         piece = text[start:cut]
         kind = SegmentKind.BLANK if piece.isspace() else self._whole_line or _KIND_OF_MODE[self._mode]
         low = max(self._content, start)
-        if self._mode is _Mode.ITEM and self._line_start:
+        if self._mode is _ITEM and self._line_start:
             low = blocks.item_content(text, low)
         low = min(low - start, len(piece))
         surround = _ROW_EDGES if kind is SegmentKind.TABLE_ROW else None
@@ -213,11 +216,11 @@ class Segmenter:
 
     def _cut(self, text: str, start: int, stop: int, *, last: bool) -> int:
         """End of the segment that begins at ``start``, or ``MORE``. Prepares for the next one."""
-        if self._mode is _Mode.LINE and not self._read_line(text, start, stop, last=last):
+        if self._mode is _LINE and not self._read_line(text, start, stop, last=last):
             return MORE
-        if self._mode is _Mode.FENCE:
+        if self._mode is _FENCE:
             return self._cut_fence(text, start, stop)
-        if self._mode is _Mode.ROW or self._mode is _Mode.HEADING:
+        if self._mode is _ROW or self._mode is _HEADING:
             return self._cut_line(text, stop, last=last)
         return self._cut_prose(text, start, stop, last=last)
 
@@ -241,7 +244,7 @@ class Segmenter:
             self._bare_table = True
         self._quoted = ">" in text[line_at:content]
         self._content = self._scan = content
-        self._mode = _MODE_OF_LINE.get(line, _Mode.PROSE)
+        self._mode = _MODE_OF_LINE.get(line, _PROSE)
         if line is Line.ITEM:
             self._number = blocks.list_number(text, line_at, stop) or 0
         elif line is Line.FENCE:
@@ -259,7 +262,7 @@ class Segmenter:
             return MORE
         self._scan = newline
         if (
-            self._mode is _Mode.ROW
+            self._mode is _ROW
             and self._line_start
             and (self._new_block or self._previous is not SegmentKind.TABLE_ROW)
         ):
@@ -318,7 +321,7 @@ class Segmenter:
 
     def _newline(self, text: str, start: int, at: int, stop: int, *, last: bool) -> int:
         """A line of prose ends at ``at``: soft, unless it was an item or the next line is a block."""
-        if self._mode is _Mode.ITEM:
+        if self._mode is _ITEM:
             return self._next_line(at + 1)
         if (
             self._line_start
@@ -378,7 +381,7 @@ class Segmenter:
         space = skip_space(text, after, stop)
         newline = text.find("\n", after, space)
         if newline >= 0:
-            if self._mode is _Mode.ITEM:
+            if self._mode is _ITEM:
                 return GOES_ON  # the newline decides
             line, content = blocks.classify_line(text, newline + 1, stop, last=last, number=self._number)
             if line is Line.MORE:
@@ -417,7 +420,7 @@ class Segmenter:
 
     def _next_line(self, cut: int) -> int:
         """The segment ends with its line; what the next line is, is open."""
-        self._next = (_Mode.LINE, True)
+        self._next = (_LINE, True)
         return cut
 
     # -------------------------------------------------------------------------------- cuts at the bound
@@ -427,24 +430,20 @@ class Segmenter:
         limit = start + self._bound
         cut = self._best_cut(text, start, limit)
         line_start = text[cut - 1] == "\n"
-        if self._mode is _Mode.HEADING:
-            self._mode = _Mode.PROSE
+        if self._mode is _HEADING:
+            self._mode = _PROSE
         if self._opening:  # an endless info string: taken for the fence's first line
             self._opening = False
             self._fence = blocks.fence_mark(text, self._content, limit)
-        self._next = (_Mode.LINE if line_start and self._mode is not _Mode.FENCE else self._mode, line_start)
+        self._next = (_LINE if line_start and self._mode is not _FENCE else self._mode, line_start)
         return cut
 
     def _best_cut(self, text: str, start: int, limit: int) -> int:
         # Progress by a third of the bound at least keeps the work proportional to the text.
         earliest = start + self._bound // 3
         if self._weak > earliest:
-            return (
-                min(skip_space(text, self._weak, limit), limit)
-                if self._mode is not _Mode.FENCE
-                else self._weak
-            )
-        if self._mode is _Mode.FENCE or self._mode is _Mode.LINE:
+            return min(skip_space(text, self._weak, limit), limit) if self._mode is not _FENCE else self._weak
+        if self._mode is _FENCE or self._mode is _LINE:
             return _between_characters(text, limit, earliest)
         space = max(text.rfind(c, earliest, limit) for c in " \n\t\u3000")
         if space >= 0:
