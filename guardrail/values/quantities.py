@@ -14,7 +14,7 @@ from guardrail.values.affixes import (
     read_rate,
     read_suffix,
 )
-from guardrail.values.lexicon import PERCENT_WORDS, words
+from guardrail.values.lexicon import NO_NOUN, PERCENT_WORDS, words
 from guardrail.values.model import Value, ValueKind
 from guardrail.values.numerals import ADVERBS, Amount, read_amount
 from guardrail.values.tokens import Tok, Token
@@ -24,6 +24,7 @@ _DASHES: Final = frozenset({"-", "–", "—", "−", "~"})
 _RANGE_WORDS: Final = frozenset({"to", "or", "bis", "oder", "à", "through"})
 _SPEEDS: Final = {("km", "h"): "km/h", ("mi", "h"): "mph", ("m", "s"): "m-s"}
 MEASURES: Final = words("within for after about over than under least of lasts takes innerhalb")
+_NO_COUNT: Final = words("the this that which no any every each another some first last only same right")
 _ODDS_MAX: Final = 100_000
 
 
@@ -37,6 +38,8 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
         return _article(text, tokens, i)
     if amount.spelled and _is_pronoun(tokens, j, amount):
         return None
+    if amount.spelled:
+        amount = _written_twice(tokens, amount)
     if (
         currency
         and amount.next < len(tokens)
@@ -82,6 +85,16 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
         key=low.key,
     )
     return [value], after
+
+
+def _written_twice(tokens: list[Token], amount: Amount) -> Amount:
+    """Contracts write a number in words and figures: "ninety (90) days"."""
+    k = amount.next
+    if k + 2 >= len(tokens) or tokens[k].text != "(" or tokens[k + 2].text != ")":
+        return amount
+    figure = read_amount(tokens, k + 1) if tokens[k + 1].kind is Tok.NUMBER else None
+    same = figure is not None and figure.next == k + 2 and amount.readings[0] in figure.readings
+    return amount._replace(next=k + 3) if same else amount
 
 
 def _negated(amount: Amount) -> Amount:
@@ -163,6 +176,8 @@ def _is_pronoun(tokens: list[Token], j: int, amount: Amount) -> bool:
         find_unit(tokens[k].low) or tokens[k].low in CURRENCY_WORDS or tokens[k].low in TWO_WORD_UNITS
     ):
         return False
+    if tokens[k].kind is Tok.WORD and tokens[k].low not in NO_NOUN and tokens[j - 1].low not in _NO_COUNT:
+        return not tokens[k].text[0].islower()
     return not (after.low in {"or", "to"} and read_amount(tokens, amount.next + 1) is not None)
 
 

@@ -14,9 +14,10 @@ from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.polarity import negates, negations, opposition
 from guardrail.judges.local.source import Sentence, Source, is_number, tokens_within, words_between
 from guardrail.judges.local.stance import ChargeView, Polarity, charge, polarity, restricted
-from guardrail.values import Value, agree
+from guardrail.values import Value, ValueKind, agree
 
 _VERBATIM: Final = 0.85
+_RENAMED_WORDS: Final = 2
 _ALIGNED_TOKENS: Final = 80
 _REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
 
@@ -37,8 +38,8 @@ class Comparison:
 
     ``coverage`` is the share of the claim's words by rarity. ``turn`` is what sets them apart, with the
     words of both sides. ``negated`` is +1 where only the claim negates, -1 where only the sentence does,
-    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others. ``charge``
-    is there where both say what the same thing costs.
+    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others.     ``charge`` is there where both say what the same thing costs. ``renamed``: the sentence has all of
+    the claim but the name.
     """
 
     sentence: Sentence
@@ -50,6 +51,7 @@ class Comparison:
     negated: int
     swapped: float
     charge: ChargeView | None
+    renamed: bool
 
 
 def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
@@ -66,7 +68,7 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
         for term in {view.terms[i] for i in ours}
         if term not in terms and term not in STOP_TERMS
     )
-    turn, ours, theirs = None, "", ""
+    turn, ours, theirs, renamed = None, "", "", False
     opposed = opposition(view.surfaces, view.terms, sentence.terms[first:last], view.value_tokens)
     if opposed is not None:
         denying = negates(view.terms[opposed[0]]) or negates(sentence.terms[first + opposed[1]])
@@ -82,8 +84,19 @@ def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
         turn, (ours, theirs) = Turn.QUANTIFIER, limited
     elif other := _other_name(view, sentence, alignment, terms):
         turn, (ours, theirs) = Turn.NAME, other
+    elif other := _renamed(view, sentence, terms):
+        turn, renamed, (ours, theirs) = Turn.NAME, True, other
     return Comparison(
-        sentence, match.coverage, alignment, turn, ours, theirs, negated, swapped, charge(view, sentence)
+        sentence,
+        match.coverage,
+        alignment,
+        turn,
+        ours,
+        theirs,
+        negated,
+        swapped,
+        charge(view, sentence),
+        renamed,
     )
 
 
@@ -177,3 +190,27 @@ def _other_name(
                 sentence.words(others[0], others[-1] + 1),
             )
     return None
+
+
+def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tuple[str, str] | None:
+    """The claim's one name and the sentence's, where the sentence has all of the claim but that name.
+
+    Unlike ``_other_name`` it holds in whatever order: "X gave the speech", "the speech was given by Y".
+    """
+    names = [value for value in view.values if value.kind is ValueKind.NAME]
+    if len(names) != 1 or not view.name_tokens or any(view.terms[i] in terms for i in view.name_tokens):
+        return None
+    named = {view.terms[i] for i in view.name_tokens}
+    rest = view.content.keys() - named
+    if len(rest) < _RENAMED_WORDS or not rest <= terms:
+        return None
+    others = [
+        value
+        for value in sentence.facts.values
+        if value.kind is ValueKind.NAME
+        and len(value.words) == len(names[0].words)
+        and not any(
+            sentence.terms[i] in view.terms for i in tokens_within(sentence.starts, value.start, value.end)
+        )
+    ]
+    return (names[0].text, others[0].text) if len(others) == 1 else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -16,8 +15,6 @@ from guardrail.judges.local.clauses import Clause, clauses_of
 from guardrail.values import Value, ValueSet, extract
 
 _SENTENCES_REMEMBERED: Final = 4096
-# Contracts write a number twice: "ninety (90) days".
-_REPEATED_FIGURE: Final = re.compile(r"\b[a-z]{3,12}(?:-[a-z]{3,6})? \((\d{1,7})\)")
 
 NUMBER_WORDS: Final = frozenset(
     term_of(word)
@@ -43,20 +40,8 @@ class Facts(NamedTuple):
 def facts_of(text: str) -> Facts:
     """The values of a sentence. Remembered over responses: good contexts are retrieved often."""
     masked = CITATION.sub(lambda match: " " * len(match.group()), text) if "[" in text else text
-    if "(" in masked:
-        masked = _REPEATED_FIGURE.sub(_figure_alone, masked)
-    values = tuple(
-        # A figure out of brackets was moved by one, to stand beside its unit.
-        replace(value, start=value.start - 1)
-        if masked is not text and text[value.start - 1 : value.start].isdigit()
-        else value
-        for value in extract(masked)
-    )
+    values = tuple(extract(masked))
     return Facts(values, ValueSet(values))
-
-
-def _figure_alone(match: re.Match[str]) -> str:
-    return " " * (len(match.group()) - len(match.group(1))) + match.group(1)
 
 
 @lru_cache(maxsize=_SENTENCES_REMEMBERED)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from guardrail.events import Evidence, Verdict
+from guardrail.judges.local.additions import denied_item, unmentioned_item
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.clauses import Charge
@@ -34,6 +35,7 @@ _CONFLICTING_COVERAGE: Final = 0.75
 _LEAST_SHARE: Final = 0.6  # of a claim, by rarity, that its sources must mention before it can be supported
 _SPELLED_FRAME: Final = 0.7
 _ALL: Final = 0.999
+_RENAMED: Final = 0.35
 _SAME_WORDS: Final = 0.9
 _SAME_WORDS_IN_ORDER: Final = 0.25
 _CHARGED: Final = 0.5  # of the words for what is free or charged for, by rarity, in the sentence that says so
@@ -98,6 +100,17 @@ def decide(
         support = min(support, max(0.0, lines.supported - 0.01))
     elif _spelled_out(view, values):
         support = max(support, min(0.99, lines.supported + _MARGIN))
+    denied = denied_item(view, compared)
+    if denied is not None and support >= lines.partially_supported:
+        word, naming = denied
+        return _contradicted(
+            support, naming.coverage, (naming.sentence.evidence,), f"The source excludes '{word}'."
+        )
+    added = unmentioned_item(view, present)
+    if added is not None and support >= lines.supported:
+        support = max(lines.partially_supported, lines.supported - _MARGIN)
+        reason = f"The sources say part of it; they do not mention '{added}'."
+        return Outcome(Verdict.PARTIALLY_SUPPORTED, 1.0 - support, support, proof, (), reason)
     if support >= lines.supported:
         return Outcome(
             Verdict.SUPPORTED,
@@ -148,7 +161,7 @@ def _turned(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> Com
         turn = comparison.turn
         if (
             turn is not None
-            and comparison.coverage >= _TURN_COVERAGE[turn]
+            and comparison.coverage >= (_RENAMED if comparison.renamed else _TURN_COVERAGE[turn])
             and comparison.alignment.in_order >= _least_in_order(comparison, turn)
             and comparison.coverage > clean
             and not (turn is Turn.NEGATION and _limit_denied(comparison, values))
@@ -158,7 +171,9 @@ def _turned(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> Com
 
 
 def _least_in_order(comparison: Comparison, turn: Turn) -> float:
-    """Word for word the same, in whatever order ("may be used by children"), can hardly be of other things."""
+    """Word for word the same, in any order ("may be used by children"), can hardly be of other things."""
+    if turn is Turn.NAME and comparison.renamed:
+        return 0.0
     if turn is Turn.NEGATION and comparison.coverage >= _SAME_WORDS:
         return _SAME_WORDS_IN_ORDER
     return _TURN_IN_ORDER[turn]
