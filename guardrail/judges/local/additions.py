@@ -20,19 +20,22 @@ _AFTER_ITEM: Final = _terms(
     "and or with plus including on in at for to from by during within per until before after if when while "
     "because unless that which who be have do can may must should will"
 )
-_TELLING: Final = 0.8  # rarity from which on a word is not filler
+_TELLING: Final = 0.6  # rarity from which on a word is not filler
 _SHARE: Final = 0.5  # of an item's words, by rarity, that must be missing
 
 
 def unmentioned_item(view: ClaimView, present: frozenset[int]) -> str | None:
-    """The head of the first joined item that no context mentions. ``present``: terms that some context has."""
+    """The head of the first joined item that no context mentions.
+
+    ``present`` are the terms that some context has.
+    """
     for item in _items(view):
         head = item[-1]
-        if view.terms[head] in present or view.content[view.terms[head]] < _TELLING:
+        if view.terms[head] in present:
             continue
         weights = {view.terms[i]: view.content[view.terms[i]] for i in item}
-        missing = sum(weight for term, weight in weights.items() if term not in present)
-        if missing >= _SHARE * sum(weights.values()):
+        missing = [weight for term, weight in weights.items() if term not in present]
+        if max(missing) >= _TELLING and sum(missing) >= _SHARE * sum(weights.values()):
             return view.surfaces[head]
     return None
 
