@@ -59,7 +59,8 @@ immediately/eventually, breakfast/dinner, sunrise/sunset, monday/tuesday, fastin
 acute/chronic, benign/malignant, vein/artery, hypertension/hypotension, overdose/underdose,
 systolic/diastolic, constipation/diarrhea, constipation/diarrhoea, stimulate/inhibit, activate/inhibit,
 activate/deactivate, agonist/antagonist, increase/reduce, increase/lower, grow/shrink,
-outperform/underperform, exceed/miss, automatic/manual, automatically/manually, half/whole, half/full, hot/cool, boil/freeze, melt/freeze, solid/liquid
+outperform/underperform, exceed/miss, automatic/manual, automatically/manually, half/whole, half/full,
+hot/cool, boil/freeze, melt/freeze, solid/liquid
 """
 
 # Of each group only one can be true of a thing at a time.

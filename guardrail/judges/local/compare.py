@@ -38,8 +38,8 @@ class Comparison:
 
     ``coverage`` is the share of the claim's words by rarity. ``turn`` is what sets them apart, with the
     words of both sides. ``negated`` is +1 where only the claim negates, -1 where only the sentence does,
-    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others.     ``charge`` is there where both say what the same thing costs. ``renamed``: the sentence has all of
-    the claim but the name.
+    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others.
+    ``charge`` is what both say that the same thing costs. ``renamed``: the sentence has all of the claim but its name.
     """
 
     sentence: Sentence

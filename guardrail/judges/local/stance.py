@@ -1,4 +1,4 @@
-"""Whether a sentence takes the other side of a claim: denies it, charges for what is free, or restricts it."""
+"""Whether a sentence takes the other side of a claim: denies it, charges for what is free, restricts it."""
 
 from __future__ import annotations
 

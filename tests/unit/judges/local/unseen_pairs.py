@@ -7,28 +7,31 @@ from typing import Final
 from tests.unit.judges.local.minimal_pairs import Pair
 
 UNSEEN_SOURCES: Final = {
-    "library": """Using the city library. A library card is free for residents; visitors pay $15 per year. You can
-borrow up to ten books and four films at the same time. Books are lent for four weeks, films for one week.
-Loans can be renewed twice unless another reader has reserved the item. Reference works may not be taken out of
-the building. The reading room is open until 10 p.m. on weekdays. Eating is forbidden in the reading room. The
-library was designed by Ingrid Solheim.""",
-    "rental": """Rental agreement. The monthly rent is $1,450 and includes water and heating, but not electricity. The
-deposit amounts to two months' rent and is returned within 30 days of moving out. Small pets are permitted; dogs
-need the written permission of the landlord. The tenant must not sublet the flat. Smoking is prohibited in the
-stairwell. Repairs up to $80 are paid by the tenant. The lease begins on May 1, 2025 and ends on April 30, 2027.""",
-    "vaccine": """Vaccination clinic. The flu vaccine is recommended for everyone over 60 years. Children receive two doses
-four weeks apart; adults receive one dose. The vaccination does not protect against colds. People with a fever
-should not be vaccinated. The shot is paid for by all health insurers. Appointments are not needed on Wednesdays.
-Stay in the waiting area for 15 minutes after the shot. The clinic is led by Dr. Ruth Adeyemi.""",
-    "licence": """Software licence. The licence is valid for five devices of one household. Commercial use is not permitted. The
-Pro edition costs $89, the Home edition $39. Updates are free for two years; after that they cost $19 a year.
-Customers may return the software within 14 days, provided that it has not been activated. The program runs on
-Windows 11 and macOS 14 or later. Linux is not supported. Technical support is given by email and chat.""",
-    "ferry": """Ferry to Skarn. The crossing takes 90 minutes. Ferries leave at 7:30, 12:00 and 18:15 every day; on Sundays there is
-no early ferry. A single ticket costs 24 euros. Bicycles are carried free of charge, motorcycles cost 12 euros.
-Passengers must be on board 20 minutes before departure. Dogs have to wear a muzzle. Hot meals are served on the
-upper deck only. Tickets can be cancelled until two hours before departure. The captain may refuse drunk
-passengers.""",
+    "library": """Using the city library. A library card is free for residents; visitors pay $15 per
+year. You can borrow up to ten books and four films at the same time. Books are lent for four
+weeks, films for one week. Loans can be renewed twice unless another reader has reserved the item.
+Reference works may not be taken out of the building. The reading room is open until 10 p.m. on
+weekdays. Eating is forbidden in the reading room. The library was designed by Ingrid Solheim.""",
+    "rental": """Rental agreement. The monthly rent is $1,450 and includes water and heating, but not
+electricity. The deposit amounts to two months' rent and is returned within 30 days of moving out.
+Small pets are permitted; dogs need the written permission of the landlord. The tenant must not
+sublet the flat. Smoking is prohibited in the stairwell. Repairs up to $80 are paid by the tenant.
+The lease begins on May 1, 2025 and ends on April 30, 2027.""",
+    "vaccine": """Vaccination clinic. The flu vaccine is recommended for everyone over 60 years.
+Children receive two doses four weeks apart; adults receive one dose. The vaccination does not
+protect against colds. People with a fever should not be vaccinated. The shot is paid for by all
+health insurers. Appointments are not needed on Wednesdays. Stay in the waiting area for 15
+minutes after the shot. The clinic is led by Dr. Ruth Adeyemi.""",
+    "licence": """Software licence. The licence is valid for five devices of one household. Commercial
+use is not permitted. The Pro edition costs $89, the Home edition $39. Updates are free for two
+years; after that they cost $19 a year. Customers may return the software within 14 days, provided
+that it has not been activated. The program runs on Windows 11 and macOS 14 or later. Linux is not
+supported. Technical support is given by email and chat.""",
+    "ferry": """Ferry to Skarn. The crossing takes 90 minutes. Ferries leave at 7:30, 12:00 and
+18:15 every day; on Sundays there is no early ferry. A single ticket costs 24 euros. Bicycles are
+carried free of charge, motorcycles cost 12 euros. Passengers must be on board 20 minutes before
+departure. Dogs have to wear a muzzle. Hot meals are served on the upper deck only. Tickets can be
+cancelled until two hours before departure. The captain may refuse drunk passengers.""",
 }
 
 
