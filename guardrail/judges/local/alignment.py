@@ -33,9 +33,23 @@ class Alignment:
         return self.runs[0][1], self.runs[-1][1] + self.runs[-1][2]
 
 
-def align(claim: Sequence[int], source: Sequence[int]) -> Alignment:
-    """Align two sequences of terms. Quadratic in the worst case: callers bound both lengths."""
-    matcher = SequenceMatcher(None, source, claim, autojunk=False)
+class Aligner:
+    """Lays one claim along many sentences; what only depends on the claim is prepared once."""
+
+    __slots__ = ("_claim", "_matcher")
+
+    def __init__(self, claim: Sequence[int]) -> None:
+        """``claim`` are the terms of the claim."""
+        self._claim = claim
+        self._matcher = SequenceMatcher(None, (), claim, autojunk=False)
+
+    def align(self, source: Sequence[int]) -> Alignment:
+        """Align with a sentence. Quadratic in the worst case: callers bound both lengths."""
+        self._matcher.set_seq1(source)
+        return _alignment(self._claim, source, self._matcher)
+
+
+def _alignment(claim: Sequence[int], source: Sequence[int], matcher: SequenceMatcher[int]) -> Alignment:
     runs = tuple((b, a, size) for a, b, size in matcher.get_matching_blocks() if size)
     length = len(claim) or 1
     swaps = []

@@ -13,7 +13,7 @@ from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
 from guardrail.judges.local.claim_view import ClaimView, view_of
 from guardrail.judges.local.combiner import Parameters
-from guardrail.judges.local.compare import Comparison, compare
+from guardrail.judges.local.compare import Comparison, compare_all
 from guardrail.judges.local.details import ValueCheck, check_values, settled_terms
 from guardrail.judges.local.features import comparison_features, detail_features, overlap_features
 from guardrail.judges.local.rarity import Rarity
@@ -82,7 +82,7 @@ class ClaimChecker:
         found = find_candidates(layout, view, settings.sentences_per_claim, settings.passages_per_claim)
         if not found.sentences:
             return None
-        compared = [compare(view, source, match) for match in found.sentences]
+        compared = compare_all(view, source, found.sentences)
         values = check_values(view, source, self._to_search(source, found))
         features = overlap_features(layout, view, found, settled_terms(view, values))
         features |= comparison_features(compared, view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from guardrail.claims.model import Claim
@@ -14,6 +15,7 @@ from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.source import facts_of, tokens_within
 from guardrail.values import Value, ValueKind
 
+_TEXTS_REMEMBERED: Final = 512
 _CLOSING_WEIGHT: Final = 0.35
 
 
@@ -64,8 +66,8 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
     content = {term: rarity.of(term) for term in terms if term not in STOP_TERMS}
     if not content:  # "He did." has nothing else to go by
         content = dict.fromkeys(terms, _CLOSING_WEIGHT)
-    asked = frozenset(term for _, term, _ in words(question)) - STOP_TERMS
-    lead_in = frozenset(term for _, term, _ in words(claim.lead_in)) - STOP_TERMS
+    asked = _topic_of(question)
+    lead_in = _topic_of(claim.lead_in)
     antecedents = {term: _ANTECEDENT * rarity.of(term) for term in lead_in}
     return ClaimView(
         text=claim.text,
@@ -82,6 +84,12 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
         clauses=clauses_of(claim.text, starts, terms),
         weight=sum(content.values()),
     )
+
+
+@lru_cache(maxsize=_TEXTS_REMEMBERED)
+def _topic_of(text: str) -> frozenset[int]:
+    """What a question or lead-in is about: the claims of a response share it."""
+    return frozenset(term for _, term, _ in words(text)) - STOP_TERMS
 
 
 def _tokens_of(values: Iterable[Value], starts: tuple[int, ...]) -> frozenset[int]:

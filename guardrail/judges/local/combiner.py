@@ -8,11 +8,21 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from guardrail.errors import ConfigError
+
+# A leaf's value, or (feature, threshold, where it is at most that, where it is above).
+_Node: TypeAlias = "float | tuple[str, float, _Node, _Node]"
+
+
+def _leaf(node: _Node, features: Mapping[str, float]) -> float:
+    while isinstance(node, tuple):
+        name, threshold, lower, upper = node
+        node = lower if features[name] <= threshold else upper
+    return node
 
 
 class Logistic(BaseModel):
@@ -56,12 +66,17 @@ class Tree(BaseModel):
                 raise ValueError(f"the children of node {node} must come after it")
         return self
 
+    def nested(self, node: int = 0) -> _Node:
+        """The tree below a node as nested tuples, which are walked several times as fast as the lists."""
+        name = self.features[node]
+        if not name:
+            return self.values[node]
+        lower, upper = self.nested(self.lower[node]), self.nested(self.upper[node])
+        return name, self.thresholds[node], lower, upper
+
     def value(self, features: Mapping[str, float]) -> float:
         """The value of the leaf that the features lead to."""
-        node = 0
-        while name := self.features[node]:
-            node = (self.lower if features[name] <= self.thresholds[node] else self.upper)[node]
-        return self.values[node]
+        return _leaf(self.nested(), features)
 
 
 class BoostedTrees(BaseModel):
@@ -74,12 +89,18 @@ class BoostedTrees(BaseModel):
     scale: float = 1.0
     shift: float = 0.0
     trees: list[Tree]
+    _nested: tuple[_Node, ...] = PrivateAttr()
+
+    def model_post_init(self, _context: object, /) -> None:
+        """Prepare the trees for being walked."""
+        self._nested = tuple(tree.nested() for tree in self.trees)
 
     def probability(self, features: Mapping[str, float]) -> float:
         """The probability of support, 0..1."""
-        return sigmoid(
-            self.scale * (self.bias + sum(tree.value(features) for tree in self.trees)) + self.shift
-        )
+        total = self.bias
+        for node in self._nested:
+            total += _leaf(node, features)
+        return sigmoid(self.scale * total + self.shift)
 
 
 class Parameters(BaseModel):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.judges.local.alignment import Alignment, align
+from guardrail.judges.local.alignment import Aligner, Alignment
 from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.polarity import negates, negations, opposition
@@ -39,7 +39,8 @@ class Comparison:
     ``coverage`` is the share of the claim's words by rarity. ``turn`` is what sets them apart, with the
     words of both sides. ``negated`` is +1 where only the claim negates, -1 where only the sentence does,
     else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others.
-    ``charge`` is what both say that the same thing costs. ``renamed``: the sentence has all of the claim but its name.
+    ``charge`` is what both say that the same thing costs. ``renamed``: the sentence has all of the claim but
+    its name.
     """
 
     sentence: Sentence
@@ -54,13 +55,17 @@ class Comparison:
     renamed: bool
 
 
-def compare(view: ClaimView, source: Source, match: Match) -> Comparison:
-    """Compare a claim with one of its candidate sentences."""
-    sentence = source.sentence(match.number)
-    alignment = align(view.terms[:_ALIGNED_TOKENS], sentence.terms)
+def compare_all(view: ClaimView, source: Source, matches: Iterable[Match]) -> list[Comparison]:
+    """Compare a claim with each of its candidate sentences."""
+    aligner = Aligner(view.terms[:_ALIGNED_TOKENS])
+    return [_compare(view, source.sentence(match.number), match, aligner) for match in matches]
+
+
+def _compare(view: ClaimView, sentence: Sentence, match: Match, aligner: Aligner) -> Comparison:
+    alignment = aligner.align(sentence.terms)
     first, last = alignment.source_span
     first, last = _reached(sentence, first, last)
-    terms = frozenset(sentence.terms)
+    terms = sentence.known
     negated = _negated(view, sentence, first, last, alignment)
     swapped = sum(
         view.content.get(term, 0.0)

@@ -92,7 +92,7 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
     frame = _frame(view, value, taken)
     ranked = []
     for number in _with_the_number(view, source, value, numbers):
-        terms = frozenset(source.sentence(number).terms)
+        terms = source.sentence(number).known
         ranked.append((sum(weight for term, weight in frame.items() if term in terms), number))
     ranked.sort(key=lambda item: -item[0])
     conflict: tuple[float, Sentence, Value] | None = None
@@ -208,7 +208,7 @@ def _may_hold(sentence: Sentence, value: Value) -> bool:
     """Whether a sentence can have a value of the kind at all: reading values is what costs most."""
     if value.kind in _WRITTEN_WITHOUT_FIGURES:
         return True
-    return _FIGURE.search(sentence.text) is not None or not NUMBER_WORDS.isdisjoint(sentence.terms)
+    return _FIGURE.search(sentence.text) is not None or not NUMBER_WORDS.isdisjoint(sentence.known)
 
 
 def _nearest(sentence: Sentence, rivals: list[Value], frame: dict[int, float]) -> Value:

@@ -63,7 +63,7 @@ def comparison_features(compared: Sequence[Comparison], view: ClaimView) -> dict
         "antonym": float(best.turn is Turn.ANTONYM),
         "other_name": float(best.turn is Turn.NAME),
         "turned_ahead": turned - clean,
-        "absolutes": float(absolutes(frozenset(view.terms), frozenset(best.sentence.terms))),
+        "absolutes": float(absolutes(frozenset(view.terms), best.sentence.known)),
     }
 
 

@@ -44,31 +44,66 @@ def facts_of(text: str) -> Facts:
     return Facts(values, ValueSet(values))
 
 
-@lru_cache(maxsize=_SENTENCES_REMEMBERED)
-def _clauses_of(text: str, starts: tuple[int, ...], terms: tuple[int, ...]) -> tuple[Clause, ...]:
-    return clauses_of(text, starts, terms)
+class Reading:
+    """A sentence as text, read as far as it was needed. ``starts`` (offsets) and ``terms`` are parallel.
+
+    Remembered over claims and responses: good contexts are retrieved often. Threads that read the same
+    sentence at once only repeat work.
+    """
+
+    __slots__ = ("_clauses", "known", "starts", "terms", "text")
+
+    def __init__(self, text: str, starts: tuple[int, ...], terms: tuple[int, ...]) -> None:
+        """``known`` are the distinct terms."""
+        self.text, self.starts, self.terms = text, starts, terms
+        self.known = frozenset(terms)
+        self._clauses: tuple[Clause, ...] | None = None
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
+        """What it denies and what it charges for."""
+        if self._clauses is None:
+            self._clauses = clauses_of(self.text, self.starts, self.terms)
+        return self._clauses
+
+
+_readings: dict[str, Reading] = {}  # process-wide; emptied when full
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence of a context. ``starts`` and ``terms`` are parallel, offsets relative to ``text``."""
+    """One sentence of a context; offsets are relative to ``text``."""
 
     number: int
     context_id: str
     start: int
     text: str
-    starts: tuple[int, ...]
-    terms: tuple[int, ...]
+    reading: Reading
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where its tokens begin."""
+        return self.reading.starts
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """The terms of its tokens."""
+        return self.reading.terms
+
+    @property
+    def known(self) -> frozenset[int]:
+        """Its distinct terms."""
+        return self.reading.known
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
+        """What it denies and what it charges for."""
+        return self.reading.clauses
 
     @property
     def facts(self) -> Facts:
         """Its checkable values."""
         return facts_of(self.text)
-
-    @property
-    def clauses(self) -> tuple[Clause, ...]:
-        """What it denies and what it charges for."""
-        return _clauses_of(self.text, self.starts, self.terms)
 
     @property
     def evidence(self) -> Evidence:
@@ -122,11 +157,12 @@ class Source:
         context = self._evidence.contexts[windows.context[number]]
         start, end = windows.start[number], windows.end[number]
         first, last = windows.first[number], windows.last[number]
-        return Sentence(
-            number,
-            context.id,
-            start,
-            context.text[start:end],
-            tuple(at - start for at in layout.starts[first:last]),
-            tuple(layout.terms[first:last]),
-        )
+        text = context.text[start:end]
+        reading = _readings.get(text)
+        if reading is None or len(reading.terms) != last - first:
+            starts = tuple(at - start for at in layout.starts[first:last])
+            reading = Reading(text, starts, tuple(layout.terms[first:last]))
+            if len(_readings) >= _SENTENCES_REMEMBERED:
+                _readings.clear()
+            _readings[text] = reading
+        return Sentence(number, context.id, start, text, reading)

@@ -59,7 +59,7 @@ def polarity(view: ClaimView, sentence: Sentence) -> Polarity:
     turned = known = 0.0
     stated = with_conditions(sentence.clauses)
     for clause in view.clauses:
-        topic = _topic(view, clause, frozenset(sentence.terms))
+        topic = _topic(view, clause, sentence.known)
         weight = sum(topic.values())
         if not weight:
             continue
@@ -82,9 +82,7 @@ def charge(view: ClaimView, sentence: Sentence) -> ChargeView | None:
     for clause in view.clauses:
         if clause.charge is None:
             continue
-        topic = {
-            t: w for t, w in _topic(view, clause, frozenset(sentence.terms)).items() if t not in PRICE_TERMS
-        }
+        topic = {t: w for t, w in _topic(view, clause, sentence.known).items() if t not in PRICE_TERMS}
         if not topic:
             topic = {t: view.content[t] for t in view.content if t not in PRICE_TERMS}
         weight = sum(topic.values())
@@ -97,7 +95,7 @@ def charge(view: ClaimView, sentence: Sentence) -> ChargeView | None:
         said = said or {theirs for _, theirs in shares} - {None}
         theirs = clause.charge if clause.charge in said else next(iter(said), None)
         if theirs is not None and strongest > (best.strength if best else 0.0):
-            named = topic.keys() & frozenset(sentence.terms)
+            named = topic.keys() & sentence.known
             missing = frozenset() if core & named else topic.keys() - named
             best = ChargeView(clause.charge, theirs, strongest, frozenset(named), frozenset(missing))
     return best
