@@ -55,6 +55,29 @@ class Windows:
             at -= 1
         return found
 
+    def holding_any(self, positions: Sequence[int]) -> list[int]:
+        """The numbers of the windows that hold at least one of the tokens; ``positions`` must ascend.
+
+        A window that begins no later than one token and holds a later one holds both: each step looks only
+        at windows that begin after those of the step before.
+        """
+        first, last = self.first, self.last
+        count = len(first)
+        found: list[int] = []
+        seen, unseen_from = -1, 0  # the newest window looked at, and the first token of the next
+        for position in positions:
+            if position < unseen_from:
+                continue
+            newest = at = bisect_right(first, position, seen + 1) - 1
+            while at > seen and last[at] > position:
+                found.append(at)
+                at -= 1
+            seen = newest
+            if seen + 1 == count:
+                break
+            unseen_from = first[seen + 1]
+        return found
+
 
 class Layout:
     """Read-only once built, so it may be shared by threads.

@@ -45,13 +45,11 @@ def find_candidates(layout: Layout, view: ClaimView, sentences: int, passages: i
         if positions:
             present.add(term)
         for windows, found in ((layout.sentences, in_sentence), (layout.passages, in_passage)):
-            holders = {number for position in positions for number in windows.holding(position)}
-            for number in holders:
+            for number in windows.holding_any(positions):
                 found.setdefault(number, []).append(term)
     hints: dict[int, float] = {}
     for term, weight in view.hints.items():
-        holders = {n for position in layout.positions(term) for n in layout.sentences.holding(position)}
-        for number in holders:
+        for number in layout.sentences.holding_any(layout.positions(term)):
             hints[number] = hints.get(number, 0.0) + weight
     return Candidates(
         _best(layout.sentences, in_sentence, view, hints, sentences),
@@ -66,10 +64,12 @@ def _best(
     total = view.weight or 1.0
     hint_total = sum(view.hints.values()) or 1.0
     ranked = []
+    content, first, last = view.content, windows.first, windows.last
     for number, terms in found.items():
-        coverage = sum(view.content[term] for term in terms) / total
-        rank = coverage + _HINT_WEIGHT * hints.get(number, 0.0) / hint_total
-        rank -= _LENGTH_PENALTY * (windows.last[number] - windows.first[number])
+        coverage = sum([content[term] for term in terms]) / total
+        rank = coverage - _LENGTH_PENALTY * (last[number] - first[number])
+        if hints:
+            rank += _HINT_WEIGHT * hints.get(number, 0.0) / hint_total
         ranked.append((-rank, number, coverage))
     ranked.sort()
     return tuple(Match(n, frozenset(found[n]), coverage, -rank) for rank, n, coverage in ranked[:k])
