@@ -38,6 +38,7 @@ _ALL: Final = 0.999
 _RENAMED: Final = 0.35
 _SAME_WORDS: Final = 0.9
 _SAME_WORDS_IN_ORDER: Final = 0.25
+_ONE_FACT: Final = 14  # content words up to which a claim is taken to state one matter
 _CHARGED: Final = 0.5  # of the words for what is free or charged for, by rarity, in the sentence that says so
 _CHARGE_WORDS: Final = {Charge.FREE: "free", Charge.PAID: "charged for"}
 _MARGIN: Final = 0.1
@@ -83,7 +84,8 @@ def decide(
     turned = _turned(compared, values)
     if turned is not None:
         return _contradicted(support, turned.coverage, (turned.sentence.evidence,), _turn_reason(turned))
-    charged = _charged(compared, values)
+    one_fact = len(view.content) <= _ONE_FACT
+    charged = _charged(compared, values) if one_fact else None
     if charged is not None:
         ours, theirs, strength, sentence = charged
         reason = f"The claim says it is {ours}, the source says it is {theirs}."
@@ -100,7 +102,7 @@ def decide(
         support = min(support, max(0.0, lines.supported - 0.01))
     elif _spelled_out(view, values):
         support = max(support, min(0.99, lines.supported + _MARGIN))
-    denied = denied_item(view, compared)
+    denied = denied_item(view, compared) if one_fact else None
     if denied is not None and support >= lines.partially_supported:
         word, naming = denied
         return _contradicted(
