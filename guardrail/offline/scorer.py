@@ -18,6 +18,9 @@ from guardrail.routing import PolicyRouter
 
 _HELD_BYTES: Final = 64 * 1024 * 1024
 _LINES_PER_SLOT: Final = 4
+_CLAIM_TIMEOUT_MS: Final = 24 * 3_600_000
+"""Ends a judge that hangs; no answer that can be read takes as long. Judges that call out have limits of
+their own for a call."""
 
 
 Check = Callable[[Response], Awaitable[ResponseVerdict]]
@@ -37,21 +40,23 @@ def judging_everything(policy: Policy) -> Policy:
     """The policy for offline use: same rules and thresholds, but no claim goes unjudged.
 
     A live answer ends at the first claim that blocks it; here nobody waits for the text, and the score is
-    to speak of all claims, so that answers can be compared.
+    to speak of all claims, so that answers can be compared. For the same reason no verdict may depend on
+    how fast the machine is: the live limit on the wait for one is lifted.
     """
-    return policy if policy.mode == "observe" else policy.model_copy(update={"mode": "observe"})
+    return policy.model_copy(update={"mode": "observe", "claim_timeout_ms": _CLAIM_TIMEOUT_MS})
 
 
 def checker(judge: Judge, router: PolicyRouter, limits: Limits | None = None) -> Check:
     """A function that judges one response with a guard of its own.
 
     A shared guard takes an id once only, as a stream must; in a file the same id may stand twice, with two
-    answers to compare, and both are judged. The judge, which is what costs, is shared.
+    answers to compare, and both are judged. The judge, which is what costs, is shared. A response's
+    ``deadline_ms`` is for the user who waited for it then, so it does not hold here.
     """
 
     async def check(response: Response) -> ResponseVerdict:
         async with Guard(judge, router=router, limits=limits) as guard:
-            return await guard.check_event(response)
+            return await guard.check_event(response.model_copy(update={"deadline_ms": None}))
 
     return check
 

@@ -80,6 +80,10 @@ class Totals:
             Text(f"{answers}: {decisions or 'none judged'}{mean}", "bold"),
             Text(f"{self.claims:,} claim{'' if self.claims == 1 else 's'}: {verdicts or 'none'}"),
         ]
+        unverified = self.verdicts[Verdict.UNVERIFIED]
+        if unverified:
+            share = f"{unverified:,} of {self.claims:,} claims were not judged"
+            lines.append(Text(f"{share}, and count in no score: the events say why", "bold yellow"))
         if self.unreadable:
             lines.append(
                 Text(f"{self.unreadable:,} line{'' if self.unreadable == 1 else 's'} could not be read")

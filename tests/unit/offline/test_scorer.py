@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 
 import pytest
 
-from guardrail.errors import InputError, ProtocolError
+from guardrail.errors import InputError, JudgeUnavailable, ProtocolError
 from guardrail.events import Response, ResponseVerdict
+from guardrail.judges.base import JudgeReply, JudgeRequest
 from guardrail.offline.lines import Line
-from guardrail.offline.scorer import Check, Outcome, decode_line, judging_everything, score_lines
+from guardrail.offline.scorer import (
+    Check,
+    Outcome,
+    checker,
+    decode_line,
+    judging_everything,
+    score_lines,
+)
 from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+from tests.support.judges import WordJudge
 from tests.unit.demo.events import verdict
 
 
@@ -172,3 +183,22 @@ def test_offline_every_claim_is_judged_under_the_same_rules() -> None:
     offline = judging_everything(policy)
     assert offline.mode == "observe"
     assert (offline.name, offline.rules, offline.block_below) == ("strict", policy.rules, 0.7)
+
+
+async def test_offline_no_claim_is_lost_to_the_clock() -> None:
+    """Neither the live limit on a claim nor the response's own deadline leaves a claim unjudged."""
+
+    class DeadlineJudge(WordJudge):
+        """Judges as a slow machine would: nothing that is due within the hour."""
+
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            if request.deadline - time.monotonic() < 3600:
+                raise JudgeUnavailable("too late")
+            return await super().judge(request)
+
+    router = PolicyRouter.single(judging_everything(Policy(claim_timeout_ms=1)))
+    check = checker(DeadlineJudge(), router)
+    response = decode_line(line(1, answer="The fee is 49 euros. It is paid monthly.", deadline_ms=1))
+    judged = await check(response)
+    assert len(judged.claims) == 2
+    assert judged.counts.unverified == 0

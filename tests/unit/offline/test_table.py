@@ -51,6 +51,7 @@ def test_totals_leave_out_of_the_mean_what_has_no_score() -> None:
     assert [line.plain for line in totals.lines()] == [
         "3 responses: 2 release, 1 block, mean score 0.500",
         "3 claims: 1 supported, 1 contradicted, 1 unverified",
+        "1 of 3 claims were not judged, and count in no score: the events say why",
         "1 line could not be read",
     ]
 
