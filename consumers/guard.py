@@ -17,8 +17,9 @@ import structlog
 
 from consumers.dead_letters import dead_letter
 from consumers.fitting import value_within
-from consumers.offsets import OffsetTracker
+from consumers.offsets import OffsetTracker, Reading
 from consumers.transport import Commit, OutRecord, Partition, Record, Transport
+from guardrail.effects import Channel
 from guardrail.engine import Engine, Headers, Output
 from guardrail.errors import DecodeError, InputError, PartitionLost, TransportError
 from guardrail.events import Response, ResponseStarted, parse_input
@@ -26,9 +27,10 @@ from guardrail.judges.base import Judge
 from guardrail.kafka_settings import Topics
 from guardrail.limits import Limits
 from guardrail.routing import PolicyRouter
-from guardrail.session import Channel
 
 TRACE_HEADERS: Final = frozenset({"traceparent", "tracestate"})
+MAX_TRACE_BYTES: Final = 512
+MAX_HEADERS: Final = 64
 MAX_OUTBOX: Final = 20_000
 SLICE: Final = 250
 ROOM_FOR_HEADERS: Final = 4_096
@@ -75,6 +77,8 @@ class GuardConsumer:
         self._writing = asyncio.Lock()
         self._paused_since: float | None = None
         self._closing = False
+        # Records were taken from the outbox and not acknowledged: from then on no position is safe.
+        self._unwritten = False
 
     @property
     def paused(self) -> bool:
@@ -138,36 +142,51 @@ class GuardConsumer:
         partition = record.partition
         if partition not in self._tracker.partitions or partition in self._revoking:
             return  # read by its new owner, from the committed position
+        reading = self._tracker.reading(partition, record.offset)
         response_id: str | None = None
         try:
             event = parse_input(record.value or b"")
             if isinstance(event, ResponseStarted | Response):
                 response_id = event.response_id
-                self._engine.handle(event, _trace(record.headers))
+                self._begin(event, record, reading)
             else:
                 self._engine.handle(event)
         except DecodeError as error:
-            response_id = self._undecodable(record, error)
+            response_id = self._unusable(record, error, reading)
         except InputError as error:
-            self._dead_letter(record, error)
+            self._dead_letter(record, error, reading)
+        except Exception as error:  # noqa: BLE001 - one record that we fail on must not stop all others for ever
+            # No traceback: it may quote the record.
+            log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)  # noqa: TRY400
+            internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
+            response_id = self._unusable(record, internal, reading)
         if response_id is not None and self._engine.knows(response_id):
             self._tracker.open(partition, response_id, record.offset)
         self._tracker.read(partition, record.offset)
 
-    def _undecodable(self, record: Record, error: DecodeError) -> str | None:
+    def _begin(self, event: ResponseStarted | Response, record: Record, reading: Reading) -> None:
+        """A response begins, here or before a restart."""
+        if reading is Reading.DECIDED:
+            self._engine.pass_over(event, _trace(record.headers))
+        elif reading is not Reading.OVER or self._engine.knows(event.response_id):
+            # One that was over while its id is in flight is a second start, which does now what it did then.
+            self._engine.handle(event, _trace(record.headers))
+
+    def _unusable(self, record: Record, error: InputError, reading: Reading) -> str | None:
         """Dead-letter it, and end the response that its key names: nobody is to wait for it in vain."""
-        self._dead_letter(record, error)
+        self._dead_letter(record, error, reading)
         try:
             response_id = (record.key or b"").decode()
         except UnicodeDecodeError:
             return None
-        if not 0 < len(response_id) <= 256 or self._tracker.replayed(record.partition, record.offset):
+        if not 0 < len(response_id) <= 256:
             return None
-        self._engine.reject(response_id, error.reason, _trace(record.headers))
+        if reading in {Reading.FIRST, Reading.AGAIN} or self._engine.knows(response_id):
+            self._engine.reject(response_id, error.reason, _trace(record.headers))
         return response_id
 
-    def _dead_letter(self, record: Record, error: InputError) -> None:
-        if self._tracker.replayed(record.partition, record.offset):
+    def _dead_letter(self, record: Record, error: InputError, reading: Reading) -> None:
+        if reading is not Reading.FIRST:
             return  # was written before the restart
         log.warning(
             "guard.dead_letter",
@@ -237,12 +256,15 @@ class GuardConsumer:
     async def _flush(self, *, commit: bool, partitions: Collection[Partition] | None = None) -> None:
         """Write what there is; with ``commit``, the positions that this makes safe."""
         async with self._writing:
+            if self._unwritten:
+                raise TransportError("an earlier write failed or was cut off; nothing more is written")
             records, self._outbox = self._outbox, []
             self._has_output.clear()
             self._outbox_taken.set()
-            commits = self._tracker.commits(partitions) if commit else {}
+            commits = self._tracker.commits(self._engine.decided, partitions) if commit else {}
             if not records and not commits:
                 return
+            self._unwritten = True
             try:
                 await self._transport.publish(records, commits)
             except PartitionLost as error:
@@ -252,6 +274,7 @@ class GuardConsumer:
                 await self._transport.publish(records, {})
             else:
                 self._tracker.committed(commits)
+            self._unwritten = False
 
     async def _drain(self) -> None:
         """Take nothing more; wait for verdicts that are under way, within the budget."""
@@ -287,8 +310,12 @@ class GuardConsumer:
 
 
 def _trace(headers: Headers) -> Headers:
-    """The W3C trace context, carried from the input to every output."""
-    return tuple(header for header in headers if header[0].lower() in TRACE_HEADERS)
+    """The W3C trace context, carried from the input to every output; one that can't be one is not."""
+    return tuple(
+        (name, value)
+        for name, value in headers[:MAX_HEADERS]
+        if name.lower() in TRACE_HEADERS and len(value) <= MAX_TRACE_BYTES
+    )
 
 
 def _root_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:

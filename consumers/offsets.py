@@ -1,26 +1,49 @@
-"""Which input positions may be committed.
+"""Which input positions may be committed, and what a second reading is to do.
 
 A position is safe once nothing before it is needed again. Without stored sessions a response in flight
 needs all its events again after a restart, so the committed position is the start of the oldest response in
-flight. The note beside it says how far had been read: events between the two of responses that are not
-started again there belong to responses that had finished, and are skipped in silence on the second reading.
+flight. Behind it, other responses have begun, and many have ended. The note that is committed beside the
+position says how far had been read, and which of the responses begun there were still in flight: only those
+begin again. The others had ended, or had been refused; judged a second time they might end otherwise.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum, auto
+from typing import Final
 
 from consumers.transport import Commit, Partition
 
+MAX_NOTE_CHARS: Final = 4_000
+"""Kafka keeps 4,096 bytes with a position. A longer list is left out: everything then begins again."""
+_DECIDED: Final = "!"
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Reading(Enum):
+    """What a record that begins a response means at its place."""
+
+    FIRST = auto()
+    """Not read before."""
+    AGAIN = auto()
+    """In flight at the restart: begin it again."""
+    DECIDED = auto()
+    """Its final events were out, its input had not ended: read on, say nothing."""
+    OVER = auto()
+    """It had ended, or had been refused."""
+
 
 class _Progress:
-    __slots__ = ("committed", "next", "open", "replay_until")
+    __slots__ = ("again", "committed", "next", "open", "replay_until", "start")
 
     def __init__(self, commit: Commit | None) -> None:
+        self.start = commit.offset if commit else 0
         self.next = commit.offset if commit else None
         self.committed = commit
-        self.replay_until = max(read_position(commit), self.next or 0)
+        position, self.again = read_note(commit)
+        self.replay_until = max(position, self.start)
         self.open: dict[str, int] = {}
 
 
@@ -52,13 +75,24 @@ class OffsetTracker:
             del self._partition_of[response_id]
         return response_ids
 
+    def reading(self, partition: Partition, offset: int) -> Reading:
+        """Is this the first reading of the record at ``offset``, and if not, what came of it?"""
+        progress = self._partitions[partition]
+        if offset < progress.start:
+            # Before the position that was committed: the topic is not the one it was about.
+            progress.start = progress.replay_until = 0
+        if offset >= progress.replay_until:
+            return Reading.FIRST
+        if progress.again is None:
+            return Reading.AGAIN
+        decided = progress.again.get(offset)
+        if decided is None:
+            return Reading.OVER
+        return Reading.DECIDED if decided else Reading.AGAIN
+
     def read(self, partition: Partition, offset: int) -> None:
         """The record at ``offset`` has been taken."""
         self._partitions[partition].next = offset + 1
-
-    def replayed(self, partition: Partition, offset: int) -> bool:
-        """Had this record been read, and what came of it written, before the last restart?"""
-        return offset < self._partitions[partition].replay_until
 
     def open(self, partition: Partition, response_id: str, offset: int) -> None:
         """A response in flight began at ``offset``."""
@@ -67,21 +101,24 @@ class OffsetTracker:
             self._partitions[partition].open[response_id] = offset
 
     def close(self, response_id: str) -> None:
-        """A response has finished: all its outputs have been handed over for writing."""
+        """A response has ended: all its outputs have been handed over for writing."""
         partition = self._partition_of.pop(response_id, None)
         if partition is not None:
             del self._partitions[partition].open[response_id]
 
-    def commits(self, partitions: Collection[Partition] | None = None) -> dict[Partition, Commit]:
+    def commits(
+        self, is_decided: Callable[[str], bool], partitions: Collection[Partition] | None = None
+    ) -> dict[Partition, Commit]:
         """What may be committed once everything handed over so far is written; unchanged ones left out."""
         changed: dict[Partition, Commit] = {}
         for partition in self._partitions if partitions is None else partitions:
             progress = self._partitions.get(partition)
-            if progress is None or progress.next is None:
-                continue
+            if progress is None or progress.next is None or progress.next < progress.replay_until:
+                continue  # in the middle of a second reading the note of the first holds more
             # Offsets grow, so the first that is open is the oldest.
             offset = next(iter(progress.open.values()), progress.next)
-            commit = Commit(offset, _note(max(progress.next, progress.replay_until)))
+            flags = {start: is_decided(response_id) for response_id, start in progress.open.items()}
+            commit = Commit(offset, write_note(offset, progress.next, flags))
             if commit != progress.committed:
                 changed[partition] = commit
         return changed
@@ -93,17 +130,45 @@ class OffsetTracker:
                 self._partitions[partition].committed = commit
 
 
-def _note(position: int) -> str:
-    return json.dumps({"v": 1, "position": position}, separators=(",", ":"))
+def write_note(offset: int, position: int, starts: Mapping[int, bool]) -> str:
+    """The note: ``position``, and the starts in flight as distances from ``offset`` in base 36.
+
+    A distance is marked with "!" when the response is decided and only waits for the end of its input.
+    """
+    marks = [_base36(start - offset) + (_DECIDED if decided else "") for start, decided in starts.items()]
+    note: dict[str, object] = {"v": 1, "position": position, "open": ",".join(marks)}
+    text = json.dumps(note, separators=(",", ":"))
+    if len(text) > MAX_NOTE_CHARS:
+        del note["open"]
+        text = json.dumps(note, separators=(",", ":"))
+    return text
 
 
-def read_position(commit: Commit | None) -> int:
-    """How far had been read when this was committed; 0 when its note is missing or not ours."""
+def read_note(commit: Commit | None) -> tuple[int, dict[int, bool] | None]:
+    """How far had been read, and the starts in flight, true where decided.
+
+    0 and None when the note is missing or not ours; None when the starts were too many to note.
+    """
     if commit is None or not commit.metadata:
-        return 0
+        return 0, None
     try:
         note = json.loads(commit.metadata)
-    except ValueError:
-        return 0
-    position = note.get("position") if isinstance(note, dict) and note.get("v") == 1 else None
-    return position if isinstance(position, int) else 0
+        position, marks = note["position"], note.get("open")
+        if note["v"] != 1 or not isinstance(position, int):
+            return 0, None
+        if marks is None:
+            return position, None
+        starts = {}
+        for mark in marks.split(",") if marks else ():
+            starts[commit.offset + int(mark.removesuffix(_DECIDED), 36)] = mark.endswith(_DECIDED)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 0, None
+    return position, starts
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"

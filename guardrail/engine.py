@@ -9,17 +9,19 @@ each other.
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
 
-import structlog
-
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.model import Claim
 from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.effects import Cancel, Channel, Effect, Emit
+from guardrail.effects import Judge as AskJudge
 from guardrail.errors import JudgeError, ProtocolError
 from guardrail.events import (
     OutputEvent,
@@ -33,18 +35,22 @@ from guardrail.events import (
 )
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.finished import FinishedResponses, digest
-from guardrail.judges.base import Judge, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.base import Judge, Judgement, JudgeRequest, reconcile, unverified
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session import Cancel, Channel, Effect, Emit, Session
-from guardrail.session import Judge as AskJudge
+from guardrail.session import Session
 
 Headers = tuple[tuple[str, bytes], ...]
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
+MAX_SEQ: Final = 2**31
+MOST_WHILE_SHEDDING: Final = 1.5
+"""Times ``limits.max_bytes``: while only reading can make room, text grows up to here and no further."""
 
-log = structlog.get_logger(__name__)
+# The library logs by the standard means, which are silent about warnings' details until configured; never
+# with a traceback of an unknown judge's error, whose message may hold texts.
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class _Run:
     timer: asyncio.TimerHandle | None = None
     timer_due: float = float("inf")
     pending: int = 0
+    silent: bool = False
 
 
 class Engine:
@@ -91,6 +98,7 @@ class Engine:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._judge = judge
+        self._name = judge.name
         self._router = router
         self._emit = emit
         self._on_closed = on_closed
@@ -106,6 +114,7 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._chars = 0
         self._pending = 0
+        self._silent = 0
         self._saturated = False
         self._room = asyncio.Event()
         self._room.set()
@@ -155,9 +164,18 @@ class Engine:
     def decided(self, response_id: str) -> bool:
         """Are the final events of this response out, so that more of its text changes nothing?"""
         run = self._runs.get(response_id)
-        return run is None or run.session.decided
+        return run is None or run.session.silent
 
     # ------------------------------------------------------------------------------------ input
+
+    def pass_over(self, head: ResponseStarted | Response, headers: Headers = ()) -> None:
+        """Read this response to its end and say nothing: it was decided before a restart."""
+        if head.response_id not in self._runs:
+            run = self._open(head, headers, digest(head))
+            run.session.fall_silent()
+            if isinstance(head, Response):
+                run.session.complete(1, self._clock())
+            self._carry_out(run, [])
 
     def handle(self, event: InputEventType, headers: Headers = ()) -> None:
         """Take one event. Raises ProtocolError when it does not fit its response.
@@ -187,6 +205,8 @@ class Engine:
             self._chars += session.answer_chars - chars
             if self._chars >= self._limits.max_bytes:
                 self._measure()
+                if self.shedding and self._chars >= MOST_WHILE_SHEDDING * self._limits.max_bytes:
+                    effects = [*effects, *session.end_early(OVERLOADED, self._clock(), force_block=True)]
         if effects or session.closed:
             self._carry_out(run, effects)
 
@@ -203,7 +223,12 @@ class Engine:
         elif self._finished.get(response_id, now) is None:
             head = ResponseStarted(response_id=response_id)
             run = self._open(head, headers, b"")
-            self._carry_out(run, run.session.end_early(reason, now, force_block=True))
+            effects = run.session.end_early(reason, now, force_block=True)
+            if run.session.silent:
+                # Nothing is kept of it but its id, so that rubbish can't fill the guard.
+                run.session.complete(0, now)
+                run.session.next_seq = MAX_SEQ
+            self._carry_out(run, effects)
 
     def discard(self, response_ids: Iterable[str]) -> None:
         """Forget responses without a word: another process takes them over."""
@@ -242,10 +267,10 @@ class Engine:
         if known is not None:
             self._repeated_start(known == fingerprint, run)
             return
-        size = sum(len(context.text) for context in head.contexts)
+        size = _size(head)
         too_large = size > self._limits.max_context_chars
         if too_large:
-            head = head.model_copy(update={"contexts": ()})
+            head = head.model_copy(update={"contexts": (), "metadata": {}, "question": ""})
         run = self._open(head, headers, fingerprint)
         session = run.session
         if too_large:
@@ -253,17 +278,23 @@ class Engine:
         elif self.shedding:
             self._carry_out(run, session.stop_judging(OVERLOADED, now))
         if isinstance(head, Response):
-            try:
-                effects = session.answer(head.answer, now)
-            except ProtocolError as error:
-                effects = [*session.end_early(error.reason, now), *session.complete(1, now)]
-            self._carry_out(run, effects)
+            self._whole(run, head.answer, now)
         if too_large:
             raise ProtocolError(
                 "contexts_too_large",
-                f"contexts: {size:,} characters are more than limits.max_context_chars "
-                f"({self._limits.max_context_chars:,}); send fewer passages or raise the limit",
+                f"question, contexts and metadata: {size:,} characters are more than "
+                f"limits.max_context_chars ({self._limits.max_context_chars:,}); send fewer passages or "
+                "raise the limit",
             )
+
+    def _whole(self, run: _Run, answer: str, now: float) -> None:
+        session = run.session
+        try:
+            self._carry_out(run, session.answer(answer, now))
+        except ProtocolError as error:  # too long: not a word of it is judged
+            effects = session.end_early(error.reason, now, force_block=True)
+            self._carry_out(run, [*effects, *session.answer(answer, now)])
+            raise
 
     def _repeated_start(self, same: bool, run: _Run | None) -> None:
         if same:
@@ -285,7 +316,7 @@ class Engine:
         session = Session(
             head, policy, cutter, now=self._clock(), max_answer_chars=self._limits.max_answer_chars
         )
-        chars = len(head.question) + sum(len(context.text) for context in head.contexts)
+        chars = _size(head)
         if isinstance(head, Response):
             chars += len(head.answer)
         run = _Run(session, headers, fingerprint, chars)
@@ -316,6 +347,9 @@ class Engine:
         if run.session.closed:
             self._close(run)
             return
+        if run.session.silent and not run.silent:  # it takes next to nothing until its input ends
+            run.silent = True
+            self._silent += 1
         if run.session.decided:  # the rest is read and ignored; the session has let go of its texts
             self._chars -= run.chars
             run.chars = 0
@@ -352,6 +386,7 @@ class Engine:
             run.timer.cancel()
         self._chars -= run.chars
         self._pending -= run.pending
+        self._silent -= run.silent
         run.pending = 0
         if not self._pending:
             self._idle.set()
@@ -360,7 +395,7 @@ class Engine:
     def _measure(self) -> None:
         limits = self._limits
         share = max(
-            len(self._runs) / limits.max_sessions,
+            (len(self._runs) - self._silent) / limits.max_sessions,
             self._chars / limits.max_bytes,
             self._pending / limits.max_pending_claims,
         )
@@ -410,10 +445,9 @@ class Engine:
                     batch = self._next_batch(run)
                     if not batch:
                         continue
-                    reply = await self._ask(run, run.evidence, batch)
-                found = reconcile(list(batch), reply, self._judge.name)
-                run.session.usage = _add(run.session.usage, reply.usage)
-                self._carry_out(run, run.session.judged(found.values(), self._clock()))
+                    found, usage = await self._ask(run, run.evidence, batch)
+                run.session.usage = _add(run.session.usage, usage)
+                self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             run.task = None
 
@@ -422,7 +456,10 @@ class Engine:
         del run.waiting[: len(taken)]
         return {claim_id: claim for claim_id, claim in taken if run.session.awaits(claim_id)}
 
-    async def _ask(self, run: _Run, evidence: EvidenceIndex, batch: dict[str, Claim]) -> JudgeReply:
+    async def _ask(
+        self, run: _Run, evidence: EvidenceIndex, batch: dict[str, Claim]
+    ) -> tuple[list[Judgement], Usage]:
+        """One judgement for each claim, whatever the judge does."""
         session = run.session
         deadline = session.due(batch)
         request = JudgeRequest(
@@ -435,16 +472,23 @@ class Engine:
         )
         try:
             async with asyncio.timeout(deadline - self._clock()):
-                return await self._judge.judge(request)
+                reply = await self._judge.judge(request)
+            return list(reconcile(list(batch), reply, self._name).values()), reply.usage
         except TimeoutError:
             reason = "no verdict in time"
         except JudgeError as error:
             reason = f"{type(error).__name__}: {error}"
-            log.warning("judge.failed", response_id=session.head.response_id, error=reason)
-        except Exception as error:  # a faulty judge must not take other responses down
+            _log.warning("judge failed: %s", reason)
+        except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
             reason = f"{type(error).__name__} in the judge"
-            log.error("judge.faulty", response_id=session.head.response_id, exc_info=True)
-        return JudgeReply(tuple(unverified(claim_id, self._judge.name, reason) for claim_id in batch))
+            _log.error("faulty judge %r: %s", self._name, type(error).__name__)
+        return [unverified(claim_id, self._name, reason) for claim_id in batch], Usage()
+
+
+def _size(head: ResponseHead) -> int:
+    """Characters that a response holds before its text."""
+    size = len(head.question) + sum(len(c.text) + len(c.id) + len(c.source or "") for c in head.contexts)
+    return size + (len(json.dumps(head.metadata)) if head.metadata else 0)
 
 
 def _add(total: Usage, more: Usage) -> Usage:

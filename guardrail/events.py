@@ -22,7 +22,8 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 ResponseId = Annotated[
     str, Field(min_length=1, max_length=256, description="Identifies the response; also the Kafka key.")
 ]
-Seq = Annotated[int, Field(ge=0)]
+Seq = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Name = Annotated[str, Field(max_length=256)]
 
 
 class Verdict(StrEnum):
@@ -98,7 +99,10 @@ class Event(WireModel):
 class Context(WireModel):
     """One retrieved document handed to the generator."""
 
-    id: Annotated[str, Field(min_length=1, description="Unique within the response; evidence refers to it.")]
+    id: Annotated[
+        str,
+        Field(min_length=1, max_length=512, description="Unique within the response; evidence refers to it."),
+    ]
     text: str
     source: str | None = Field(default=None, description="Where it comes from: a URL, a file, a title.")
     score: float | None = Field(default=None, description="The retriever's score, as given.")
@@ -113,10 +117,10 @@ class ResponseHead(Event):
         default=(),
         description="The retrieved documents the answer is written from; without any, nothing is supported.",
     )
-    route: str | None = Field(default=None, description="Chooses the policy, with tenant.")
-    tenant: str | None = Field(default=None, description="Chooses the policy, with route.")
-    generator_model: str | None = Field(default=None, description="The model that writes the answer.")
-    deadline_ms: Annotated[int, Field(gt=0)] | None = Field(
+    route: Name | None = Field(default=None, description="Chooses the policy, with tenant.")
+    tenant: Name | None = Field(default=None, description="Chooses the policy, with route.")
+    generator_model: Name | None = Field(default=None, description="The model that writes the answer.")
+    deadline_ms: Annotated[int, Field(gt=0, le=86_400_000)] | None = Field(
         default=None,
         description="How long after this event the last verdict may come; claims not judged by then are "
         "UNVERIFIED.",

@@ -27,10 +27,11 @@ class Limits(BaseModel):
         default=16, description="Claims of one response put to the judge in one call."
     )
     max_context_chars: Positive = Field(
-        default=2_000_000, description="Contexts of one response; a larger one is rejected as bad input."
+        default=2_000_000,
+        description="Question, contexts and metadata of one response; a larger one is bad input.",
     )
     max_answer_chars: Positive = Field(
-        default=1_000_000, description="Text of one response; a longer one ends as incomplete."
+        default=100_000, description="Text of one response; a longer one ends as incomplete."
     )
     resume_at: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.8, description="Share of a bound under which a saturated engine takes responses again."

@@ -12,6 +12,7 @@ transport and at every speed.
 Invariants (tests/property/test_session_properties.py):
 - in ``hold`` and ``stream`` mode no character leaves before the claims of its segment have a verdict;
 - what is released is, redactions apart, a prefix of the response's text;
+- in ``observe`` mode every character leaves at once, whatever becomes of the judging;
 - every session ends with exactly one of ``delivery.completed`` and ``delivery.blocked``, and exactly one
   ``verdict.response``; nothing is delivered after them.
 """
@@ -21,46 +22,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from guardrail.claims.cutter import ClaimCutter, CutSegment
 from guardrail.claims.model import Claim, Segment
+from guardrail.effects import Cancel, Channel, Effect, Emit, Judge
 from guardrail.errors import ProtocolError
-from guardrail.events import ClaimVerdict, Decision, OutputEvent, ResponseHead, Usage
+from guardrail.events import ClaimVerdict, Decision, ResponseHead, Usage
 from guardrail.judges.base import Judgement, unverified
 from guardrail.output_events import OutputEvents, delivered, redacted, timings
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper
-
-
-class Channel(StrEnum):
-    """Where an output event goes."""
-
-    DELIVERIES = "deliveries"
-    VERDICTS = "verdicts"
-    FLAGGED = "flagged"
-
-
-class Judge(NamedTuple):
-    """Effect: put these claims, by id, to the judge."""
-
-    claims: tuple[tuple[str, Claim], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Effect: no verdict is wanted any more."""
-
-
-class Emit(NamedTuple):
-    """Effect: publish this event."""
-
-    channel: Channel
-    event: OutputEvent
-
-
-Effect = Judge | Cancel | Emit
 
 _NOTHING: Final[list[Effect]] = []
 # A name of the module is found faster than a member of an enumeration.
@@ -182,6 +154,11 @@ class Session:
         return self.decided and self.input_ended
 
     @property
+    def silent(self) -> bool:
+        """Nothing more comes out, whatever comes in."""
+        return self.decided and not self._observing
+
+    @property
     def pending_claims(self) -> int:
         return len(self._pending)
 
@@ -209,8 +186,7 @@ class Session:
     def delta(self, seq: int, text: str, now: float) -> list[Effect]:
         """A piece of text. A repeated ``seq`` is ignored, a gap is a ProtocolError."""
         if seq != self.next_seq or not self._reading:
-            self._pass_over(seq, now)
-            return _NOTHING
+            return self._pass_over(seq, text, now)
         answer_chars = self.answer_chars + len(text)
         if answer_chars > self._max_answer_chars:
             raise ProtocolError(
@@ -237,7 +213,7 @@ class Session:
                 f"response.completed says {seq} deltas were sent, {self.next_seq} have been read",
             )
         self.input_ended = True
-        return _NOTHING if ended_early else self._end_text(now)
+        return self._end_delivery() if ended_early else self._end_text(now)
 
     def answer(self, text: str, now: float) -> list[Effect]:
         """The whole text at once."""
@@ -247,27 +223,31 @@ class Session:
         """The generator gave up."""
         if self.input_ended:
             return _NOTHING
-        effects = self.end_early("aborted", now)
         self.input_ended = True
-        return effects
+        return self.end_early("aborted", now) if self._reading else self._end_delivery()
 
     def end_early(self, rule: str, now: float, *, force_block: bool = False) -> list[Effect]:
-        """Take no more text; the policy's ``on_incomplete`` says what happens to what came.
+        """Judge no more text; the policy's ``on_incomplete`` says what happens to what came.
 
-        Input may still arrive and is ignored. ``force_block`` blocks whatever the policy says, unless it
-        only observes.
+        Input may still arrive: it is ignored, and let through by a policy that only observes.
+        ``force_block`` blocks whatever the policy says.
         """
         if not self._reading:
             return _NOTHING
         self._incomplete_rule = rule
-        if self._observing:
-            return self._end_text(now)
         if force_block or self.policy.on_incomplete is OnIncomplete.BLOCK:
-            self._text_ended_at = now
-            return self._block(rule, now)
-        if self.policy.on_incomplete is OnIncomplete.FLAG:
+            self._note(_BLOCK, rule)
+            if not self._observing:
+                self._text_ended_at = now
+                return self._block(rule, now)
+        elif self.policy.on_incomplete is OnIncomplete.FLAG:
             self._note(Decision.FLAG, rule)
         return self._end_text(now)
+
+    def fall_silent(self) -> None:
+        """The response was decided before a restart: its input is read to the end, nothing is said."""
+        self.decided = True
+        self._reading = False
 
     def stop_judging(self, reason: str, now: float) -> list[Effect]:
         """Ask no judge for this response, now or later: its claims are UNVERIFIED for ``reason``."""
@@ -292,42 +272,48 @@ class Session:
         if overdue:
             effects += self._give_up(overdue, "no verdict in time", now)
         if not self.input_ended and now >= self._last_event_at + self.policy.incomplete_timeout_ms / 1000:
-            effects += self.end_early("timed out", now)
             self.input_ended = True
+            effects += self.end_early("timed out", now) if self._reading else self._end_delivery()
         return effects
 
     # ----------------------------------------------------------------------------------- inside
 
-    def _pass_over(self, seq: int, now: float) -> None:
+    def _pass_over(self, seq: int, text: str, now: float) -> list[Effect]:
         """A delta that is not the next. After the end: expected after a block, wrong after the completion."""
         if seq < self.next_seq:
-            return
+            return _NOTHING
         if self._reading:
             raise ProtocolError("sequence_gap", f"delta {self.next_seq} was expected, {seq} came")
         if self.input_ended:
             raise ProtocolError("response_finished", f"delta {seq} came after the end of the response")
         self.next_seq = seq + 1
         self._last_event_at = now
+        if not self._observing or self._text_ended_at is None:
+            return _NOTHING
+        self.answer_chars += len(text)
+        return self._let_through(text, (), now)
 
     def _let_through(self, text: str, cut: Sequence[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
         if text:
             span = (self.answer_chars - len(text), self.answer_chars)
             effects.append(self._deliver(text, span, None, _RELEASE, OBSERVED, ()))
-        return effects + self._add_segments(cut, now)
+        return effects + self._add_segments(cut, now) if cut else effects
 
     def _end_text(self, now: float) -> list[Effect]:
         self._reading = False
         self._text_ended_at = now
-        effects: list[Effect] = []
-        if self._observing:
-            rule = f"{OBSERVED}: {self._incomplete_rule}" if self._incomplete_rule else OBSERVED
-            completed = self._make.delivery_completed(self._delivery_seq, _RELEASE, rule, None)
-            effects.append(Emit(_DELIVERIES, completed))
-        effects += self._add_segments(self._cutter.finish(), now)
+        effects = [*self._end_delivery(), *self._add_segments(self._cutter.finish(), now)]
         if not self.decided:
             self._advance(effects, now)
         return effects
+
+    def _end_delivery(self) -> list[Effect]:
+        """Under a policy that only observes, text leaves until no more can come."""
+        if not self._observing or not self.input_ended or self._text_ended_at is None:
+            return _NOTHING
+        rule = f"{OBSERVED}: {self._incomplete_rule}" if self._incomplete_rule else OBSERVED
+        return [Emit(_DELIVERIES, self._make.delivery_completed(self._delivery_seq, _RELEASE, rule, None))]
 
     def _add_segments(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -470,8 +456,7 @@ class Session:
         self._pending.clear()
         self._ready.clear()
         self._claims = []
-        if self.head.contexts:
-            self.head = self.head.model_copy(update={"contexts": ()})
+        self.head = self.head.model_copy(update={"contexts": (), "question": "", "metadata": {}})
 
     def _release(
         self, segment: Segment, decision: Decision, rule: str | None, claim_ids: tuple[str, ...]

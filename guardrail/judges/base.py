@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from guardrail.claims.model import Claim
@@ -80,10 +80,13 @@ def reconcile(asked: Sequence[str], reply: JudgeReply, judge: str) -> dict[str, 
     """
     wanted = set(asked)
     found: dict[str, Judgement] = {}
-    for judgement in reply.judgements:
-        claim_id = judgement.claim_id
+    for offered in reply.judgements:
+        claim_id = offered.claim_id
         if claim_id not in wanted:
             continue
+        judgement = _sound(offered) or unverified(
+            claim_id, judge, "the judge's verdict on this claim is unusable"
+        )
         other = found.get(claim_id)
         if other is not None and other.verdict is not judgement.verdict:
             found[claim_id] = unverified(
@@ -96,3 +99,31 @@ def reconcile(asked: Sequence[str], reply: JudgeReply, judge: str) -> dict[str, 
         or unverified(claim_id, judge, "the judge's reply has no verdict for this claim")
         for claim_id in asked
     }
+
+
+def _sound(judgement: Judgement) -> Judgement | None:
+    """The judgement with numbers within 0..1 and texts that UTF-8 can hold; None when it makes no sense."""
+    confidence, support, verdict = judgement.confidence, judgement.support, judgement.verdict
+    try:
+        if not isinstance(verdict, Verdict) or not -0.01 <= confidence <= 1.01:
+            return None
+        if support is None:
+            if verdict is not Verdict.UNVERIFIED:
+                return None
+        elif not -0.01 <= support <= 1.01:
+            return None
+        judgement.reasoning.encode()
+        for evidence in judgement.evidence:
+            evidence.quote.encode()
+    except UnicodeEncodeError:
+        reasoning = judgement.reasoning.encode("utf-8", "replace").decode()
+        return _sound(replace(judgement, reasoning=reasoning, evidence=()))
+    except (TypeError, ValueError, AttributeError):
+        return None
+    if 0.0 <= confidence <= 1.0 and (support is None or 0.0 <= support <= 1.0):
+        return judgement
+    return replace(
+        judgement,
+        confidence=min(1.0, max(0.0, confidence)),
+        support=None if support is None else min(1.0, max(0.0, support)),
+    )

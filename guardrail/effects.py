@@ -1,0 +1,39 @@
+"""What a session asks its surroundings to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from guardrail.claims.model import Claim
+from guardrail.events import OutputEvent
+
+
+class Channel(StrEnum):
+    """Where an output event goes."""
+
+    DELIVERIES = "deliveries"
+    VERDICTS = "verdicts"
+    FLAGGED = "flagged"
+
+
+class Judge(NamedTuple):
+    """Effect: put these claims, by id, to the judge."""
+
+    claims: tuple[tuple[str, Claim], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Effect: no verdict is wanted any more."""
+
+
+class Emit(NamedTuple):
+    """Effect: publish this event."""
+
+    channel: Channel
+    event: OutputEvent
+
+
+Effect = Judge | Cancel | Emit
