@@ -33,7 +33,7 @@ from guardrail.routing import PolicyRouter
 
 ContextLike = Context | str | Mapping[str, Any]
 _Queue = asyncio.Queue[OutputEvent | None]
-_Head = TypeVar("_Head", ResponseStarted, Response)
+_Event = TypeVar("_Event", ResponseStarted, ResponseDelta, Response)
 
 
 class Guard:
@@ -59,6 +59,12 @@ class Guard:
     ) -> None:
         if policy is not None and router is not None:
             raise ValueError("give policy or router, not both: the router chooses among its own policies")
+        if judge is not None and not isinstance(judge, Judge):
+            raise TypeError(
+                f"judge: {type(judge).__name__} has not all of name, judge and aclose (see guardrail.Judge)"
+            )
+        if policy is not None and not isinstance(policy, Policy):
+            raise TypeError(f"policy: give a guardrail.Policy, not a {type(policy).__name__}")
         self._own_judge = judge is None
         self._judge = judge if judge is not None else _local_judge()
         self._router = router or PolicyRouter.single(policy or Policy())
@@ -81,6 +87,8 @@ class Guard:
             if engine is not None:
                 await engine.__aexit__(kind, error, traceback)
         finally:
+            for queue in self._queues.values():
+                queue.put_nowait(None)  # nobody is to wait for an engine that has gone
             if self._own_judge:
                 await self._judge.aclose()
 
@@ -126,6 +134,8 @@ class Guard:
         After a block no more deltas are taken, and a generator is closed. Closing the iterator early stops
         everything.
         """
+        if isinstance(deltas, str):
+            raise TypeError("deltas: give an iterable of texts, not one text; check() takes a whole answer")
         fields = {"question": question, "contexts": _named(contexts), **head}
         return self._run(_event(ResponseStarted, response_id, fields), deltas)
 
@@ -184,7 +194,7 @@ async def _feed(
     source = deltas if isinstance(deltas, AsyncIterable) else _one_by_one(deltas)
     try:
         async for text in source:
-            delta = ResponseDelta(response_id=response_id, seq=seq, text=text)
+            delta = _event(ResponseDelta, response_id, {"seq": seq, "text": text})
             _require_unicode(delta)
             engine.handle(delta)
             seq += 1
@@ -213,7 +223,7 @@ def _require_unicode(event: Event) -> None:
         ) from None
 
 
-def _event(kind: type[_Head], response_id: str | None, fields: dict[str, Any]) -> _Head:
+def _event(kind: type[_Event], response_id: str | None, fields: dict[str, Any]) -> _Event:
     try:
         return kind.model_validate({"response_id": response_id or uuid4().hex, **fields})
     except ValidationError as error:

@@ -181,6 +181,25 @@ async def test_input_that_cannot_be_is_named() -> None:
                 pass
 
 
+async def test_deltas_that_are_no_texts_end_the_answer_with_a_clear_error() -> None:
+    async with Guard(WordJudge()) as guard:
+        with pytest.raises(InputError, match=r"^text: "):
+            async for _ in guard.stream("?", [], ["Paris is ", None]):  # type: ignore[list-item]
+                pass
+        with pytest.raises(TypeError, match="not one text"):
+            guard.stream("?", [], "Paris is in France.")
+
+
+def test_what_is_no_judge_or_policy_is_refused_at_once() -> None:
+    class Half:
+        async def judge(self, request: object) -> None: ...
+
+    with pytest.raises(TypeError, match="Half has not all of name, judge and aclose"):
+        Guard(Half())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"give a guardrail\.Policy"):
+        Guard(WordJudge(), "strict")  # type: ignore[arg-type]
+
+
 async def test_a_guard_that_is_not_open_says_so() -> None:
     with pytest.raises(GuardrailError, match="async with"):
         await Guard(WordJudge()).check("?", [], "Paris is in France.")

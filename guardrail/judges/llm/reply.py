@@ -182,9 +182,14 @@ def _answer(member: Any) -> Answer | None:
     )
 
 
+MOST_QUOTES: Final = 10
+"""Of one claim; the settings ask for no more (``max_quotes``)."""
+
+
 def _quotes(value: Any) -> Iterator[Quote]:
     """Quotes in the forms that models use for them. What is none counts as empty: nowhere to be found."""
-    for item in value if isinstance(value, list) else ():
+    # Locating a quote is CPU work in a thread that can't be cancelled: a reply is not to order much of it.
+    for item in value[:MOST_QUOTES] if isinstance(value, list) else ():
         parts = item if isinstance(item, dict) else {"quote": item}
         document, text = parts.get("document"), parts.get("quote")
         yield Quote(
