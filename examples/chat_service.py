@@ -12,10 +12,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
+import sys
 import uuid
+from contextlib import AsyncExitStack
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
+CONNECT_S = 10
+ANSWER_S = 60
 CONTEXT = (
     "The basic plan costs $49 a month and can be cancelled at the end of any month. "
     "Refunds are paid within 14 days of the cancellation."
@@ -24,6 +31,10 @@ ANSWERS = (
     "The basic plan costs $49 a month. Refunds are paid within 14 days of the cancellation.",
     "The basic plan costs $49 a month. Refunds are paid within 30 days of the cancellation.",
 )
+
+
+class Unavailable(Exception):
+    """Why nothing can be shown, with the remedy."""
 
 
 async def write(producer: AIOKafkaProducer, topic: str, response_id: str, answer: str) -> None:
@@ -44,10 +55,17 @@ async def write(producer: AIOKafkaProducer, topic: str, response_id: str, answer
 
 async def show(consumer: AIOKafkaConsumer, response_id: str) -> None:
     """Print what is released, until the final event."""
+    shown = -1
     async for record in consumer:
         event = json.loads(record.value)
         if event["response_id"] != response_id:
             continue
+        # Deliveries come at least once: a guard that takes over an answer, after a restart or when the group
+        # is rebalanced, may write again what the one before it wrote last, with the same id and the same
+        # seq. The seq of a response only grows, so what is not above the last one shown was seen before.
+        if event["seq"] <= shown:
+            continue
+        shown = event["seq"]
         if event["type"] == "delivery.segment":
             print(event["text"], end="", flush=True)
         elif event["type"] == "delivery.blocked":
@@ -58,27 +76,53 @@ async def show(consumer: AIOKafkaConsumer, response_id: str) -> None:
             return
 
 
-async def main(bootstrap_servers: str, responses: str, deliveries: str) -> None:
-    """Two answers, one after the other."""
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers, acks="all")
-    consumer = AIOKafkaConsumer(
-        deliveries, bootstrap_servers=bootstrap_servers, isolation_level="read_committed"
-    )
-    await producer.start()
-    await consumer.start()
+async def connect(
+    stack: AsyncExitStack, bootstrap_servers: str, responses: str, deliveries: str
+) -> tuple[AIOKafkaProducer, AIOKafkaConsumer]:
+    """A producer and a consumer at the end of ``deliveries``, closed with ``stack``. Raises Unavailable."""
     try:
-        await consumer.seek_to_end()
+        async with asyncio.timeout(CONNECT_S):
+            # Asked first, because clients would wait long for a topic that is not there.
+            admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap_servers)
+            stack.push_async_callback(admin.close)
+            await admin.start()
+            missing = sorted({responses, deliveries} - set(await admin.list_topics()))
+            if missing:
+                raise Unavailable(
+                    f"Kafka at {bootstrap_servers} has no topic {', '.join(missing)}; make it with: "
+                    f"guardrail topics create --bootstrap-servers {bootstrap_servers}"
+                )
+            producer = AIOKafkaProducer(bootstrap_servers=bootstrap_servers, acks="all")
+            stack.push_async_callback(producer.stop)
+            await producer.start()
+            consumer = AIOKafkaConsumer(
+                deliveries, bootstrap_servers=bootstrap_servers, isolation_level="read_committed"
+            )
+            stack.push_async_callback(consumer.stop)
+            await consumer.start()
+            await consumer.seek_to_end()
+    except (KafkaError, OSError) as error:  # a timeout is an OSError
+        raise Unavailable(
+            f"Kafka can't be reached at {bootstrap_servers} ({type(error).__name__}); "
+            "start it (make kafka), or name another with --bootstrap-servers"
+        ) from error
+    return producer, consumer
+
+
+async def main(bootstrap_servers: str, responses: str, deliveries: str) -> None:
+    """Two answers, one after the other. Raises Unavailable."""
+    async with AsyncExitStack() as stack:
+        producer, consumer = await connect(stack, bootstrap_servers, responses, deliveries)
         for answer in ANSWERS:
             response_id = uuid.uuid4().hex
-            async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-                group.create_task(write(producer, responses, response_id, answer))
-                group.create_task(show(consumer, response_id))
-    except TimeoutError:
-        print("\nnothing came back within a minute: is 'guardrail run' running on these topics?")
-        raise SystemExit(1) from None
-    finally:
-        await consumer.stop()
-        await producer.stop()
+            try:
+                async with asyncio.timeout(ANSWER_S), asyncio.TaskGroup() as group:
+                    group.create_task(write(producer, responses, response_id, answer))
+                    group.create_task(show(consumer, response_id))
+            except TimeoutError:
+                raise Unavailable(
+                    f"\nnothing came back within {ANSWER_S} s: is 'guardrail run' running on these topics?"
+                ) from None
 
 
 if __name__ == "__main__":
@@ -89,4 +133,9 @@ if __name__ == "__main__":
     parser.add_argument("--responses", default="rag.responses", help="topic that the guard reads")
     parser.add_argument("--deliveries", default="rag.deliveries", help="topic that the guard writes")
     arguments = parser.parse_args()
-    asyncio.run(main(arguments.bootstrap_servers, arguments.responses, arguments.deliveries))
+    # The client logs every attempt to connect; what matters of it is told once, below.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        asyncio.run(main(arguments.bootstrap_servers, arguments.responses, arguments.deliveries))
+    except Unavailable as unavailable:
+        sys.exit(str(unavailable))
