@@ -175,3 +175,10 @@ def test_reasoning_stands_where_the_settings_say() -> None:
     assert order(Reasoning.BEFORE).index("reasoning") < order(Reasoning.BEFORE).index("verdict")
     assert order(Reasoning.AFTER).index("reasoning") > order(Reasoning.AFTER).index("verdict")
     assert "reasoning" not in order(Reasoning.NONE)
+
+
+def test_a_reply_can_order_only_so_many_quotes_to_be_found() -> None:
+    quotes = [{"document": "d1", "quote": f"quote {n}"} for n in range(10_000)]
+    member = {"id": "c1", "quotes": quotes, "verdict": "SUPPORTED", "confidence": 1.0}
+    answers = read_reply(json.dumps({"verdicts": [member]}))
+    assert [quote.text for quote in answers[0].quotes] == [f"quote {n}" for n in range(10)]
