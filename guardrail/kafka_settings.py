@@ -9,12 +9,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 TopicName = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
+_SERVERS: Final = "HOST:PORT, with commas between several, as in kafka-1:9092,kafka-2:9092 or [::1]:9092"
+_PORTS: Final = 65_536
 MEBIBYTE: Final = 1024 * 1024
 
 
@@ -162,6 +172,21 @@ class KafkaSettings(BaseModel):
     max_request_bytes: int = Field(
         default=8 * MEBIBYTE, ge=1_024, description="Largest record written; the topics' max.message.bytes."
     )
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _have_ports(cls, value: str) -> str:
+        """A server without its port would be asked on the client library's default one, unsaid."""
+        for server in (part.strip() for part in value.split(",")):
+            host, colon, port = server.rpartition(":")
+            bare = not colon or "]" in port or (":" in host and not host.startswith("["))
+            if not server or (not bare and not host):
+                raise ValueError(f"{server!r} names no server; write {_SERVERS}")
+            if bare or not port:
+                raise ValueError(f"{server!r} has no port; write {_SERVERS}")
+            if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < _PORTS):
+                raise ValueError(f"{server!r} has a port that is no number from 1 to 65535; write {_SERVERS}")
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> KafkaSettings:

@@ -36,16 +36,26 @@ GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml
 @config_app.command("check", epilog=CHECK_EPILOG)
 def check_command(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", show_default=False, help="YAML file with the settings.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            envvar="GUARDRAIL_CONFIG",
+            show_default="the environment alone",
+            help="YAML file with the settings.",
+        ),
+    ] = None,
 ) -> None:
-    """Check FILE with the environment over it; status 2 and every problem with its remedy if wrong."""
+    """Check FILE with the environment over it, or the environment alone.
+
+    Status 2 and every problem with its remedy if something is wrong.
+    """
     from guardrail.cli.terminal import out, safe
 
     settings = settings_from(file, {})
     policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
     console = out()
-    console.print(f"[green]ok[/] {safe(str(file))}", soft_wrap=True)
+    source = "defaults and environment" if file is None else str(file)
+    console.print(f"[green]ok[/] {safe(source)}", soft_wrap=True)
     for name, value in (
         ("judge", settings.judge.kind),
         ("brokers", settings.kafka.bootstrap_servers),

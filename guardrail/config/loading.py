@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from guardrail.config.problems import Loc, SettingsError, explain
-from guardrail.config.settings import Settings
+from guardrail.config.problems import Loc, SettingsError, dotted, explain, explain_unknown_policy
+from guardrail.config.settings import BUILT_IN_POLICY, Settings
 from guardrail.config.sources import FileValues, environment_variable, read_environment, read_file
 
 
@@ -35,7 +35,34 @@ def load_settings(path: Path | None = None, overrides: Mapping[str, Any] | None 
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        raise SettingsError(explain(Settings, error, where)) from None
+        problems = explain(Settings, error, where)
+        told = {problem.path for problem in problems}
+        unknown = [
+            explain_unknown_policy(loc, name, known, where)
+            for loc, name, known in _unknown_policies(merged)
+            if dotted(loc) not in told
+        ]
+        raise SettingsError(problems + unknown) from None
+
+
+def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, list[str]]]:
+    """Every policy that is named and not there, with its place and the names that are.
+
+    Settings can tell only the first, and only when all else is right; here nothing else needs to be.
+    """
+    policies = values.get("policies") or {}
+    if not isinstance(policies, Mapping):
+        return
+    known = sorted({BUILT_IN_POLICY, *map(str, policies)})
+    routes = values.get("routes")
+    named: list[tuple[Loc, Any]] = [
+        (("routes", i, "policy"), route.get("policy"))
+        for i, route in enumerate(routes if isinstance(routes, list | tuple) else ())
+        if isinstance(route, Mapping)
+    ]
+    for loc, name in [*named, (("default_policy",), values.get("default_policy"))]:
+        if isinstance(name, str) and name and name not in known:
+            yield loc, name, known
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import EnumType
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin
 
@@ -27,6 +28,21 @@ _BOUNDS: Final = {
     "less_than_equal": "give {le} or less:",
     "less_than": "give less than {lt}:",
 }
+_WRITE: Final = {
+    "bool_type": "write true or false:",
+    "bool_parsing": "write true or false:",
+    "int_type": "write a whole number:",
+    "int_parsing": "write a whole number:",
+    "int_from_float": "write a whole number:",
+    "float_type": "write a number:",
+    "float_parsing": "write a number:",
+    "string_type": "write text:",
+    "path_type": "write a path:",
+    "tuple_type": "write a list, an item on a line after '- ':",
+    "missing": "add it:",
+}
+_SECTION_TYPES: Final = {"model_type", "model_attributes_type", "dict_type"}
+_SECTION_NAMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +92,21 @@ def explain(
     return [_explain_one(root, details, where) for details in error.errors(include_url=False)]
 
 
+def explain_unknown_policy(
+    loc: Loc, name: str, known: Sequence[str], where: Callable[[Loc], str | None]
+) -> Problem:
+    """The problem that nothing in ``known`` has the name that stands at ``loc``."""
+    wrong = f"no policy has this name; there are: {escape_controls(', '.join(known))}"
+    remedy = _close(name, known) or "correct it, or add the policy to policies"
+    return Problem(dotted(loc), wrong, remedy, value=_show(name, loc, None), where=where(loc))
+
+
 def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[Loc], str | None]) -> Problem:
     context = details.get("ctx") or {}
     loc: Loc = context.get("path", details["loc"])
     value = context.get("value", details["input"])
+    if details["type"] == "unknown_policy":
+        return explain_unknown_policy(loc, value, context["known"].split(", "), where)
     if details["type"] == "extra_forbidden":
         return Problem(dotted(loc), "no such setting", _suggest(root, loc), where=where(loc))
     if loc and loc[-1] == "[key]":
@@ -87,23 +114,39 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     field = _field_at(root, loc)
     wrong = _URL_LOGIN.sub("(hidden)", escape_controls(details["msg"])).removeprefix("Value error, ")
     wrong, _, told = wrong.partition("; ")
-    if details["type"] == "unknown_policy":
-        wrong = f"no policy has this name; there are: {context['known']}"
-        told = _close(str(value), context["known"].split(", ")) or "correct it, or add the policy to policies"
-    if wrong and details["type"] != "value_error":
+    section = None if told else _section(root, loc, details["type"])
+    if section:
+        wrong = "here stands a value, where settings by name are meant"
+    elif wrong and details["type"] != "value_error":
         wrong = wrong[0].lower() + wrong[1:]
-    remedy = told or _remedy(details["type"], value, context, field)
+    remedy = told or section or _remedy(details["type"], value, context, field)
     return Problem(dotted(loc), wrong, remedy, value=_show(value, loc, field), where=where(loc))
+
+
+def _section(root: type[BaseModel], loc: Loc, kind: str) -> str | None:
+    """What to write where settings by name are meant and something else stands."""
+    if kind not in _SECTION_TYPES or not loc:
+        return None
+    names = list(fields_of(_walk(root, loc)[0]))
+    if not names:
+        return "write 'NAME: VALUE' lines under it, indented; or leave it out"
+    more = ", …" if len(names) > _SECTION_NAMES else ""
+    shown = ", ".join(names[:_SECTION_NAMES])
+    return f"write 'NAME: VALUE' lines under it, indented (names: {shown}{more}); or leave it out"
 
 
 def _remedy(kind: str, value: Any, context: Mapping[str, Any], field: FieldInfo | None) -> str:
     hints = [_BOUNDS[kind].format_map(context)] if kind in _BOUNDS else []
     if kind == "string_type" and isinstance(value, bool | int | float):
-        hints.append(f'put it in quotes: "{value}"')
-    if kind in {"literal_error", "enum"}:
+        hints.append(f'put it in quotes: "{value}":')
+    elif kind in {"literal_error", "enum"}:
         known = re.findall(r"'([^']+)'", str(context.get("expected", "")))
         close = _close(str(value), known)
-        hints.extend([close] if close else [])
+        hints.append(f"{f'{close} Or' if close else ''} write one of {', '.join(known)}:".lstrip())
+    elif kind == "missing" and field is not None and isinstance(field.annotation, EnumType):
+        hints.append(f"add it, one of {', '.join(str(member.value) for member in field.annotation)}:")
+    elif kind in _WRITE:
+        hints.append(_WRITE[kind])
     if field is not None and field.description:
         hints.append(escape_controls(field.description))
     if field is not None and not field.is_required():

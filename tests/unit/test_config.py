@@ -132,6 +132,28 @@ class TestPolicies:
         assert "did you mean strict?" in message
         assert "default_policy" in problems_of(None, {"default_policy": "nowhere"})
 
+    def test_unknown_policies_are_told_with_all_other_problems(self, tmp_path: Path) -> None:
+        """Also while settings elsewhere, and the policy of the right name itself, are wrong."""
+        path = write(
+            tmp_path,
+            "kafka: {max_poll_records: 0}\n"
+            "policies: {strict: {mode: later}}\n"
+            "default_policy: nowhere\n"
+            "routes: [{tenant: a, policy: strict}, {tenant: b, policy: gone}, 7,\n"
+            "  {tenant: c, policy: strikt}]\n",
+        )
+        found = problems_of(path)
+        assert set(found) == {
+            "kafka.max_poll_records",
+            "policies.strict.mode",
+            "routes.2",
+            "routes.1.policy",
+            "routes.3.policy",
+            "default_policy",
+        }
+        assert f"{path}:3: default_policy = 'nowhere'" in found["default_policy"]
+        assert "did you mean strict?" in found["routes.3.policy"]
+
     def test_a_name_that_differs_from_the_key_is_an_error(self, tmp_path: Path) -> None:
         assert "policies.a.name" in problems_of(write(tmp_path, "policies: {a: {name: b}}"))
 
@@ -176,6 +198,42 @@ policies:
     def test_a_setting_in_the_wrong_section_is_sent_to_its_own(self, tmp_path: Path) -> None:
         message = problems_of(write(tmp_path, "group_id: a"))["group_id"]
         assert "did you mean kafka.group_id?" in message
+
+    @pytest.mark.parametrize(
+        ("text", "path", "remedy"),
+        [
+            ("kafka: 5", "kafka", "names: bootstrap_servers, group_id, client_id, …"),
+            ("policies: {a: {rules: ['always: explode']}}", "action", "write one of release, flag, redact,"),
+            (
+                "policies: {a: {rules: [{reason: [price]}]}}",
+                "action",
+                "add it, one of release, flag, redact,",
+            ),
+            ("limits: {max_sessions: many}", "limits.max_sessions", "write a whole number:"),
+            ("logging: {log_texts: perhaps}", "logging.log_texts", "write true or false:"),
+            ("kafka: {bootstrap_servers: kafka}", "kafka.bootstrap_servers", "write HOST:PORT"),
+        ],
+    )
+    def test_the_remedy_says_what_to_write(self, tmp_path: Path, text: str, path: str, remedy: str) -> None:
+        (message,) = (
+            message for where, message in problems_of(write(tmp_path, text)).items() if where.endswith(path)
+        )
+        assert remedy in message.partition("remedy: ")[2]
+
+    @pytest.mark.parametrize(
+        "servers", ["kafka", "kafka:", "a:1,b", "a:1,", "::1", "[::1]", "a:0", "a:70000"]
+    )
+    def test_every_server_has_a_port(self, servers: str) -> None:
+        assert (
+            "write HOST:PORT"
+            in problems_of(None, {"kafka": {"bootstrap_servers": servers}})["kafka.bootstrap_servers"]
+        )
+
+    def test_servers_with_ports_are_taken_as_they_are(self) -> None:
+        servers = "kafka-1:9092, 10.0.0.1:1,[::1]:65535"
+        assert (
+            load_settings(None, {"kafka": {"bootstrap_servers": servers}}).kafka.bootstrap_servers == servers
+        )
 
     def test_bounds_between_settings(self, tmp_path: Path) -> None:
         message = problems_of(write(tmp_path, "policies: {a: {block_below: 0.9}}"))["policies.a"]

@@ -64,7 +64,7 @@ def test_version(runner: CliRunner) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["rnu"], ["run", "--gruop-id", "a"], ["run", "surplus"], ["config", "check"]]
+    "arguments", [["rnu"], ["run", "--gruop-id", "a"], ["run", "surplus"], ["config", "check", "a", "b"]]
 )
 def test_wrong_usage_is_status_2(runner: CliRunner, arguments: list[str]) -> None:
     result = runner.invoke(app, arguments)

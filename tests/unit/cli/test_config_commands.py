@@ -45,6 +45,16 @@ def test_check_reads_the_environment_too(runner: CliRunner, monkeypatch: pytest.
     assert "GUARDRAIL_JUDGE__KIND" in result.stderr
 
 
+def test_check_takes_the_environment_alone(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "mine")
+    right = runner.invoke(app, ["config", "check"])
+    assert (right.exit_code, "mine" in right.stdout) == (0, True)
+    monkeypatch.setenv("GUARDRAIL_KAFKA__BOOTSTRAP_SERVERS", "kafka")
+    wrong = runner.invoke(app, ["config", "check"])
+    assert wrong.exit_code == 2
+    assert "'kafka' has no port" in wrong.stderr
+
+
 def test_the_file_may_come_from_the_environment(
     runner: CliRunner, monkeypatch: pytest.MonkeyPatch, wrong: Path
 ) -> None:
