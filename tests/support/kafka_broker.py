@@ -191,6 +191,10 @@ class KafkaBroker:
             else:
                 return
 
+    def wait(self) -> int | None:
+        """Block until the process ends; its status, None when none runs."""
+        return None if self._process is None else self._process.wait()
+
     def stop(self) -> None:
         """Shut down in order (SIGTERM), killed after 20 seconds."""
         self._end(signal.SIGTERM)
@@ -314,6 +318,18 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+def _port_free(port: int) -> bool:
+    """Whether a server could listen on this port of the loopback interface now."""
+    with socket.socket() as probe:
+        # As java does, so that connections of a server that has just ended are no hindrance.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 def _accepts(host: str, port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
         return True
@@ -347,24 +363,27 @@ def running_broker(port: int | None = None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run a broker until SIGINT or SIGTERM; its data goes with it."""
+    """Run a broker until SIGINT or SIGTERM; its data goes with it. Status 1 if it can't run or ends itself."""
     parser = argparse.ArgumentParser(
         description=f"Run Apache Kafka {KAFKA_VERSION} on loopback until Ctrl-C."
     )
     parser.add_argument("--port", type=int, default=9092, help="port of the broker (default 9092)")
     port = parser.parse_args().port
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not _port_free(port):
+        sys.stderr.write(f"port {port} is in use: stop what listens there or choose another with --port\n")
+        return 1
     try:
         with KafkaBroker(port) as broker:
             sys.stdout.write(f"Kafka {KAFKA_VERSION} is up on {broker.bootstrap_servers}; Ctrl-C ends it.\n")
             sys.stdout.flush()
-            signal.pause()
+            status = broker.wait()
+            sys.stderr.write(f"Kafka ended by itself with status {status}:\n{broker.log_tail()}\n")
     except KeyboardInterrupt:
         return 0
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
+    return 1
 
 
 if __name__ == "__main__":
