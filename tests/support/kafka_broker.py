@@ -363,7 +363,7 @@ def running_broker(port: int | None = None) -> Iterator[str]:
 
 
 def main() -> int:
-    """Run a broker until SIGINT or SIGTERM; its data goes with it. Status 1 if it can't run or ends itself."""
+    """Run a broker until SIGINT or SIGTERM; its data goes with it. Status 1 when it fails."""
     parser = argparse.ArgumentParser(
         description=f"Run Apache Kafka {KAFKA_VERSION} on loopback until Ctrl-C."
     )
