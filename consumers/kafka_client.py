@@ -36,6 +36,7 @@ _RETRY_S: Final = 0.25
 _LOG_AGAIN_S: Final = 10.0
 _NOISY: Final = (
     "aiokafka",
+    "aiokafka.cluster",
     "aiokafka.conn",
     "aiokafka.consumer.fetcher",
     "aiokafka.consumer.group_coordinator",
@@ -54,19 +55,21 @@ _log = logging.getLogger(__name__)
 class _Sparing(logging.Filter):
     """What the library logs, less what nobody can use.
 
-    It repeats itself ten times a second while a broker is away, and calls it an error that a new cluster
-    has no group coordinator for a moment.
+    It repeats itself ten times a second while a broker or a topic is away, and calls it an error that a new
+    cluster has no group coordinator for a moment.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: dict[tuple[str, str], float] = {}
+        self._last: dict[tuple[str, str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        error = record.args[0] if isinstance(record.args, tuple) and record.args else None
+        error: object = record.args[0] if isinstance(record.args, tuple) and record.args else None
         if isinstance(error, GroupCoordinatorNotAvailableError):
             return False
-        message = (record.name, str(record.msg))
+        # Of another topic or host, which stand first, the same message is news.
+        about = error if isinstance(error, str) else ""
+        message = (record.name, str(record.msg), about)
         last = self._last.get(message)
         if last is not None and record.created - last < _LOG_AGAIN_S:
             return False
@@ -221,13 +224,19 @@ async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, na
         )
 
 
-def translated(error: BaseException, doing: str) -> TransportError:
-    """The error of ours that says who has to act on one of aiokafka's; ``doing`` begins the message."""
+def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:
+    """The error of ours that says who has to act on one of aiokafka's; ``doing`` begins the message.
+
+    ``if_late`` is the remedy where no answer came.
+    """
     match error:
         case TransportError():
             return error
         case TimeoutError():
-            return TransportError(f"{doing}: no answer from Kafka in time; whether it was done is unknown")
+            remedy = f"; {if_late}" if if_late else ""
+            return TransportError(
+                f"{doing}: no answer from Kafka in time; whether it was done is unknown{remedy}"
+            )
         case CommitFailedError() | IllegalStateError():
             return PartitionLost(f"{doing}: the group has given the partition to another member")
         case GroupAuthorizationFailedError() | TopicAuthorizationFailedError():

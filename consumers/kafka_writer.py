@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -70,7 +70,7 @@ class KafkaWriter:
         """
         if not records:
             return
-        sent: list[asyncio.Future[Any]] = []
+        sent: dict[asyncio.Future[Any], str] = {}
         try:
             async with asyncio.timeout(self._settings.delivery_timeout_ms / 1000):
                 lanes = await self._pack(records)
@@ -78,12 +78,18 @@ class KafkaWriter:
                 for wave in zip_longest(*lanes.values()):
                     for (topic, index), batch in zip(lanes, wave, strict=True):
                         if batch is not None:
-                            sent.append(await self._producer.send_batch(batch, topic, partition=index))
+                            sent[await self._producer.send_batch(batch, topic, partition=index)] = topic
                 await asyncio.wait(sent)
             for future in sent:
                 future.result()
         except (KafkaError, TimeoutError) as error:
-            raise translated(error, f"writing {len(records)} records to Kafka") from error
+            topics = ", ".join(_unwritten(sent) or sorted({record.topic for record in records}))
+            raise translated(
+                error,
+                f"writing {len(records)} records to Kafka, topic {topics}",
+                "do the brokers answer, and does the topic still exist? "
+                "'guardrail topics create' makes those that are missing",
+            ) from error
         finally:
             for future in sent:
                 # An exception that nobody looks at would be logged when the future goes.
@@ -120,6 +126,17 @@ class KafkaWriter:
                 lane.append(producer.create_batch())
                 lane[-1].append(timestamp=now_ms, key=key, value=value, headers=headers)
         return lanes
+
+
+def _unwritten(sent: Mapping[asyncio.Future[Any], str]) -> list[str]:
+    """The topics of what was sent and is not acknowledged."""
+    return sorted(
+        {
+            topic
+            for future, topic in sent.items()
+            if not future.done() or future.cancelled() or future.exception() is not None
+        }
+    )
 
 
 def _look_at(future: asyncio.Future[Any]) -> None:

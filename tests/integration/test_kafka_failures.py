@@ -10,6 +10,7 @@ from collections.abc import Collection
 import pytest
 
 from consumers.kafka import KafkaTransport
+from consumers.kafka_client import connect_admin
 from consumers.transport import Commit, OutRecord, Partition
 from guardrail.errors import TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
@@ -178,6 +179,34 @@ async def test_a_slow_rebalance_elsewhere_does_not_hold_up_a_poll(kafka_bootstra
     await first.stop()
     await second.stop()
     await harness.close()
+
+
+async def test_writing_to_a_topic_that_was_deleted_names_it_and_the_remedy(
+    kafka_bootstrap: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness = KafkaHarness(kafka_bootstrap)
+    kept, deleted = await harness.create_topic(), await harness.create_topic()
+    settings = fails_fast(kafka_bootstrap, request_timeout_ms=20_000, delivery_timeout_ms=2_000)
+    admin = await connect_admin(settings)
+    while not {kept, deleted} <= set(await admin.list_topics()):
+        pass  # a broker learns of a new topic a moment later
+    transport = KafkaTransport(settings, [kept], output_topics=[deleted])
+    await transport.start(RecordingListener())
+    records = [OutRecord(topic, b"k", b"v") for topic in (kept, deleted)]
+    await transport.publish(records, {})
+    await admin.delete_topics([deleted])
+    await admin.close()
+
+    async def publish_until_it_fails() -> None:
+        while True:  # the broker answers for it until its deletion has come through
+            await transport.publish(records, {})
+
+    with pytest.raises(TransportError, match=f"topic {deleted}: .*guardrail topics create"):
+        await publish_until_it_fails()
+    lines = [record.getMessage() for record in caplog.records if deleted in record.getMessage()]
+    assert len(lines) == len(set(lines))
+    await harness.close()
+    await transport.stop()
 
 
 async def test_writing_to_a_dead_broker_says_that_the_outcome_is_unknown(own_kafka: KafkaBroker) -> None:

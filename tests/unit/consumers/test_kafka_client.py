@@ -109,6 +109,18 @@ def test_errors_say_who_has_to_act(error: Exception, kind: type[TransportError],
     assert says in str(ours)
 
 
+def test_a_missing_topic_is_logged_once_and_each_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+    quiet_client_log()
+    log = logging.getLogger("aiokafka.cluster")
+    for _ in range(10):
+        for topic in ("gone-a", "gone-b"):
+            log.error("Topic %s not found in cluster metadata", topic)
+    assert [record.getMessage() for record in caplog.records] == [
+        "Topic gone-a not found in cluster metadata",
+        "Topic gone-b not found in cluster metadata",
+    ]
+
+
 def test_a_new_cluster_looking_for_its_coordinator_is_not_logged_as_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
