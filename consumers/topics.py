@@ -30,6 +30,7 @@ _DAY_MS: Final = 24 * _HOUR_MS
 _FRAMING_BYTES: Final = 65_536
 """Room for key, headers and batch framing above the largest value."""
 _POLL_S: Final = 0.1
+_AS_ASKED: Final = ", as asked"
 
 Outcome = Literal["created", "exists", "differs"]
 
@@ -102,6 +103,7 @@ async def create_topics(
             existing = await _describe(admin)
             plans = plan_topics(settings, partitions, replication_factor)
             shared = existing.get(settings.topics.responses)
+            follows = shared is not None and shared.partitions != partitions
             if shared is not None:
                 plans = [
                     plan._replace(partitions=shared.partitions)
@@ -123,6 +125,14 @@ async def create_topics(
         else _made(plan, created)
         for plan in plans
     ]
+    if follows:
+        why = f", as many as {settings.topics.responses} has"
+        reports = [
+            report._replace(detail=report.detail.removesuffix(_AS_ASKED) + why)
+            if report.name == settings.topics.sessions and report.outcome != "differs"
+            else report
+            for report in reports
+        ]
     return sorted(reports, key=lambda report: order.index(report.name))
 
 
@@ -219,4 +229,4 @@ def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -
     ]
     if differences:
         return TopicReport(plan.name, "differs", ", ".join(differences))
-    return TopicReport(plan.name, "exists", f"{existing.partitions} partitions, as asked")
+    return TopicReport(plan.name, "exists", f"{existing.partitions} partitions{_AS_ASKED}")

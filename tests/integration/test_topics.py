@@ -39,6 +39,10 @@ async def test_differences_are_told_and_nothing_is_changed(settings: KafkaSettin
     assert responses.outcome == "differs"
     assert "2 partitions instead of 4" in responses.detail
     assert "max.message.bytes=8323072 instead of 934464" in responses.detail
+    more = {report.name: report for report in await create_topics(settings, 4, 1)}
+    sessions = more[settings.topics.sessions]
+    assert sessions.outcome == "exists"
+    assert sessions.detail == f"2 partitions, as many as {settings.topics.responses} has"
     again = {report.name: report for report in await create_topics(settings, 2, 1)}
     assert {report.outcome for report in again.values()} == {"exists"}
 
