@@ -8,7 +8,8 @@ import os
 import signal
 import stat
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
@@ -34,6 +35,7 @@ zcat answers.jsonl.gz | guardrail score - -o out.jsonl -c my.yaml --policy stric
 stderr, and the others are judged; 2 wrong usage or settings."""
 
 _EXIT_UNREADABLE: Final = 1
+_WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def score_command(
@@ -82,12 +84,13 @@ def score_command(
     settings = settings_from(config, {})
     router = _router(settings, policy)
     replace_unencodable()
-    with ExitStack() as stack:
+    with _naming(out), ExitStack() as stack:
         lines = stack.enter_context(_open_source(source))
         events = stack.enter_context(_open_out(out, lines))
         try:
             report = asyncio.run(_score(settings, router, source, lines, events, out == "-", concurrency))
         except KeyboardInterrupt:
+            _tell_partial(out)
             raise typer.Exit(128 + signal.SIGINT) from None
         except BrokenPipeError:
             # Whoever read the events has enough; what they left unread is nobody's loss.
@@ -168,6 +171,25 @@ def _open_out(out: str, lines: BinaryIO) -> BinaryIO:
     except OSError as error:
         message = f"{out}: {error.strerror}; give a file that can be written, or - for stdout"
         raise typer.BadParameter(message, param_hint="--out") from None
+
+
+@contextmanager
+def _naming(out: str) -> Iterator[None]:
+    """Name the file in errors that only writing raises: the system does not say which it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _WRITE_ERRORS:
+            name = "stdout" if out == "-" else out
+            raise OSError(error.errno, error.strerror, name) from error
+        raise
+
+
+def _tell_partial(out: str) -> None:
+    from guardrail.cli.terminal import err, safe
+
+    name = "stdout" if out == "-" else safe(out)
+    err().print(f"interrupted: {name} is partial, it holds the lines judged so far", soft_wrap=True)
 
 
 def _size(lines: BinaryIO) -> int | None:

@@ -210,6 +210,26 @@ def test_a_table_that_nobody_reads_any_more_does_not_stop_the_events(many: Path)
     assert len((many / "out.jsonl").read_text().splitlines()) == 300
 
 
+def test_of_many_responses_the_table_shows_the_worst_and_says_how_many_it_leaves_out(
+    program: Program, tmp_path: Path
+) -> None:
+    lines = [answer(f"r{number}", WRONG if number in {7, 58} else LEAFLET) for number in range(60)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    done = program("score", "in.jsonl", "--out", "out.jsonl")
+    table = done.stdout.splitlines()
+    assert [line.split()[0] for line in table[1:4]] == ["r7", "r58", "r0"]
+    assert table[51] == "the 50 lowest scores, lowest first; 10 more responses are left out"
+    assert table[52].startswith("60 responses")
+    assert len(verdicts((tmp_path / "out.jsonl").read_text())) == 60
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_full_disk_is_told_with_the_name_of_the_file(program: Program) -> None:
+    done = program("score", "-", "--out", "/dev/full", stdin=answer())
+    assert done.returncode == 1
+    assert done.stderr == "error: /dev/full: No space left on device\n"
+
+
 def test_on_a_terminal_a_bar_runs_under_the_table_and_is_taken_away(many: Path) -> None:
     pytest.importorskip("pty", reason="pseudo terminals are a thing of POSIX")
     from tests.support.terminal import OnTerminal
