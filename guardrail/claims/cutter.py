@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple, Protocol
 
+from guardrail.claims.assertions import Assertion, asserts
 from guardrail.claims.detector import Statement, classify
+from guardrail.claims.fences import FencedProse
 from guardrail.claims.model import Claim, Segment
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.events import SegmentKind, Severity
@@ -13,6 +15,23 @@ from guardrail.events import SegmentKind, Severity
 # A name of the module is found faster than a member of an enumeration.
 _CLAIM: Final = Statement.CLAIM
 _SENTENCE, _LIST_ITEM, _TABLE_ROW = SegmentKind.SENTENCE, SegmentKind.LIST_ITEM, SegmentKind.TABLE_ROW
+
+# Reasons of severity that a heading, an offer or a link has without stating anything.
+_IDLE_REASONS: Final = frozenset(
+    (
+        "url",
+        "contact",
+        "named_entity",
+        "identifier",
+        "number",
+        "period",
+        "percentage",
+        "negation",
+        "superlative",
+    )
+)
+_CODE: Final = SegmentKind.CODE
+_LEAST: Final = {Assertion.WEAK: Severity.CRITICAL, Assertion.SOME: Severity.MAJOR}
 
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
@@ -66,6 +85,7 @@ class ClaimCutter:
         self._rater = rater
         self._claims = 0
         self._surroundings = _Surroundings()
+        self._fence = FencedProse()
 
     def feed(self, text: str) -> list[CutSegment]:
         """Take a piece of text; the segments that are final now, with their claims; usually none."""
@@ -83,8 +103,24 @@ class ClaimCutter:
         claims: tuple[Claim, ...] = ()
         # An answer or a question leans on nothing before it here: what it answers is the user's question.
         depends = False
+        rated: tuple[Severity, tuple[str, ...]] | None = None
         if statement is _CLAIM:
-            severity, reasons = self._rater.rate(body, segment.kind)
+            rated = self._rater.rate(body, segment.kind)
+        elif segment.kind is _CODE:
+            prose = self._fence.find(body)
+            if prose:
+                low, high = low + prose[0], low + prose[1]
+                body = segment.text[low:high]
+                rated = self._review(body, prose[2])
+        else:
+            surely = asserts(body, statement)
+            if surely:
+                rated = self._review(body, surely)
+        if segment.kind is not _CODE:
+            self._fence.leave()
+        if rated:
+            statement = _CLAIM
+            severity, reasons = rated
             depends = segment.kind is not _TABLE_ROW and _depends(body)
             claims = (
                 Claim(
@@ -101,6 +137,17 @@ class ClaimCutter:
             self._claims += 1
         self._surroundings.note(segment, body, statement, depends=depends)
         return CutSegment(segment, claims)
+
+    def _review(self, body: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:
+        """The rating of a text that was let off, if it is a claim after all: the graver, the likelier."""
+        # Read as a sentence: headings and code have no severity of their own.
+        severity, reasons = self._rater.rate(body, _SENTENCE)
+        least = _LEAST.get(surely)
+        if least is None:
+            return severity, reasons
+        if severity.rank < least.rank or _IDLE_REASONS.issuperset(reasons):
+            return None
+        return severity, reasons
 
 
 class _Surroundings:

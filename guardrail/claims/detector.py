@@ -3,6 +3,9 @@
 The costs are unequal. A claim taken for chatter is released unverified; chatter taken for a claim costs a
 judgement. So a sentence is let off only when all of it is recognised, clause by clause ("I don't know the
 exact price, but it costs $50." is a claim), and a number, an address or a link in it tips the balance.
+
+What is let off for its place or wording may state something all the same: "### Take 5000 mg a day", a fence
+around prose. ``assertions`` and ``fences`` tell what, and the cutter has it rated.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from guardrail.claims.phrases import (
     LEAD_INS,
     META,
     OFFERS,
+    ORDERS,
+    VERDICT,
 )
 from guardrail.events import SegmentKind
 
@@ -61,6 +66,7 @@ _COURTESY: Final = re.compile(
 )
 
 _WORD: Final = re.compile(r"\w")
+_PICTURE_LETTERS: Final = re.compile(r"[\u24b6-\u24e9\U0001f110-\U0001f169\U0001f170-\U0001f189]{3}")
 _DIGIT: Final = re.compile(r"\d")
 _ADDRESS: Final = re.compile(r"\d|[$€£¥₹%@]|https?:|www\.")
 # "…, you can follow these steps:", "this can be done by:": what is said comes behind the colon.
@@ -74,9 +80,10 @@ _LEADS: Final = re.compile(
     r"|strategies|things|measures)\b[a-z -]{0,40} ?[:：]$"
     r"|\b(?:by|through|durch|par|por) ?[:：]$"
 )
+_VERDICT: Final = re.compile(VERDICT)
 _LEADING_MARKS: Final = re.compile(r"[^\w¿(\"'$€£¥₹]+")
 _TRAILING_MARKS: Final = " \t\r\n*_`~\"'”»)]"
-_ASKS: Final = ("?", "？", "؟", "՞")
+ASKS: Final = ("?", "？", "؟", "՞")
 _CITATION: Final = re.compile(
     r"\[\[?\^?(?:[A-Za-z_]{1,12}[ :#._-]?)?[0-9]{1,4}[^\]\[\n]{0,60}\]\]?(?:\([^\s()]{0,300}\))?"
     r"|!?\[[^\]\[\n]{0,200}\]\([^\s()]{0,300}(?: \"[^\"\n]{0,100}\")?\)|【[^】\n]{0,80}】"
@@ -139,7 +146,8 @@ def classify(text: str, kind: SegmentKind, *, header: bool = False) -> Statement
     if kind is SegmentKind.CODE:
         return Statement.CODE
     if not _WORD.search(text):
-        return Statement.NOTHING
+        # Words in letters that are pictures to Unicode.
+        return Statement.CLAIM if _PICTURE_LETTERS.search(text) else Statement.NOTHING
     if kind is SegmentKind.HEADING or kind is SegmentKind.BLANK or header:
         return Statement.STRUCTURE
     if kind is SegmentKind.TABLE_ROW:
@@ -153,7 +161,7 @@ def classify(text: str, kind: SegmentKind, *, header: bool = False) -> Statement
     leading = _LEADING_MARKS.match(plain)
     if leading:
         plain = plain[leading.end() :]
-    if plain.endswith(_ASKS) and _is_question(plain):
+    if plain.endswith(ASKS) and _is_question(plain):
         return Statement.QUESTION
     if not plain:
         return Statement.CLAIM
@@ -249,6 +257,8 @@ def _rest_is_empty(plain: str, head: re.Pattern[str]) -> bool:
         at += len(clause) - len(clause.lstrip())
         clause = clause.strip(" .!?")
         if clause and not _states_nothing(plain, at, clause, turn=joint[0] in _TURNS):
+            return False
+        if clause and (_VERDICT.match(clause) or clause.partition(" ")[0] in ORDERS):
             return False
         joint = following
     return True

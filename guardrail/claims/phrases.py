@@ -42,20 +42,41 @@ _ABLE: Final = (
     r"|'m unable to|'m not able to)"
 )
 
-_EXCUSE: Final = _ADVERB + _SORRY
+# What a writer lacks who abstains. "I don't have any doubt", "I found no evidence of risk" lack something
+# else, and assert.
+_KNOWLEDGE: Final = (
+    r"(?:(?:any|the|that|this|a|an|more|much|enough|sufficient|specific|definitive|definite|clear|reliable"
+    r"|exact|precise|detailed|relevant|direct|further|up-to-date|current|such|your|its|personal|real-time"
+    r"|explicit|additional|first-hand|good|of) ){0,4}"
+    r"(?:access|information|info|data|details?|specifics|answers?|knowledge|mention|references?|records?"
+    r"|documents?|documentation|sources?|context|figures?|idea|clue|opinions?|feelings|preferences?"
+    r"|experiences?|expertise|statistics|numbers?|material|guidance)\b"
+)
+_ASSURING: Final = (
+    r"(?![^.;:]{0,60}\b(?:doubts?|problems?|issues?|concerns?|objections?|reservations?|worr(?:y|ies)"
+    r"|hesitations?|reasons?|qualms?|fears?|evidence|proof|signs?|indications?|risks?|risky|dangers?"
+    r"|dangerous|harm|harmful|unsafe|faults?|interactions?|side effects?|adverse|contraindications?"
+    r"|downsides?"
+    r"|drawbacks?|limits?|obligations?|causes?|grounds|anything (?:wrong|bad|against|unsafe))\b)"
+)
+_LACKED: Final = rf"(?:{_KNOWLEDGE}|[^.,;:]{{0,100}}\b(?:in|within|from|by) {_DOCUMENTS}\b|{_ASSURING})"
+_EXCUSE: Final = _ADVERB + _SORRY + rf"(?:based on {_DOCUMENTS},? )?"
 _ENGLISH_ABSTENTIONS: Final = (
-    r"(?:i|we) (?:really |just |simply )?(?:do not|don't|did not|didn't) (?:actually "
-    r"|currently )?"
-    r"(?:know|have (?:access|any|enough|sufficient|the|that|this|information|data|details|a (?:definitive"
-    r"|clear|reliable)|personal|opinions|feelings)|see (?:any|a|that)"
-    r"|find|recall|understand your)\b",
-    rf"(?:i|we) ?{_ABLE} (?:find|answer|provide|determine|locate|say|tell|confirm|verify"
-    rf"|help|assist|give|access"
-    r"|comment|see|offer|share|respond|discuss|comply|do that|fulfil)\b",
-    r"(?:i|we) (?:found no|have no|see no) (?:information|mention|answer|data|details"
-    r"|idea|evidence|record|reference)\b",
-    r"(?:i'm|i am|we're|we are) (?:not (?:entirely |completely |quite |really )?(?:sure"
-    r"|certain|aware|familiar)|unsure|uncertain)\b",
+    r"(?:i|we) (?:really |just |simply |honestly )?(?:do not|don't|did not|didn't) (?:actually |currently )?"
+    r"(?:know(?= ?[.!,;:\u2013\u2014-]|$| (?:that[.!]?$|the|this|it|your|its|if|whether|what|when|where"
+    r"|who|why|how"
+    rf"|which|about|for|exactly|enough|yet|anything|but|and|or|because|since|though|as)\b){_ASSURING}"
+    rf"|have {_KNOWLEDGE}|have (?:the|that|this)\b{_ASSURING}"
+    rf"|see {_KNOWLEDGE}|see (?:any|a|an|that|this|the)\b[^.,;:]{{0,100}}\b(?:in|within|from) {_DOCUMENTS}\b"
+    rf"|find {_LACKED}|recall{_ASSURING}|understand your)",
+    rf"(?:i|we) ?{_ABLE} (?:(?:find|locate|see|offer)\b {_LACKED}|(?:find|locate|see)(?: it)?[.!]?$"
+    r"|(?:answer|help(?! but| [a-z]{2,20}ing\b)|(?:say|tell|comment)(?!(?: you)? (?:enough|strongly|often|too))"
+    r"|assist|respond|discuss|comply|do that|fulfil|access|provide|give|determine|confirm|verify|share)\b)",
+    rf"(?:i|we) (?:found no|have no|see no) (?:specific |relevant |further |direct "
+    rf"|explicit )?(?:(?:information"
+    rf"|mention|answer|data|details|idea|record|reference)s?\b|[^.,;:]{{0,80}}\bin {_DOCUMENTS}\b)",
+    r"(?:i'm|i am|we're|we are) (?:not (?:entirely |completely |quite |really )?(?:sure|certain|familiar)"
+    rf"|unsure|uncertain|not aware of {_LACKED})\b",
     rf"{_DOCUMENTS} {_NOT} (?:explicitly |directly |specifically |clearly |actually "
     rf"|seem to |appear to ){{0,2}}{_SAY}\b",
     rf"{_SUBJECTS} {_NOT} (?:explicitly |directly |specifically |clearly "
@@ -66,14 +87,45 @@ _ENGLISH_ABSTENTIONS: Final = (
     rf"|cover|address|answer)s?\b",
     rf"there (?:is|are|was|were) (?:no|not enough|insufficient|not any) (?:specific |explicit "
     rf"|direct |further |such |relevant )?"
-    rf"(?:information|mention|details?|data|answer|reference|indication)s?\b(?=[^.]{{0,200}}\b{_DOCUMENTS}"
-    rf"| (?:about|on|regarding|available|provided|given|here|to ))",
+    rf"(?:(?:information|mention|details?|data|answer|reference"
+    rf"|indication)s?\b(?=[^.]{{0,200}}\b{_DOCUMENTS})"
+    rf"|(?:information|mention|details|data|answer|reference)s?\b"
+    rf"(?= (?:about|on|regarding|available|provided|given|here)\b| to (?:answer|determine|confirm|verify"
+    rf"|say)\b))",
     r"(?:no|not enough|insufficient) (?:specific |explicit |relevant |further )?(?:information"
     r"|details?|data|answer|mention)s? "
     r"(?:(?:is|are|was|were) (?:available|given|provided|found|mentioned)|(?:about|on|regarding|of|in) )",
+    # "It is not covered." speaks of what is insured, unless documents are named.
     rf"(?:it|this|that) (?:is|was) not (?:stated|specified|mentioned|clear|given|covered|addressed"
-    rf"|known)(?: (?:in|from|by) {_DOCUMENTS}|$)",
-    rf"based on {_DOCUMENTS},? (?:i|we|it|there) (?:{_ABLE}|don't|do not|is not|isn't|is no)\b",
+    rf"|known) (?:in|from|by) {_DOCUMENTS}|(?:it|this|that) (?:is|was) not (?:stated|specified|mentioned"
+    rf"|clear"
+    rf"|known)[.!]?$|(?:it|this|that) (?:is|was) (?:not possible|impossible|unclear"
+    rf"|not clear) (?:to (?:answer"
+    rf"|say|tell|know|determine|confirm|verify)\b|(?:in|from) {_DOCUMENTS})",
+)
+
+# As above, in German, French, Spanish, Portuguese and Italian.
+_WISSEN: Final = (
+    r"(?:nichts (?:dazu|darüber|hierzu|gefunden|finden|in )|(?:keine|keinen|kein"
+    r"|keinerlei) (?:[a-zäöüß]{1,20} ){0,2}"
+    r"(?:informationen?|angaben?|auskunft|antwort|daten|details|zugriff|zugang|kenntnis(?:se)?|ahnung"
+    r"|erwähnung|aussagen?|belege in)\b)"
+)
+_ZUSICHERND: Final = (
+    r"(?![^.;:]{0,120}\b(?:zweifel|bedenken|risik|gefahr|problem|einw[aä]nd|wechselwirkung|nebenwirkung"
+    r"|grund\b|gründe"
+    r"|genug\b|schaden))"
+)
+_CONNAISSANCE: Final = (
+    r"(?:[^.,;:]{0,30}?(?:pas|aucune?) (?:de |d'|trouvé |d'autres )?(?:suffisamment d'|assez d')?"
+    r"(?:informations?|données|détails?|réponse|mention|accès|précisions?|idée)"
+    r"|(?![^.;:]{0,80}\b(?:doute|problème|risque|danger|inconvénient|raison|objection|interaction|effet|assez"
+    r"|crainte))[^.,;:]{0,30}?(?:pas|aucune?))\b"
+)
+_SEGURIDAD: Final = (
+    r"(?![^.;:]{0,60}\b(?:dud|problem|riesg|risc|risch|peligr|perig|pericol|inconvenient|raz[oó]n|motiv"
+    r"|efect|efeit"
+    r"|effett|objeci))"
 )
 
 #: The writer does not know, or the documents do not say.
@@ -82,28 +134,43 @@ ABSTENTIONS: Final = (
     f"{_EXCUSE}(?:{'|'.join(_ENGLISH_ABSTENTIONS)})",
     # German
     r"(?:leider )?(?:das )?(?:weiß|wissen) (?:ich|wir) (?:das )?(?:leider )?(?:nicht|nichts)\b",
-    r"(?:leider )?(?:ich|wir) (?:weiß|wissen|kann|können|habe|haben|konnte|konnten|finde"
-    r"|finden)[^,.;:]{0,80} "
-    r"(?:nicht|nichts|keine|keinen|kein)\b",
-    r"(?:leider )?(?:kann|konnte|habe|können|konnten|haben) (?:ich|wir)[^,.;:]{0,80} (?:nicht|nichts|keine"
-    r"|keinen|kein)\b",
+    rf"(?:leider )?(?:ich|wir) (?:(?:weiß|wissen)[^,.;:]{{0,80}} (?:nicht|nichts"
+    rf"|keine antwort)\b{_ZUSICHERND}"
+    rf"|(?:habe|haben|konnte|konnten|kann|können|finde|finden)[^,.;:]{{0,80}}? {_WISSEN}"
+    rf"|(?:kann|können|konnte|konnten|finde|finden){_ZUSICHERND}[^,.;:]{{0,80}} (?:nicht|nichts|keine"
+    rf"|keinen|kein)"
+    r"(?: [^\s,.;:]{1,30}){0,8}(?: (?:finden|beantworten|sagen|bestätigen|feststellen|bestimmen|helfen"
+    r"|entnehmen"
+    r"|angeben|nennen|beurteilen|ermitteln|weiterhelfen)\b|[.!]?$))",
+    rf"(?:leider )?(?:habe|haben|konnte|konnten|kann|können) (?:ich|wir)[^,.;:]{{0,80}}? {_WISSEN}",
+    rf"(?:leider )?(?:kann|konnte|können|konnten) (?:ich|wir){_ZUSICHERND}[^,.;:]{{0,80}} (?:nicht|nichts"
+    rf"|keine"
+    r"|keinen|kein)\b[^.;:]{0,80}\b(?:finden|beantworten|sagen|bestätigen|feststellen|helfen|entnehmen"
+    r"|angeben"
+    r"|nennen|beurteilen)\b",
     r"(?:leider )?(?:die|den|in den|in der|aus den|das|der) (?:vorliegenden |bereitgestellten |angegebenen "
     r"|verfügbaren )?"
-    r"(?:dokumente[n]?|unterlagen|quellen|texte[n]?|informationen|kontext|text|dokumentation)[^,.;:]{0,60} "
+    r"(?:dokumente[n]?|unterlagen|quellen|texte[n]?|informationen|kontext|text|dokumentation)"
+    r"(?=[^.;:]{0,160}\b(?:sag|erwähn|enth[aä]l|nenn|geb|gib|geh|steh|find|mach|spezifizier|beantwort"
+    r"|behandel"
+    r"|hervor|lief|ange|ersichtlich|aufge|genannt|entnehm|beschr|erklär|reich))[^,.;:]{0,60} "
     r"(?:nicht|nichts|keine|keinen|kein|keinerlei)\b",
-    r"(?:leider )?(?:dazu|hierzu|darüber|dafür) (?:gibt es|liegen|habe ich|finde ich"
-    r"|steht)[^,.;:]{0,60} (?:nicht|nichts|keine|keinen|kein)\b",
+    rf"(?:leider )?(?:dazu|hierzu|darüber|dafür) (?:gibt es|liegen|habe ich|finde ich|steht)[^,.;:]{{0,60}}? "
+    rf"(?:nichts\b|{_WISSEN})",
     # French
-    r"(?:malheureusement,? |désolée?,? )?je (?:ne (?:sais|dispose|trouve|peux|suis|connais)"
-    r"|n'ai) [^,.;:]{0,30}?(?:pas|aucune?)\b",
+    rf"(?:malheureusement,? |désolée?,? )?je (?:ne (?:sais|dispose|trouve|peux|suis|connais)"
+    rf"|n'ai) {_CONNAISSANCE}",
     r"(?:malheureusement,? )?(?:les|le|la|ces|ce) (?:documents?|sources?|textes?|contexte|informations?"
-    r"|passages?)[^,.;:]{0,40} "
-    r"(?:ne |n')[^,.;:]{0,40}(?:pas|aucune?|rien)\b",
-    r"(?:malheureusement,? )?(?:aucune information|il n'y a (?:pas|aucune))\b",
+    r"|passages?)(?=[^.;:]{0,100}\b(?:mention|précis|indiqu|dis|conti|parl|donn|fourni|spécif|répond"
+    r"|évoqu|permet"
+    r"|compor|abord|expliqu))[^,.;:]{0,40} (?:ne |n')[^,.;:]{0,40}(?:pas|aucune?|rien)\b",
+    r"(?:malheureusement,? )?(?:aucune information"
+    r"|il n'y a (?:pas|aucune) (?:d'|de )?(?:informations?|mention|données|détails?)\b)",
     # Spanish
-    r"(?:lamentablemente,? |lo siento,? (?:pero )?|desafortunadamente,? )?(?:yo )?no (?:lo sé|sé"
+    rf"(?:lamentablemente,? |lo siento,? (?:pero )?|desafortunadamente,? )?(?:yo )?no (?:lo sé|sé{_SEGURIDAD}"
     r"|tengo (?:información|datos|suficiente)"
-    r"|puedo (?:responder|encontrar|confirmar|determinar|ayudar)|encuentro|encontré|dispongo"
+    r"|puedo (?:responder|encontrar|confirmar|determinar|ayudar)"
+    rf"|(?:encuentro|encontré|dispongo){_SEGURIDAD}"
     r"|estoy segur[oa])",
     r"(?:lamentablemente,? |desafortunadamente,? )?(?:los|el|la|las|estos) (?:documentos?|fuentes?|textos?"
     r"|contexto|información|pasajes?)"
@@ -112,21 +179,34 @@ ABSTENTIONS: Final = (
     r"|proporciona|proporcionan|aborda|abordan)\b",
     r"no hay (?:información|datos|mención)\b",
     # Portuguese, Italian
-    r"(?:infelizmente,? )?(?:eu )?não (?:sei|tenho (?:informações|dados)|encontrei|posso (?:responder"
+    rf"(?:infelizmente,? )?(?:eu )?não (?:sei|tenho (?:informações|dados)|encontrei{_SEGURIDAD}"
+    rf"|posso (?:responder"
     r"|confirmar))",
     r"(?:purtroppo,? )?(?:non lo so|non (?:so|ho (?:informazioni|trovato)|posso (?:rispondere|confermare)"
-    r"|trovo))",
+    rf"|trovo{_SEGURIDAD}))",
     # Chinese, Japanese
-    r"(?:抱歉|对不起|很抱歉)?[，,]?(?:我)?(?:不知道|无法(?:回答|确定|找到|提供))",
+    r"(?:抱歉|对不起|很抱歉)?[，,]?(?:我)?(?:不知道|无法(?:回答|确定|找到(?!任何(?:风险|问题|危险))|提供))",
     r"(?:提供的)?(?:文档|文件|资料|上下文)(?:中)?(?:没有|未)(?:提到|提及|说明|包含|给出)",
     r"(?:申し訳ありませんが|すみませんが)?[、,]?(?:わかりません|分かりません)",
 )
 
+# What one may feel free to do without a fact being stated: talk. "Feel free to drink alcohol" permits.
+_TALK: Final = (
+    r"(?: (?:ask|reach|contact|let|share|provide|send|tell|e-?mail|call us|write|message|get (?:in touch"
+    r"|back)|come"
+    r"|return|follow up|specify|clarify|elaborate|request|inquire|enquire|submit|post|comment|mention"
+    r"|drop|explore"
+    r"|browse|check|consult|seek|rephrase|give (?:me|us)|visit|chat|say (?:hi|hello)|refer|try (?:again"
+    r"|asking))\b"
+    r"| ?[.!]?$)"
+)
+
 #: The writer offers help or asks for more; German, French and Spanish after the English.
 OFFERS: Final = (
-    r"(?:please |just |and |so |also )?(?:let me know|feel free to|don't hesitate to|do not hesitate to)\b",
-    r"(?:if (?:you|there)|should you|in case you)\b[^.:;]{0,160}?,? (?:please |just |then )?(?:let me know"
-    r"|feel free|don't hesitate|do not hesitate"
+    r"(?:please |just |and |so |also )?(?:let me know\b"
+    rf"|(?:feel free|(?:don't|do not) hesitate)(?:,? and)?(?: to)?{_TALK})",
+    r"(?:if (?:you|there|anything|something)|should you|in case you)\b[^.:;]{0,160}?,? (?:please |just |then )?(?:let me know"
+    rf"|(?:feel free|(?:don't|do not) hesitate)(?=(?: to)?{_TALK})"
     r"|i can (?:help|try|also|look|explain|provide|give)|i'd be (?:happy|glad)|i would be (?:happy|glad)"
     r"|i'll be (?:happy|glad)|i'm (?:happy|glad|here)"
     r"|i am (?:happy|glad|here)|just ask|please ask|ask away)\b",
@@ -145,8 +225,12 @@ OFFERS: Final = (
     r"|melden sie)\b",
     r"(?:bitte )?(?:lassen sie (?:es )?mich wissen|sag(?:en sie)? (?:mir )?(?:einfach )?bescheid"
     r"|gerne helfe ich)\b",
-    r"n'hésitez pas à\b",
-    r"(?:no dudes? en|no dude en|avísame|házmelo saber|hágamelo saber)\b",
+    r"n'hésitez pas à (?:me |nous |le |la |les )?(?:demander|poser|contacter|revenir|préciser|consulter"
+    r"|écrire"
+    r"|appeler|dire|faire|solliciter|partager)\b",
+    r"(?:no dud(?:es|e|en) en (?:preguntar|contactar|consultar|ped|escribi|decir|llamar|compartir|hac"
+    r"|pon)\w{0,12}"
+    r"|avísame|házmelo saber|hágamelo saber)\b",
 )
 
 #: Whole sentences that are courtesy, or answer a yes-or-no question and nothing else, or hedge.
@@ -237,5 +321,60 @@ INTERROGATIVES: Final = frozenset(
     comment combien quel quelle quels quelles est-ce voulez-vous souhaitez-vous pouvez-vous avez-vous
     puis-je qué cuándo dónde quién quiénes por cómo cuánto cuál cuáles quieres quiere necesitas necesita
     puedo te le che cosa quando dove chi perché come quanto quale vuoi vuole o onde quem porquê quer
+    """.split()  # noqa: SIM905
+)
+
+#: A number with its unit or currency, in lower case: what a line is rarely there for without stating it.
+AMOUNT: Final = (
+    r"[$€£¥₹] ?\d|\d ?[€£¥₹%°]"
+    r"|(?:\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|fifty|sixty"
+    r"|ninety|hundred|thousand|million|half|zwei|drei|fünf|zehn|deux|trois|cinq|dix|dos|tres|cinco"
+    r"|diez))[ -]?"
+    r"(?:mg|mcg|µg|μg|g|kg|ml|l|iu|mmol|cm|mm|m|km|ft|kcal|mmhg|grams?|milligrams?|micrograms?|kilograms?"
+    r"|milliliters?|millilitres?|liters?|litres?|tablets?|pills?|capsules?|puffs?|drops?|doses?|sprays?"
+    r"|units?"
+    r"|teaspoons?|times|percent|dollars?|euros?|pounds?|cents?|usd|eur|gbp|seconds?|minutes?|hours?|hrs|days?"
+    r"|weeks?|months?|years?|degrees?|gb|mb|users?|people|guests|tage[n]?|wochen|stunden|monate[n]?|jours?"
+    r"|mois|heures|días|semanas|meses|horas|gramm|tabletten|comprim(?:és|idos))\b"
+)
+
+#: Verdicts that state without a verb: "Safe with alcohol".
+VERDICT: Final = (
+    r"(?:(?:not|completely|perfectly|always|generally|usually|never|absolutely|totally|fully|100%) )?"
+    r"(?:safe|unsafe|harmless|fine|ok|okay|allowed|permitted|forbidden|prohibited|approved|compatible"
+    r"|legal|illegal"
+    r"|suitable|dangerous) (?:with|for|in|during|to|while|when|by) "
+)
+
+#: Words in front of a verb that make it part of a question or of a part of the sentence.
+EMBEDDERS: Final = frozenset(
+    """
+    what when where who whom whose why how which that if whether before after while until till unless as
+    because since once ob wann wo wer warum wie welche welcher welches dass wenn si que qui quoi quand
+    où pourquoi comment quel quelle qué cuándo dónde quién cómo cuál cuáles
+    """.split()  # noqa: SIM905
+)
+
+#: Verbs that make a statement of a line.
+STATING: Final = frozenset(
+    """
+    is are was were can may must should will would could cannot can't won't isn't aren't mustn't
+    shouldn't don't doesn't has have had costs cost never needs requires causes cures prevents
+    contains means lasts expires applies doubles
+    ist sind war waren kann können darf dürfen muss müssen soll sollte sollten wird werden kostet hat
+    est sont peut peuvent doit doivent coûte está están puede pueden debe deben cuesta tiene
+    """.split()  # noqa: SIM905
+)
+
+#: Orders, at the beginning of a clause.
+ORDERS: Final = frozenset(
+    "never always avoid double drink ignore don't exceed skip mix combine swallow".split()  # noqa: SIM905
+)
+
+#: Info strings of fences that hold no code.
+PROSE_FENCES: Final = frozenset(
+    """
+    markdown md text txt plain plaintext quote none rst prose answer response note info message email
+    letter summary important
     """.split()  # noqa: SIM905
 )

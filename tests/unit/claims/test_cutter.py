@@ -116,7 +116,7 @@ def test_a_honest_i_dont_know_holds_no_claim() -> None:
 
 
 def test_code_and_headings_hold_no_claims() -> None:
-    assert claims("# The dose is 5 mg\n```\ndose = 5\n```\n") == []
+    assert claims("# Dosage\n```\ndose = 5\n```\n") == []
 
 
 def test_table_header_row_holds_no_claim_and_data_rows_do() -> None:

@@ -1,0 +1,105 @@
+"""Prose inside code fences: an answer in a fence is read by the user like any other.
+
+A fence for text, or for nothing in particular, holds a claim where a line of it is a sentence. In any other
+fence sentences are comments and output, so there all lines have to read as prose, and an error be grave.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from guardrail.claims.assertions import Assertion, line_asserts
+from guardrail.claims.phrases import PROSE_FENCES
+
+_LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
+_FENCE_LINE: Final = re.compile(r"[ \t>]*(`{3,}|~{3,})([^\n]*)")
+_CODE_SIGNS: Final = re.compile(
+    r"[;{}\\]|\w\(|\)\s*$|[=!<>+]=|=>|->|::|</|/>|&&|\|\||\$[A-Za-z_]|\$\(|\s=\s|\w=\w|(?:^|\s)--?[a-z]|[,(="
+    r"|&]\s*$|^\s*(?:[$%@] |[<>/@])"
+    r"|^\s*[-+*]{2}|^\s*[\w.\"'-]+:(?:\s*$|\s*[\"'\[\d])|^\s*\[|^\s*\d{4}-\d\d|^\s*\d\d:\d\d"
+    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b"
+    r"|^(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE)\b|^(?:import|from|def|class|return|SELECT|FROM|WHERE)\b"
+)
+_COMMENT: Final = re.compile(r"\s*(?:#|//|--|/\*|\*|\x22{3}|\x27{3})")
+_BULLET: Final = re.compile(r"(?:[-*+•>]|\d{1,3}[.)]|#{1,6})[ \t]+")
+_SENTENCE: Final = re.compile(r"[.!。！]['\"”’)*_\]]{0,4}$")
+_LEAST_WORDS: Final = 4
+
+
+class FencedProse:
+    """Finds prose in code segments, which may be pieces of one fence. Keeps the fence that is open."""
+
+    def __init__(self) -> None:
+        self._mark = ""
+        self._info = ""
+
+    def leave(self) -> None:
+        """A segment that is no code ends any fence."""
+        self._mark = ""
+
+    def find(self, text: str) -> tuple[int, int, Assertion] | None:
+        """First and last character of the prose in a code segment's body, and how surely it states something.
+
+        Linear in the length of ``text``.
+        """
+        lines = _lines(text)
+        opening = None if self._mark else _FENCE_LINE.match(text)
+        if opening:
+            self._mark, self._info = opening[1], opening[2].strip().lower()
+            inner = opening[2].partition(opening[1])
+            lines[0] = (opening.start(2), opening.start(2) + len(inner[0]))
+            if inner[1]:  # ```one line```
+                self._info = ""
+                self._mark = ""
+        last = text[slice(*lines[-1])].strip(" \t>\r") if len(lines) > 1 or not opening else ""
+        if self._mark and last.startswith(self._mark) and not last.strip(self._mark[0]):
+            self._mark = ""
+            lines.pop()
+        label = self._info.split(None, 1)[0].strip("{}.:,") if self._info else ""
+        return _prose(
+            text, lines, listed=not label or label in PROSE_FENCES, markdown=label in ("markdown", "md")
+        )
+
+
+def _lines(text: str) -> list[tuple[int, int]]:
+    found, at = [], 0
+    for line in text.split("\n"):
+        found.append((at, at + len(line)))
+        at += len(line) + 1
+    return found
+
+
+def _prose(
+    text: str, lines: list[tuple[int, int]], *, listed: bool, markdown: bool
+) -> tuple[int, int, Assertion] | None:
+    """Span of the lines that read as prose. Surely so in a fence for text, perhaps in one all of prose."""
+    sure: list[tuple[int, int]] = []
+    perhaps: list[tuple[int, int]] = []
+    code = False
+    margin = min((b - a - len(text[a:b].lstrip()) for a, b in lines[1:] if text[a:b].strip()), default=0)
+    for number, (a, b) in enumerate(lines):
+        line = text[a:b].rstrip()
+        bare = line.lstrip()
+        if not bare:
+            continue
+        indented = number > 0 and len(line) - len(bare) >= margin + 4
+        span = (b - len(text[a:b].lstrip()), a + len(line))
+        comment = _COMMENT.match(bare) is not None and not (markdown or bare.startswith("* "))
+        if indented or _CODE_SIGNS.search(line):
+            code = code or number > 0
+            continue
+        bullet = _BULLET.match(bare)
+        said = bare[bullet.end() :] if bullet else bare
+        if len(_LETTERS.findall(said)) < _LEAST_WORDS and len(said.split()) < _LEAST_WORDS:
+            continue
+        if _SENTENCE.search(said) and not comment and not said[0].islower():
+            sure.append(span)
+        elif _SENTENCE.search(said) or line_asserts(said.lower().replace("’", "'")):
+            perhaps.append(span)
+    if sure and listed:
+        return sure[0][0], sure[-1][1], Assertion.STRONG
+    spans = sorted(sure + perhaps)
+    if spans and not code and (listed or sure):
+        return spans[0][0], spans[-1][1], Assertion.WEAK
+    return None
