@@ -70,7 +70,8 @@ _ENGLISH_ABSTENTIONS: Final = (
     rf"|see {_KNOWLEDGE}|see (?:any|a|an|that|this|the)\b[^.,;:]{{0,100}}\b(?:in|within|from) {_DOCUMENTS}\b"
     rf"|find {_LACKED}|recall{_ASSURING}|understand your)",
     rf"(?:i|we) ?{_ABLE} (?:(?:find|locate|see|offer)\b {_LACKED}|(?:find|locate|see)(?: it)?[.!]?$"
-    r"|(?:answer|help(?! but| [a-z]{2,20}ing\b)|(?:say|tell|comment)(?!(?: you)? (?:enough|strongly|often|too))"
+    r"|(?:answer|help(?! but| [a-z]{2,20}ing\b)|(?:say|tell|comment)(?!(?: you)? (?:enough|strongly|often"
+    r"|too))"
     r"|assist|respond|discuss|comply|do that|fulfil|access|provide|give|determine|confirm|verify|share)\b)",
     rf"(?:i|we) (?:found no|have no|see no) (?:specific |relevant |further |direct "
     rf"|explicit )?(?:(?:information"
@@ -205,7 +206,8 @@ _TALK: Final = (
 OFFERS: Final = (
     r"(?:please |just |and |so |also )?(?:let me know\b"
     rf"|(?:feel free|(?:don't|do not) hesitate)(?:,? and)?(?: to)?{_TALK})",
-    r"(?:if (?:you|there|anything|something)|should you|in case you)\b[^.:;]{0,160}?,? (?:please |just |then )?(?:let me know"
+    r"(?:if (?:you|there|anything|something)|should you|in case you)\b[^.:;]{0,160}?,? (?:please |just "
+    r"|then )?(?:let me know"
     rf"|(?:feel free|(?:don't|do not) hesitate)(?=(?: to)?{_TALK})"
     r"|i can (?:help|try|also|look|explain|provide|give)|i'd be (?:happy|glad)|i would be (?:happy|glad)"
     r"|i'll be (?:happy|glad)|i'm (?:happy|glad|here)"
