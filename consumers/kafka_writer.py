@@ -61,6 +61,10 @@ class KafkaWriter:
             producer._message_accumulator.fail_all(ProducerClosed())
             if producer._sender.sender_task is not None:
                 producer._sender.sender_task.cancel()
+        await asyncio.wait([stopping])
+        if stopping.cancelled() or stopping.exception() is not None:
+            # Interrupted half-way it leaves its connections open and its metadata task running.
+            await producer.client.close()
         await stopping
 
     async def write(self, records: Sequence[OutRecord]) -> None:
