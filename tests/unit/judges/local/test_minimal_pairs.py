@@ -15,7 +15,8 @@ from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import load_parameters
 from tests.unit.judges.local.contexts import claim_of, index_of
-from tests.unit.judges.local.minimal_pairs import PAIRS, SOURCES
+from tests.unit.judges.local.minimal_pairs import PAIRS
+from tests.unit.judges.local.minimal_sources import SOURCES
 from tests.unit.judges.local.unseen_pairs import UNSEEN_PAIRS, UNSEEN_SOURCES
 
 CHECKER = ClaimChecker(LocalJudgeSettings(), load_parameters())
