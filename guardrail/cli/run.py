@@ -132,10 +132,22 @@ async def serve(settings: Settings) -> None:
 
 
 def told(settings: Settings) -> dict[str, Any]:
-    """What the log says of the settings: those that differ from the defaults, secrets masked."""
+    """What the log says of the settings: those that differ from the defaults, secrets masked.
+
+    Every policy is compared with the default one, from which all begin; rules are told by their names.
+    """
     from guardrail.config import Settings
 
-    return _difference(settings.masked(), Settings().masked())
+    values, defaults = settings.masked(), Settings().masked()
+    policies, begun_from = values.pop("policies"), defaults.pop("policies")["default"]
+    different = _difference(values, defaults)
+    for name, policy in policies.items():
+        changes = _difference(policy, {**begun_from, "name": name})
+        if "rules" in changes:
+            changes["rules"] = [rule["name"] for rule in changes["rules"]]
+        if changes or name != "default":
+            different.setdefault("policies", {})[name] = changes
+    return different
 
 
 def _difference(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -122,10 +122,15 @@ async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
     settings = Settings.model_validate(
-        {"kafka": {"group_id": "mine"}, "judge": {"llm": {"api_key": "sk-hidden"}}, "policies": {"a": {}}}
+        {
+            "kafka": {"group_id": "mine"},
+            "judge": {"llm": {"api_key": "sk-hidden"}},
+            "policies": {"a": {}, "b": {"rules": ["always: flag"]}},
+        }
     )
     told = run.told(settings)
     assert told["kafka"] == {"group_id": "mine"}
     assert set(told) == {"kafka", "judge", "policies"}
+    assert told["policies"] == {"a": {}, "b": {"rules": ["always: flag"]}}
     assert "sk-hidden" not in json.dumps(told)
     assert run.told(Settings()) == {}
