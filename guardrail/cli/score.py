@@ -85,7 +85,9 @@ def score_command(
     router = _router(settings, policy)
     replace_unencodable()
     with _naming(out), ExitStack() as stack:
-        lines = stack.enter_context(_open_source(source))
+        lines = _open_source(source)
+        if source != "-":  # closing stdin would wait for the thread that waits in it
+            stack.enter_context(lines)
         events = stack.enter_context(_open_out(out, lines))
         try:
             report = asyncio.run(_score(settings, router, source, lines, events, out == "-", concurrency))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -247,3 +248,14 @@ def test_an_id_that_the_output_cannot_encode_is_no_reason_to_fail(program: Progr
     assert done.returncode == 0, done.stderr
     assert verdicts(done.stdout)[0].response_id == "größe-三"
     assert "gr??e-?" in done.stderr
+
+
+def test_an_interrupt_ends_it_although_stdin_stays_open(tmp_path: Path) -> None:
+    """The reading thread waits in a pipe from which nothing comes; Ctrl-C must not wait for it."""
+    with started("-", "--out", "-", cwd=tmp_path) as (stdin, stdout, process):
+        stdin.write(answer("early").encode() + b"\n")
+        stdin.flush()
+        assert b'"early"' in stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    assert "is partial" in (tmp_path / "errors.txt").read_text(encoding="utf-8")
