@@ -353,6 +353,7 @@ class Engine:
         if run.session.decided:  # the rest is read and ignored; the session has let go of its texts
             self._chars -= run.chars
             run.chars = 0
+            run.evidence = None  # it holds the contexts
         self._arm(run)
 
     def _cancel(self, run: _Run) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -210,6 +212,20 @@ async def test_a_block_cancels_the_call_under_way() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert judge.cancelled == 1
+
+
+async def test_a_blocked_response_lets_go_of_its_contexts_before_its_input_ends() -> None:
+    judge = WordJudge()
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, "It costs wrong $79. Paris is in France. And")
+        await b.until(lambda: bool(b.finals()))
+        context = weakref.ref(judge.requests.pop().evidence.contexts[0])
+        await asyncio.sleep(0)
+        b.outputs.clear()  # the flagged case has them too
+        gc.collect()
+        assert b.engine.sessions == 1
+        assert context() is None
 
 
 async def test_a_response_from_which_nothing_comes_is_ended() -> None:
