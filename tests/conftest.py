@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from tests.support.kafka_broker import JavaMissing, KafkaBroker
 
 _SKIPPED = pytest.StashKey[str]()
 _KEPT_LOG = pytest.StashKey[Path]()
+
+
+def pytest_configure() -> None:
+    """A script that runs this suite with ``&`` hands on an ignored SIGINT, and children inherit it for good."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -175,7 +175,11 @@ def started(*arguments: str, cwd: Path) -> Iterator[tuple[IO[bytes], IO[bytes], 
         assert process.stdin is not None
         assert process.stdout is not None
         with process.stdin, process.stdout:
-            yield process.stdin, process.stdout, process
+            try:
+                yield process.stdin, process.stdout, process
+            finally:
+                process.kill()
+                process.wait()
 
 
 def test_a_verdict_is_written_while_the_next_line_is_still_to_come(tmp_path: Path) -> None:
