@@ -48,15 +48,33 @@ class Commit:
     metadata: str = ""
 
 
+class StateRecord(NamedTuple):
+    """A change of a partition's stored state: a new value for a key, or None to delete it."""
+
+    key: bytes
+    value: bytes | None
+
+
+class Restored(NamedTuple):
+    """What the broker has of a partition: the committed position, and the stored state at that position.
+
+    ``state`` holds the latest value of every key that was not deleted, in the order in which those values
+    were written. It is empty where delivery is at least once.
+    """
+
+    commit: Commit | None
+    state: Mapping[bytes, bytes]
+
+
 class AssignmentListener(Protocol):
     """Told when partitions come and go. Both are awaited before the transport goes on with the rebalance.
 
-    ``on_assigned`` runs before the first record of a new partition is returned by ``poll``; committed
-    positions and their metadata come with it. ``on_revoked`` must not call ``poll``; ``publish`` still
-    works for the revoked partitions while it runs.
+    ``on_assigned`` runs before the first record of a new partition is returned by ``poll``, and after every
+    earlier holder of the partition has been fenced. ``on_revoked`` must not call ``poll``; ``publish`` and
+    ``transact`` still work for the revoked partitions while it runs.
     """
 
-    async def on_assigned(self, committed: Mapping[Partition, Commit | None]) -> None: ...
+    async def on_assigned(self, restored: Mapping[Partition, Restored]) -> None: ...
 
     async def on_revoked(self, partitions: Collection[Partition]) -> None: ...
 
@@ -85,10 +103,34 @@ class Transport(Protocol):
     def resume(self, partitions: Collection[Partition]) -> None: ...
 
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
-        """Write ``records``, in order within a key, and then commit positions.
+        """At least once: write ``records``, in order within a key, and then commit positions.
 
         Returns when all are acknowledged by all in-sync replicas. When it raises, some records may have
         been written, and no position was committed unless the commit itself was in doubt: at least once.
+        """
+        ...
+
+    async def transact(
+        self,
+        partition: Partition,
+        records: Sequence[OutRecord],
+        state: Sequence[StateRecord],
+        commit: Commit,
+    ) -> None:
+        """Write ``records``, changes of the stored state and the position, all of them or none: exactly once.
+
+        Steps of one partition come one after the other, those of several side by side. When it raises
+        StepFailed nothing is known of the step, and the partition takes no other one before ``recover``;
+        PartitionLost means that the partition is gone.
+        """
+        ...
+
+    async def recover(self, partition: Partition) -> Restored:
+        """After a failed step: fence it, and return to what the broker has.
+
+        Waits for a broker that is away. No record read before is returned by ``poll`` once this has
+        returned; the next one is that at the committed position. Raises PartitionLost when the partition has
+        been given away meanwhile, TransportUnavailable when the broker stays away.
         """
         ...
 

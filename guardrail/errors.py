@@ -8,8 +8,10 @@
     ├── JudgeError            nobody: the claim becomes UNVERIFIED and the fail policy decides
     │   ├── JudgeUnavailable      worth asking again (timeout, rate limit, connection)
     │   └── JudgeReplyError       the reply could not be used
+    ├── StateError            the operator: stored sessions were written by a newer version
     └── TransportError        the process: stop, say so, be restarted
         ├── PartitionLost         nobody: another member of the group reads on from the last position
+        ├── StepFailed            the consumer: restore the partition from what the broker has
         └── TransportUnavailable  broker not reachable, topic missing, access denied
 
 The branch says who has to act.
@@ -54,6 +56,10 @@ class JudgeReplyError(JudgeError):
     """The judge answered something that cannot be used."""
 
 
+class StateError(GuardrailError):
+    """Stored sessions can't be read by this version. The message says which version can."""
+
+
 class TransportError(GuardrailError):
     """Reading or writing failed in a way that retrying the call does not mend."""
 
@@ -63,6 +69,10 @@ class PartitionLost(TransportError):
 
     What was not committed is read again there: drop the partition's work and go on with the others.
     """
+
+
+class StepFailed(TransportError):
+    """A transaction failed, or its outcome is unknown. The partition is to be recovered from the broker."""
 
 
 class TransportUnavailable(TransportError):

@@ -111,6 +111,50 @@ class KafkaSettings(BaseModel):
         default=None, description="File that holds the password (a mounted secret); read at start."
     )
 
+    delivery_guarantee: Literal["exactly_once", "at_least_once"] = Field(
+        default="exactly_once",
+        description="exactly_once: positions, sessions and outputs in one transaction, and a restart resumes "
+        "answers where they were. at_least_once: no transactions; after a restart, answers in flight begin "
+        "again and what was written is written twice, with the same ids.",
+    )
+    transactional_id_prefix: str = Field(
+        default="guardrail",
+        min_length=1,
+        max_length=100,
+        description="Transactional ids are PREFIX-GROUP-TOPIC-PARTITION; grant the guard's user this prefix.",
+    )
+    transaction_timeout_ms: int = Field(
+        default=15_000,
+        ge=1_000,
+        le=900_000,
+        description="Time after which the broker gives up a transaction, so how long a dead guard can keep "
+        "read_committed readers of a partition waiting.",
+    )
+    commit_gap_ms: int = Field(
+        default=5,
+        ge=0,
+        le=1_000,
+        description="Least time between two transactions of a partition: a broker that is still finishing "
+        "one makes the next wait for longer than this.",
+    )
+    commit_interval_ms: int = Field(
+        default=500,
+        ge=1,
+        le=60_000,
+        description="Longest time that what was read stays uncommitted while nothing is written.",
+    )
+    recovery_timeout_ms: int = Field(
+        default=300_000,
+        ge=1_000,
+        description="How long a partition whose transaction failed waits for the broker; then the guard "
+        "stops.",
+    )
+    group_instance_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A name that stays the same over restarts makes the member static: back within "
+        "session_timeout_ms it gets its partitions without a rebalance. Different for every guard.",
+    )
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         default="earliest",
         description="Where a group without a committed position begins; latest skips what is there already.",
