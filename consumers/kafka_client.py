@@ -29,7 +29,8 @@ from aiokafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
-from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
+from consumers.kafka_security import security_options
+from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
 
 _RETRY_S: Final = 0.25
@@ -90,54 +91,13 @@ def quiet_client_log() -> None:
         logging.getLogger(name).addFilter(_SPARING)
 
 
-def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
-    """TLS context of the SSL protocols, else None. Raises ConfigError for a file that can't be used."""
-    if not settings.security_protocol.endswith("SSL"):
-        return None
-    try:
-        context = ssl.create_default_context(cafile=settings.ssl_cafile)
-        context.check_hostname = settings.ssl_check_hostname
-        if settings.ssl_certfile is not None:
-            context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            f"kafka TLS files can't be used: {error}; check ssl_cafile {settings.ssl_cafile}, "
-            f"ssl_certfile {settings.ssl_certfile} and ssl_keyfile {settings.ssl_keyfile}"
-        ) from error
-    return context
-
-
-def sasl_password(settings: KafkaSettings) -> str | None:
-    """The password, from its file where one is named. Raises ConfigError when it can't be read."""
-    if settings.sasl_password is not None:
-        return settings.sasl_password.get_secret_value()
-    if settings.sasl_password_file is None:
-        return None
-    try:
-        return settings.sasl_password_file.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"kafka.sasl_password_file {settings.sasl_password_file} can't be read: {error}"
-        ) from error
-
-
 def client_options(settings: KafkaSettings) -> dict[str, Any]:
     """Arguments that every aiokafka client takes. Raises ConfigError."""
     return {
         "bootstrap_servers": settings.bootstrap_servers,
         "client_id": settings.client_id,
         "request_timeout_ms": settings.request_timeout_ms,
-        **_security_options(settings),
-    }
-
-
-def _security_options(settings: KafkaSettings) -> dict[str, Any]:
-    return {
-        "security_protocol": settings.security_protocol,
-        "ssl_context": ssl_context(settings),
-        "sasl_mechanism": settings.sasl_mechanism,
-        "sasl_plain_username": settings.sasl_username,
-        "sasl_plain_password": sasl_password(settings),
+        **security_options(settings),
     }
 
 
@@ -164,7 +124,7 @@ async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
 async def _reach_any(settings: KafkaSettings) -> None:
     """Log in to the first bootstrap server that answers, and hang up."""
     hosts = collect_hosts(settings.bootstrap_servers)
-    security = _security_options(settings)
+    security = security_options(settings)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout_ms / 1000
     waiting = False
