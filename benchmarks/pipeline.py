@@ -126,7 +126,9 @@ async def in_process(responses: int, rounds: int) -> None:
     records = input_records(responses, topics.responses)
     bare, ours, written = [], [], 0
     for _ in range(rounds):
-        broker = MemoryBroker(dict.fromkeys((*topics.names(), "bare"), PARTITIONS))
+        broker = MemoryBroker(
+            dict.fromkeys((*topics.names(), "bare"), PARTITIONS), compacted=[topics.sessions]
+        )
         for record in records:
             broker.append(record.topic, record.key, record.value)
         started = time.perf_counter()

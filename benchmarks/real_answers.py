@@ -149,7 +149,7 @@ async def run_guard(
 async def embedded(responses: Sequence[Response], at_once: int, rate: float) -> dict[str, Seen]:
     """On the in-process transport."""
     topics = Topics()
-    broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS))
+    broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     queue: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def follow(topic: str) -> None:

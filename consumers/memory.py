@@ -3,127 +3,36 @@
 The guard runs on it unchanged, so it keeps Kafka's promises where callers can see them: the partition
 follows from the key by Kafka's own hash, order holds within a partition, positions start at the committed
 offset, members of a group share the partitions and every change of membership revokes all of them first
-(the eager protocol), and a member that lost a partition cannot commit it. Nothing is durable.
+(the eager protocol), and a member that lost a partition cannot commit it. With a sessions topic, steps are
+exactly once: every assignment and every recovery of a partition fences its holders so far.
 
-One event loop only; none of it is thread-safe.
+One event loop only; none of it is thread-safe. Nothing is durable.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import count
 from typing import Final, Literal
 
 from consumers.checks import check_commits
-from consumers.memory_groups import Group, Member
-from consumers.memory_log import PartitionLog, TopicLog
-from consumers.partitioning import partition_of
-from consumers.transport import AssignmentListener, Commit, Headers, OutRecord, Partition, Record
-from guardrail.errors import TransportError, TransportUnavailable
+from consumers.memory_broker import MemoryBroker
+from consumers.memory_groups import Member
+from consumers.memory_log import CompactedLog, Log
+from consumers.transport import (
+    AssignmentListener,
+    Commit,
+    OutRecord,
+    Partition,
+    Record,
+    Restored,
+    StateRecord,
+)
+from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
 
-
-class MemoryBroker:
-    """Topics and groups of one process."""
-
-    def __init__(
-        self, topics: Mapping[str, int] | None = None, *, retention_records: int | None = None
-    ) -> None:
-        """``topics`` are created, name to number of partitions.
-
-        ``retention_records`` bounds every partition that is created without a bound of its own: at least
-        that many of its newest records are kept, at most twice as many. None keeps everything.
-        """
-        self._retention_records = retention_records
-        self._topics: dict[str, TopicLog] = {}
-        self._groups: dict[str, Group] = {}
-        for name, partitions in (topics or {}).items():
-            self.create_topic(name, partitions)
-
-    def create_topic(self, name: str, partitions: int = 1, *, retention_records: int | None = None) -> None:
-        """Add a topic; doing so again with the same number of partitions changes nothing."""
-        if partitions < 1:
-            raise ValueError(f"topic {name}: {partitions} partitions; give at least 1")
-        known = self._topics.get(name)
-        if known is None:
-            self._topics[name] = TopicLog(name, partitions, retention_records or self._retention_records)
-        elif len(known.partitions) != partitions:
-            raise ValueError(f"topic {name} exists with {len(known.partitions)} partitions, not {partitions}")
-
-    def append(
-        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp_ms: int = 0
-    ) -> Record:
-        """Write one record and wake its readers. A timestamp of 0 is replaced by now."""
-        log = self.topic(topic)
-        partitions = log.partitions
-        if len(partitions) == 1:
-            partition = partitions[0]
-        elif key is None:
-            partition = log.next_without_key()
-        else:
-            partition = partitions[partition_of(key, len(partitions))]
-        record = partition.append(key, value, headers, timestamp_ms or time.time_ns() // 1_000_000)
-        if log.waiting:
-            log.wake()
-        return record
-
-    def topic(self, name: str) -> TopicLog:
-        """The log of a topic. Raises TransportUnavailable when there is none."""
-        log = self._topics.get(name)
-        if log is None:
-            known = ", ".join(sorted(self._topics)) or "none"
-            raise TransportUnavailable(f"topic {name} does not exist (there are: {known}); create it first")
-        return log
-
-    def read(
-        self, topic: str, index: int = 0, offset: int = 0, max_records: int | None = None
-    ) -> list[Record]:
-        """Records of one partition from ``offset`` on, or from the oldest one kept if that is later."""
-        log = self.topic(topic).partitions[index]
-        return log.read(max(offset, log.start), max_records)
-
-    def records(self, topic: str) -> list[Record]:
-        """All records kept, partition after partition."""
-        return [record for log in self.topic(topic).partitions for record in log.read(log.start, None)]
-
-    async def subscribe(self, topic: str, from_offset: int = 0) -> AsyncIterator[Record]:
-        """Follow all partitions of a topic from ``from_offset`` on; never ends by itself.
-
-        Order holds within a partition. Outside every group: a reader of the outputs, not a member.
-        """
-        log = self.topic(topic)
-        positions = [from_offset] * len(log.partitions)
-        while True:
-            found = False
-            for index, partition in enumerate(log.partitions):
-                batch = partition.read(max(positions[index], partition.start), None)
-                for record in batch:
-                    positions[index] = record.offset + 1
-                    found = True
-                    yield record
-            if not found:
-                await log.appended()
-
-    def committed(self, group_id: str, partition: Partition) -> Commit | None:
-        """What a group committed last for a partition."""
-        return self.group(group_id).committed.get(partition)
-
-    def lag(self, group_id: str, topic: str) -> int:
-        """Records of a topic that a group has not committed."""
-        committed = self.group(group_id).committed
-        lag = 0
-        for log in self.topic(topic).partitions:
-            commit = committed.get(log.partition)
-            lag += log.end - max(commit.offset if commit else 0, log.start)
-        return lag
-
-    def group(self, group_id: str) -> Group:
-        """The group of that name, made at its first mention."""
-        group = self._groups.get(group_id)
-        if group is None:
-            group = self._groups[group_id] = Group(group_id)
-        return group
+__all__ = ["MemoryBroker", "MemoryTransport"]
 
 
 class MemoryTransport:
@@ -138,16 +47,25 @@ class MemoryTransport:
         input_topics: Collection[str],
         *,
         auto_offset_reset: Literal["earliest", "latest"] = "earliest",
+        sessions_topic: str | None = None,
     ) -> None:
+        """``sessions_topic`` is compacted, has as many partitions as the one input topic, and makes steps
+        exactly once; without it ``transact`` and ``recover`` are refused.
+        """
+        if sessions_topic is not None and len(input_topics) != 1:
+            raise ValueError(f"{len(input_topics)} input topics share a sessions topic; give one input topic")
         self._broker = broker
         self._group = broker.group(group_id)
         self._input_topics = tuple(input_topics)
+        self._sessions_topic = sessions_topic
         self._from_earliest = auto_offset_reset == "earliest"
         self._name = f"{group_id}-{next(self._serial):06d}"
         self._member: Member | None = None
         self._listener: AssignmentListener | None = None
         self._positions: dict[Partition, int] = {}
-        self._logs: dict[Partition, PartitionLog] = {}
+        self._logs: dict[Partition, Log] = {}
+        self._starts: dict[Partition, int] = {}
+        self._epochs: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
         self._waiting: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
@@ -160,6 +78,7 @@ class MemoryTransport:
         partitions = [
             log.partition for name in self._input_topics for log in self._broker.topic(name).partitions
         ]
+        self._check_sessions_topic()
         self._listener = listener
         self._member = Member(
             self._name, tuple(partitions), self._assigned, self._revoked, self._listener_failed
@@ -170,12 +89,11 @@ class MemoryTransport:
         """See ``Transport.poll``. Raises what the listener raised, and TransportError when not started."""
         if self._member is None:
             raise TransportError("poll was called before start or after stop")
+        # A backlog would otherwise keep every other task of the loop from running. Before fetching, not
+        # after: a partition may be recovered meanwhile, and what was fetched before must not be returned.
+        await asyncio.sleep(0)
         self._raise_failure()
         records = self._fetch(max_records)
-        if records:
-            # A backlog would otherwise keep every other task of the loop from running.
-            await asyncio.sleep(0)
-            return records
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         while not records and (left := deadline - loop.time()) > 0:
@@ -204,6 +122,45 @@ class MemoryTransport:
             append(topic, key, value, headers, now_ms)
         self._group.committed.update(commits)
 
+    async def transact(
+        self,
+        partition: Partition,
+        records: Sequence[OutRecord],
+        state: Sequence[StateRecord],
+        commit: Commit,
+    ) -> None:
+        """See ``Transport.transact``: nothing else runs between the first check and the last write.
+
+        Raises StepFailed when the partition was fenced, PartitionLost, TransportUnavailable,
+        TransportError; nothing was written then.
+        """
+        epoch = self._epochs.get(partition)
+        # Other tasks run while a broker is asked, so they do here. Cancelled now, nothing is written.
+        await asyncio.sleep(0)
+        sessions = self._sessions_of(partition, "transact")
+        if epoch != self._group.epochs[partition]:
+            raise StepFailed(
+                f"{partition.topic}[{partition.index}] was fenced by a later holder; nothing was written"
+            )
+        check_commits({partition: commit}, self._logs)
+        for record in records:
+            self._broker.check_writable(record.topic, record.key)
+        now_ms = time.time_ns() // 1_000_000
+        for topic, key, value, headers in records:
+            self._broker.append(topic, key, value, headers, now_ms)
+        for change in state:
+            self._broker.write_state(sessions.partition, change.key, change.value, now_ms)
+        self._group.committed[partition] = commit
+
+    async def recover(self, partition: Partition) -> Restored:
+        """See ``Transport.recover``. Raises PartitionLost, TransportError."""
+        self._sessions_of(partition, "recover")
+        restored = self._restore(partition)
+        if partition in self._positions:  # else it is just being assigned or revoked
+            self._positions[partition] = self._start_of(partition)
+        self._wake()
+        return restored
+
     async def stop(self) -> None:
         """Leave the group. The listener hears nothing; drain before. Not to be called from the listener."""
         member, self._member = self._member, None
@@ -230,8 +187,9 @@ class MemoryTransport:
                 position = self._positions[partition] = log.start if self._from_earliest else log.end
             if position >= log.end:
                 continue
-            batch = log.read(position, max_records - len(found))
-            self._positions[partition] = position + len(batch)
+            room = max_records - len(found)
+            batch = log.read(position, room)
+            self._positions[partition] = batch[-1].offset + 1 if len(batch) == room else log.end
             found = found + batch if found else batch
             if len(found) >= max_records:
                 break
@@ -260,16 +218,58 @@ class MemoryTransport:
 
     async def _assigned(self, partitions: Collection[Partition]) -> None:
         """Called by the group: tell the listener, and only then let ``poll`` see the partitions."""
-        committed = {partition: self._group.committed.get(partition) for partition in partitions}
         for partition in partitions:
             self._logs[partition] = self._broker.topic(partition.topic).partitions[partition.index]
+        restored = {partition: self._restore(partition) for partition in partitions}
         if self._listener is not None:
-            await self._listener.on_assigned(committed)
-        for partition, commit in committed.items():
+            await self._listener.on_assigned(restored)
+        for partition in partitions:
             log = self._logs[partition]
-            start = log.start if self._from_earliest else log.end
-            self._positions[partition] = commit.offset if commit else start
+            self._starts[partition] = log.start if self._from_earliest else log.end
+            self._positions[partition] = self._start_of(partition)
         self._wake()
+
+    def _restore(self, partition: Partition) -> Restored:
+        """Fence every holder so far, and read what the broker has."""
+        self._epochs[partition] = self._group.fence(partition)
+        commit = self._group.committed.get(partition)
+        if self._sessions_topic is None:
+            return Restored(commit, {})
+        return Restored(commit, self._sessions_of(partition, "restore").latest())
+
+    def _start_of(self, partition: Partition) -> int:
+        """Where reading begins: at the committed position, else where it began when the partition came."""
+        commit = self._group.committed.get(partition)
+        return self._starts[partition] if commit is None else commit.offset
+
+    def _sessions_of(self, partition: Partition, purpose: str) -> CompactedLog:
+        """The stored state of a partition that this member holds."""
+        if self._member is None:
+            raise TransportError(f"{purpose} was called before start or after stop")
+        if self._sessions_topic is None:
+            raise TransportError(f"{purpose} needs a sessions topic; give one to the transport")
+        if partition not in self._logs:
+            raise PartitionLost(
+                f"{partition.topic}[{partition.index}] is not held by this member (any more); "
+                "nothing was written"
+            )
+        log = self._broker.topic(self._sessions_topic).partitions[partition.index]
+        assert isinstance(log, CompactedLog)  # noqa: S101 - checked by start
+        return log
+
+    def _check_sessions_topic(self) -> None:
+        """Raise TransportUnavailable unless the sessions topic is compacted and as wide as the input."""
+        if self._sessions_topic is None:
+            return
+        sessions = self._broker.topic(self._sessions_topic)
+        if not sessions.compacted:
+            raise TransportUnavailable(f"topic {sessions.name} is not compacted; create it so")
+        width = len(self._broker.topic(self._input_topics[0]).partitions)
+        if len(sessions.partitions) != width:
+            raise TransportUnavailable(
+                f"topic {sessions.name} has {len(sessions.partitions)} partitions and "
+                f"{self._input_topics[0]} has {width}; create it with as many"
+            )
 
     async def _revoked(self, partitions: Collection[Partition]) -> None:
         """Called by the group: the listener may still publish; after it the partitions are gone."""
@@ -291,4 +291,6 @@ class MemoryTransport:
     def _forget(self) -> None:
         self._positions.clear()
         self._logs.clear()
+        self._starts.clear()
+        self._epochs.clear()
         self._paused.clear()

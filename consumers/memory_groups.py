@@ -36,6 +36,8 @@ class Group:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.committed: dict[Partition, Commit] = {}
+        self.epochs: dict[Partition, int] = {}
+        """Of each partition, the epoch of its latest holder: whoever holds an older one is fenced."""
         self._members: list[Member] = []
         self._changed = False
         self._task: asyncio.Task[None] | None = None
@@ -54,6 +56,11 @@ class Group:
         self._start_rebalance()
         if not self._members and self._task is not None:
             await self._task
+
+    def fence(self, partition: Partition) -> int:
+        """Raise the epoch of a partition, which shuts out every holder so far; returns the new one."""
+        epoch = self.epochs[partition] = self.epochs.get(partition, 0) + 1
+        return epoch
 
     def _start_rebalance(self) -> None:
         self._changed = True

@@ -28,7 +28,7 @@ async def play_all(
 ) -> None:
     """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows."""
     topics = settings.kafka.topics
-    broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS))
+    broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     transport = MemoryTransport(broker, settings.kafka.group_id, [topics.responses])
     judge = build_judge(settings.judge)
     guard = GuardConsumer(transport, judge, settings.router(), limits=settings.limits, topics=topics)

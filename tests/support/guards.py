@@ -31,7 +31,7 @@ TOPICS = Topics()
 
 
 def new_broker(partitions: int = 2) -> MemoryBroker:
-    return MemoryBroker(dict.fromkeys(TOPICS.names(), partitions))
+    return MemoryBroker(dict.fromkeys(TOPICS.names(), partitions), compacted=[TOPICS.sessions])
 
 
 def events_of(response_id: str, text: str, step: int = 4, *, complete: bool = True) -> list[Event]:

@@ -24,7 +24,7 @@ TOPICS = Topics()
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
     """Stands in for Kafka, with all topics."""
-    broker = MemoryBroker(dict.fromkeys(TOPICS.names(), 2))
+    broker = MemoryBroker(dict.fromkeys(TOPICS.names(), 2), compacted=[TOPICS.sessions])
 
     def transport(settings: KafkaSettings, topics: list[str]) -> MemoryTransport:
         return MemoryTransport(broker, settings.group_id, topics)
