@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from consumers.transport import OutRecord, Record
-from guardrail.errors import InputError
+from guardrail.errors import DecodeError, InputError, ProtocolError
 
 PREFIX: Final = "guardrail-dead-letter-"
+REPLAYED: Final = "guardrail-replayed"
+"""On a record written back by ``guardrail dead-letters replay``: how many times it was, in decimal."""
 MAX_MESSAGE_CHARS: Final = 500
 MAX_ADDED_BYTES: Final = 4_096
 
@@ -15,7 +17,8 @@ MAX_ADDED_BYTES: Final = 4_096
 def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -> OutRecord:
     """The record as it came, its own headers first.
 
-    Headers added, all UTF-8: ``…reason`` (a stable code), ``…error`` (class), ``…message``, and the original
+    Headers added, all UTF-8: ``…reason`` (a stable code, always the first of them), ``…error`` (class),
+    ``…message``, ``…stage`` (what refused it: ``decode``, ``session`` or ``guard``), and the original
     ``…topic``, ``…partition``, ``…offset`` and ``…timestamp`` (milliseconds since 1970). A value that would
     make the record larger than ``max_bytes`` is left out, and ``…value-bytes`` says how large it is: it can
     be read at its original place, and the guard is not stopped by what it can't write.
@@ -24,6 +27,7 @@ def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -
         "reason": error.reason,
         "error": type(error).__name__,
         "message": str(error)[:MAX_MESSAGE_CHARS],
+        "stage": _stage(error),
         "topic": record.partition.topic,
         "partition": str(record.partition.index),
         "offset": str(record.offset),
@@ -36,3 +40,13 @@ def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -
         about["value-bytes"] = str(len(record.value or b""))
     added = tuple((PREFIX + name, text.encode("utf-8", "replace")) for name, text in about.items())
     return OutRecord(topic, record.key, value, (*record.headers, *added))
+
+
+def _stage(error: InputError) -> str:
+    match error:
+        case DecodeError():
+            return "decode"
+        case ProtocolError():
+            return "session"
+        case _:
+            return "guard"

@@ -45,6 +45,7 @@ _DEAD_LETTER_HEADERS: Final = {
     "guardrail-dead-letter-reason": "A stable code for why it was refused, such as invalid_json.",
     "guardrail-dead-letter-error": "Class of the error.",
     "guardrail-dead-letter-message": "What was wrong, without the record's text.",
+    "guardrail-dead-letter-stage": "What refused it: decode, session, or guard (it failed itself).",
     "guardrail-dead-letter-topic": "Topic it was read from.",
     "guardrail-dead-letter-partition": "Partition it was read from, in decimal.",
     "guardrail-dead-letter-offset": "Its offset there, in decimal.",
