@@ -1,0 +1,189 @@
+"""Keeps the accounts of a fuzzed engine: what every event came to, and whether that was right.
+
+An independent, simple model of the protocol (which delta is the next one, what is over, what is known) says
+what may become of an event before the engine is asked. A ``Violation`` is a fault in one of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.effects import Channel
+from guardrail.engine import MAX_SEQ, Output
+from guardrail.events import (
+    ClaimVerdict,
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    FlaggedCase,
+    ResponseVerdict,
+)
+from guardrail.policy import Policy
+
+BEGAN: Final = "began a response"
+TOOK_EFFECT: Final = "took effect"
+PASSED_OVER: Final = "passed over after the decision"
+REPEATED: Final = "a repeated one"
+
+
+class Violation(AssertionError):
+    """A promise was broken. The message quotes the fuzzer's own texts only."""
+
+
+def require(holds: bool, promise: str, about: object = "") -> None:
+    """Raise Violation unless ``holds``; unlike assert also under ``python -O``."""
+    if not holds:
+        raise Violation(f"{promise}: {about}" if about != "" else promise)
+
+
+@dataclass(slots=True)
+class Life:
+    """One response from its start to its end, as the outside sees it."""
+
+    response_id: str
+    policy: Policy
+    digest: bytes
+    last_event_at: float
+    earliest_end: float
+    next_seq: int = 0
+    text: str = ""
+    reading: bool = True
+    input_ended: bool = False
+    completed: bool = False
+    closed: bool = False
+    shown: list[DeliverySegment] = field(default_factory=list)
+    verdicts: dict[str, ClaimVerdict] = field(default_factory=dict)
+    final: DeliveryCompleted | DeliveryBlocked | None = None
+    verdict: ResponseVerdict | None = None
+    case: FlaggedCase | None = None
+
+    @property
+    def observing(self) -> bool:
+        return self.policy.mode == "observe"
+
+    @property
+    def covered(self) -> int:
+        """Code points of the text that have left."""
+        return self.shown[-1].span[1] if self.shown else 0
+
+    @property
+    def touched(self) -> bool:
+        """Has anything been said of it?"""
+        return bool(self.shown or self.verdicts or self.final or self.verdict)
+
+    def noted(self, now: float) -> None:
+        """An event of it was taken: its time limit begins anew."""
+        self.last_event_at = now
+        self.earliest_end = now + self.policy.incomplete_timeout_ms / 1000
+
+    def restored(self, now: float) -> None:
+        """Another engine has it: its time limit may have begun anew, or gone on."""
+        self.last_event_at = now
+
+    def overdue(self, now: float) -> tuple[bool, bool]:
+        """May it have timed out, and must it have?"""
+        if self.input_ended:
+            return True, True
+        return now >= self.earliest_end, now >= self.last_event_at + self.policy.incomplete_timeout_ms / 1000
+
+    def end_input(self) -> None:
+        self.reading, self.input_ended = False, True
+
+    # ------------------------------------------------------------------------------- outputs
+
+    def said(self, output: Output) -> None:
+        """Check one output against everything that came before it."""
+        event, channel = output.event, output.channel
+        require(not self.closed, "nothing comes after the end", event)
+        if isinstance(event, DeliverySegment):
+            require(channel is Channel.DELIVERIES, "channel", event)
+            self._show(event)
+        elif isinstance(event, DeliveryCompleted | DeliveryBlocked):
+            require(channel is Channel.DELIVERIES, "channel", event)
+            require(self.final is None, "one final delivery", event)
+            require(event.seq == len(self.shown), "deliveries are numbered without gaps", event)
+            self.final, self.reading = event, False
+        elif isinstance(event, ClaimVerdict):
+            require(self.verdict is None, "no verdict on a claim after that on the response", event)
+            require(event.claim_id not in self.verdicts, "one verdict a claim", event)
+            start, end = event.span
+            require(self.text[start:end] == event.text, "a claim stands in the text", event)
+            self.verdicts[event.claim_id] = event
+        elif isinstance(event, ResponseVerdict):
+            require(self.verdict is None, "one verdict on the response", event)
+            self.verdict = event
+        else:
+            require(self.case is None and isinstance(event, FlaggedCase), "one case", event)
+            self.case = event if isinstance(event, FlaggedCase) else None
+
+    def _show(self, event: DeliverySegment) -> None:
+        require(self.final is None, "nothing is delivered after the final event", event)
+        require(event.seq == len(self.shown), "deliveries are numbered without gaps", event)
+        start, end = event.span
+        require(start == self.covered and start <= end <= len(self.text), "no gap, no overlap", event)
+        original = self.text[start:end]
+        if event.decision is Decision.REDACT:
+            require(self.policy.redaction_text in event.text, "redacted", event)
+        else:
+            require(event.text == original, "released text is the text", event)
+        if not self.observing:
+            require(event.decision is not Decision.BLOCK, "what is blocked does not leave", event)
+            require(set(event.claim_ids) <= self.verdicts.keys(), "no text before its verdicts", event)
+        self.shown.append(event)
+
+    # ----------------------------------------------------------------------------------- end
+
+    def check_end(self, rater: BuiltinSeverityRater) -> None:
+        """It is over: exactly one end, everything shown was verified, and nothing is missing."""
+        require(self.closed, "every response ends", self.response_id)
+        final, verdict = self.final, self.verdict
+        if final is None or verdict is None:
+            raise Violation(f"every response has a final delivery and a verdict: {self}")
+        require((self.case is not None) == (verdict.decision is not Decision.RELEASE), "a case", self)
+        require(len(verdict.claims) == sum(verdict.counts.model_dump().values()), "counts", self)
+        if self.observing:
+            require(isinstance(final, DeliveryCompleted), "observing never blocks", self)
+            require("".join(event.text for event in self.shown) == self.text, "all was shown", self)
+        else:
+            blocked = isinstance(final, DeliveryBlocked)
+            require(blocked == (verdict.decision is Decision.BLOCK), "block and verdict agree", self)
+            require(blocked or self.covered == len(self.text), "a completed answer is whole", self)
+            require(not blocked or self.policy.mode != "hold" or not self.shown, "all or nothing", self)
+            self._check_verified(rater)
+        require(not verdict.complete or self.completed, "complete only when the text was", self)
+
+    def _check_verified(self, rater: BuiltinSeverityRater) -> None:
+        """Cut the text anew: every claim in what left has a verdict under which it may leave."""
+        if not self.shown:
+            return
+        cutter = ClaimCutter(rater, max_segment_chars=self.policy.max_segment_chars)
+        by_span = {verdict.span: verdict for verdict in self.verdicts.values()}
+        redacted = {event.span for event in self.shown if event.decision is Decision.REDACT}
+        for segment, claims in (*cutter.feed(self.text), *cutter.finish()):
+            if segment.end > self.covered:
+                return
+            for claim in claims:
+                verdict = by_span.get((claim.start, claim.end))
+                if verdict is None:
+                    raise Violation(f"unverified text was released: {claim.text!r} of {self}")
+                decision, _ = self.policy.decide_claim(
+                    verdict.verdict,
+                    verdict.severity,
+                    verdict.support,
+                    verdict.confidence,
+                    verdict.severity_reasons,
+                )
+                require(decision is not Decision.BLOCK, "a blocked claim was released", verdict)
+                hidden = (segment.start, segment.end) in redacted
+                require(decision is not Decision.REDACT or hidden, "a redacted claim was shown", verdict)
+
+
+def rejected(life: Life) -> None:
+    """An unusable event opened and closed this life: nothing is kept but its id."""
+    if life.closed:
+        life.next_seq = MAX_SEQ
+    life.reading = False

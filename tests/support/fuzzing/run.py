@@ -1,0 +1,98 @@
+"""Runs episodes by seed, or by bytes, and gathers what was found."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import traceback
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.support.fuzzing.records import BytesRandom, FuzzRecord, episode
+from tests.support.fuzzing.virtual_time import VirtualTimeLoop
+from tests.support.fuzzing.watch import Hang, Watchdog
+from tests.support.fuzzing.world import OUTCOMES, World
+
+BUDGET_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A fault: the seed that shows it, and what was seen."""
+
+    seed: int
+    kind: str
+    message: str
+    where: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of any number of episodes."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    mutations: Counter[str] = field(default_factory=Counter)
+    records: int = 0
+    mutated: int = 0
+    episodes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.counts.update(other.counts)
+        self.mutations.update(other.mutations)
+        self.records += other.records
+        self.mutated += other.mutated
+        self.episodes += other.episodes
+        self.findings += other.findings
+
+    def note(self, records: list[FuzzRecord]) -> None:
+        self.episodes += 1
+        self.records += len(records)
+        self.mutated += sum(bool(record.mutations) for record in records)
+        for record in records:
+            self.mutations.update(record.mutations)
+
+    @property
+    def accounted(self) -> int:
+        """Records that took effect, repeated one, were passed over, or were refused with a reason."""
+        return sum(n for what, n in self.counts.items() if what.startswith(OUTCOMES))
+
+
+def run_seeds(seeds: Iterable[int], budget_s: float = BUDGET_S) -> Tally:
+    """One episode a seed. What is found is returned; only a hang in native code ends the process."""
+    tally = Tally()
+    logging.getLogger("guardrail").setLevel(logging.CRITICAL)
+    with Watchdog(budget_s) as watchdog:
+        for seed in seeds:
+            rng = random.Random(seed)
+            records = episode(rng)
+            tally.note(records)
+            finding = _run(records, rng, tally, watchdog, seed)
+            if finding is not None:
+                tally.findings.append(finding)
+    return tally
+
+
+def run_bytes(data: bytes, counts: Counter[str] | None = None) -> list[FuzzRecord]:
+    """One episode made from ``data``; raises what it finds."""
+    rng = BytesRandom(data)
+    records = episode(rng)
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(World(rng, Counter() if counts is None else counts).run(records))
+    return records
+
+
+def _run(
+    records: list[FuzzRecord], rng: random.Random, tally: Tally, watchdog: Watchdog, seed: int
+) -> Finding | None:
+    watchdog.breathe()
+    try:
+        # A loop of its own, so that what a fault leaves behind can't touch the next episode.
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(World(rng, tally.counts, between=watchdog.rearm).run(records))
+    except (Exception, Hang) as error:  # noqa: BLE001 - finding them is what this is for
+        lines = traceback.format_exception(error)
+        return Finding(seed, type(error).__name__, str(error)[:2_000], "".join(lines)[-4_000:])
+    return None

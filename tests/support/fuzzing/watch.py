@@ -1,0 +1,56 @@
+"""Ends what hangs: a time budget for every record, and a last resort for code that ignores it."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+from types import FrameType, TracebackType
+from typing import Self
+
+LAST_RESORT = 6
+
+
+class Hang(KeyboardInterrupt):
+    """A record took longer than its budget.
+
+    A KeyboardInterrupt, because an event loop reports all other errors of its callbacks and goes on.
+    """
+
+
+class Watchdog:
+    """``budget_s`` seconds of real time from one ``rearm`` to the next, else ``Hang`` is raised there.
+
+    Main thread only. Native code that never returns to Python is ended with the whole process, and a
+    traceback, after ``LAST_RESORT`` budgets without a ``breathe``.
+    """
+
+    def __init__(self, budget_s: float) -> None:
+        self._budget_s = budget_s
+        self._before: object = None
+        self._timer_before = (0.0, 0.0)
+
+    def __enter__(self) -> Self:
+        self._timer_before = signal.setitimer(signal.ITIMER_REAL, 0)
+        self._before = signal.signal(signal.SIGALRM, self._ring)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+        signal.signal(signal.SIGALRM, self._before)  # type: ignore[arg-type]
+        signal.setitimer(signal.ITIMER_REAL, *self._timer_before)
+
+    def breathe(self) -> None:
+        """An episode begins."""
+        faulthandler.dump_traceback_later(LAST_RESORT * self._budget_s, exit=True)
+        self.rearm()
+
+    def rearm(self) -> None:
+        """A record begins."""
+        # Again and again, because what cleans up after a hang may hang too.
+        signal.setitimer(signal.ITIMER_REAL, self._budget_s, self._budget_s)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        raise Hang(f"a record took longer than {self._budget_s:g} s")

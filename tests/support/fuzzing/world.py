@@ -1,0 +1,288 @@
+"""An engine among bad records, slow and faulty judges, and time that passes: one episode of fuzzing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from hashlib import blake2b
+
+from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.engine import Engine, Output
+from guardrail.errors import DecodeError, InputError, JudgeUnavailable
+from guardrail.events import Response, ResponseCompleted, ResponseDelta, ResponseStarted, Verdict, parse_input
+from guardrail.finished import digest
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.limits import Limits
+from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from guardrail.routing import PolicyRouter, Route
+from tests.support.fuzzing.accounts import (
+    BEGAN,
+    PASSED_OVER,
+    REPEATED,
+    TOOK_EFFECT,
+    Life,
+    Violation,
+    rejected,
+    require,
+)
+from tests.support.fuzzing.model import InputEvent, expected, happened
+from tests.support.fuzzing.records import FuzzRecord
+
+SETTLED_S = 60.0
+REFUSED = "refused: "
+OUTCOMES = (BEGAN, TOOK_EFFECT, PASSED_OVER, REPEATED, REFUSED)
+"""How the count of every kind of outcome begins."""
+REASONS = frozenset(
+    """
+    empty_value invalid_json unknown_type unknown_schema invalid_event contexts_too_large answer_too_long
+    sequence_gap response_finished unknown_response duplicate_start
+    """.split()  # noqa: SIM905
+)
+
+
+def _policy(name: str, **fields: object) -> Policy:
+    times = {"claim_timeout_ms": 1_000, "incomplete_timeout_ms": 5_000, "max_segment_chars": 120}
+    return Policy.model_validate({"name": name, **times, **fields})
+
+
+POLICIES = {
+    "stream": _policy("stream"),
+    "hold": _policy("hold", mode="hold", on_unverified=FailPolicy.FLAG),
+    "observe": _policy("observe", mode="observe", on_incomplete=OnIncomplete.FLAG),
+    "flag": _policy("flag", on_unverified=FailPolicy.FLAG, on_incomplete=OnIncomplete.FLAG),
+    "release": _policy("release", on_unverified=FailPolicy.FAIL_OPEN, on_incomplete=OnIncomplete.RELEASE),
+}
+ROUTES = [Route(route=name, policy=name) for name in POLICIES]
+RATER = BuiltinSeverityRater(POLICIES["stream"].severity)
+
+
+class FaultyJudge:
+    """Answers at once, late or never, right, half or in nonsense, or fails; chosen by ``rng``."""
+
+    name = "fuzz"
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        found = [self._judgement(claim_id, claim.text) for claim_id, claim in request.claims.items()]
+        kind = self._rng.randrange(16)
+        if kind == 1:
+            await asyncio.sleep(self._rng.random() * 3)
+        elif kind == 2:
+            await asyncio.sleep(1e6)
+        elif kind == 3:
+            raise JudgeUnavailable("fuzz")
+        elif kind == 4:
+            raise ZeroDivisionError
+        elif kind == 5:
+            found = found[:-1]
+        elif kind == 6:
+            found += [Judgement("nobody asked", Verdict.SUPPORTED, 1.0, 1.0, self.name), *found]
+        elif kind == 7:
+            found[0] = Judgement(found[0].claim_id, Verdict.SUPPORTED, float("nan"), 7.0, "\ud800")
+        elif kind > 11:
+            await asyncio.sleep(0.01)
+        return JudgeReply(tuple(found))
+
+    def _judgement(self, claim_id: str, text: str) -> Judgement:
+        draw = blake2b(text.encode("utf-8", "replace"), digest_size=1).digest()[0]
+        verdict = list(Verdict)[draw % 4] if draw % 3 == 0 else Verdict.SUPPORTED
+        support = 0.9 if verdict is Verdict.SUPPORTED else 0.2
+        return Judgement(claim_id, verdict, 0.9, support, self.name, reasoning="because")
+
+    async def aclose(self) -> None:
+        return
+
+
+class World:
+    """One engine, the model beside it, and a count of what became of every record."""
+
+    def __init__(
+        self, rng: random.Random, counts: Counter[str], *, between: Callable[[], None] | None = None
+    ) -> None:
+        """``counts`` is added to; ``between`` is called before every record."""
+        self._rng = rng
+        self._between = between
+        self._counts = counts
+        names = list(POLICIES)
+        self._router = PolicyRouter(POLICIES, ROUTES, rng.choice(names))
+        self._limits = Limits(
+            max_sessions=rng.choice((1_000, 3)),
+            max_bytes=rng.choice((1_000_000, 2_000)),
+            max_answer_chars=rng.choice((100_000, 300)),
+            max_context_chars=rng.choice((100_000, 100_000, 200)),
+            max_claims_per_call=rng.choice((16, 1)),
+            max_concurrent_judgements=rng.choice((64, 2)),
+            finished_responses_remembered=rng.choice((20_000, 2)),
+            finished_response_ttl_ms=rng.choice((900_000, 2_000)),
+        )
+        self._forgets = (
+            self._limits.finished_responses_remembered < 20 or self._limits.finished_response_ttl_ms < 5_000
+        )
+        self._judge = FaultyJudge(rng)
+        self._open: dict[str, Life] = {}
+        self._finished: dict[str, Life] = {}
+        self._candidate: Life | None = None
+        self._lives: list[Life] = []
+
+    async def run(self, records: list[FuzzRecord]) -> None:
+        """Take all records, let time pass, and settle the accounts. Raises Violation, or what crashed."""
+        loop = asyncio.get_running_loop()
+        async with Engine(
+            self._judge,
+            self._router,
+            emit=self._emitted,
+            on_closed=self._closed,
+            limits=self._limits,
+            clock=loop.time,
+        ) as engine:
+            for number, record in enumerate(records):
+                if not number % 8:
+                    await self._let_time_pass(engine)
+                if self._between is not None:
+                    self._between()
+                self._counts[self._take(engine, record, loop.time())] += 1
+            await asyncio.sleep(SETTLED_S)
+            require(engine.sessions == 0 and engine.pending_claims == 0, "nothing is left", engine.sessions)
+            require(not engine.saturated, "all bounds are free again")
+        require(not self._open, "every response ends", list(self._open))
+        for life in self._lives:
+            life.check_end(RATER)
+        self._counts["responses"] += len(self._lives)
+
+    async def _let_time_pass(self, engine: Engine) -> None:
+        kind = self._rng.randrange(8)
+        if kind == 0:
+            await asyncio.sleep(self._rng.random() * 7)
+        elif kind < 6:
+            await asyncio.sleep(self._rng.random() / 50)
+        if engine.saturated and kind == 7:
+            engine.shedding = True
+
+    # ------------------------------------------------------------------------------ one record
+
+    def _take(self, engine: Engine, record: FuzzRecord, now: float) -> str:
+        """What became of the record."""
+        try:
+            event = parse_input(record.value or b"")
+        except DecodeError as error:
+            require(error.reason in REASONS and bool(str(error)), "a reason is given", error.reason)
+            self._refuse(engine, record.key, error.reason, now)
+            return f"{REFUSED}{error.reason}"
+        life, finished = self._open.get(event.response_id), self._finished.get(event.response_id)
+        allowed = expected(
+            event, life, finished, now, self._limits.max_answer_chars, self._forgets and finished is not None
+        )
+        if isinstance(event, ResponseStarted | Response) and life is None:
+            outcome = self._start(engine, event, now)
+        else:
+            outcome = self._go_on(engine, event, life, allowed, now)
+        require(outcome in allowed, f"an event came to {outcome!r}, expected {sorted(allowed)}", event)
+        return outcome if outcome in OUTCOMES else f"{REFUSED}{outcome}"
+
+    def _start(self, engine: Engine, event: ResponseStarted | Response, now: float) -> str:
+        policy = self._router.choose(event.route, event.tenant)
+        life = self._candidate = Life(event.response_id, policy, digest(event), now, 0.0)
+        life.noted(now)
+        if isinstance(event, Response):
+            life.text, life.next_seq, life.completed = event.answer, 1, True
+            life.end_input()
+        outcome = BEGAN
+        try:
+            engine.handle(event)
+        except InputError as error:
+            outcome = error.reason
+            life.reading = False
+            if isinstance(event, Response) and not life.observing:
+                life.completed = False
+        began = self._adopt(engine, life)
+        if outcome == BEGAN and not began:
+            outcome = REPEATED
+        return outcome
+
+    def _adopt(self, engine: Engine, life: Life) -> bool:
+        """Did this response begin indeed? Then it is one of those whose end is awaited."""
+        self._candidate = None
+        if engine.knows(life.response_id):
+            self._open[life.response_id] = life
+        elif not life.touched:
+            return False
+        else:
+            require(life.closed, "a response that is not in flight is over", life)
+            self._finished[life.response_id] = life
+        self._lives.append(life)
+        return True
+
+    def _go_on(
+        self, engine: Engine, event: InputEvent, life: Life | None, allowed: set[str], now: float
+    ) -> str:
+        """An event of a response in flight, or of none."""
+        text = life.text if life is not None else ""
+        heads = isinstance(event, ResponseStarted | Response)
+        if life is not None and not heads and isinstance(event, ResponseDelta):
+            lets_through = PASSED_OVER in allowed and life.observing
+            if TOOK_EFFECT in allowed or lets_through:
+                life.text += event.text
+        completes = life is not None and isinstance(event, ResponseCompleted) and life.reading
+        if completes and life is not None and TOOK_EFFECT in allowed:
+            life.completed = True
+        outcome = ""
+        try:
+            engine.handle(event)
+        except InputError as error:
+            outcome = error.reason
+            require(error.reason in REASONS and bool(str(error)), "a reason is given", error.reason)
+        if life is None:
+            return outcome or REPEATED
+        if outcome:
+            life.text = text
+            if outcome == "duplicate_start":
+                life.reading = False
+        else:
+            outcome = next(iter(allowed & {TOOK_EFFECT, PASSED_OVER}), REPEATED)
+        if not isinstance(event, ResponseStarted | Response):
+            happened(event, life, outcome, now)
+        return outcome
+
+    def _refuse(self, engine: Engine, key: bytes | None, reason: str, now: float) -> None:
+        """As the consumer does with what it can't read: end the response that the key names."""
+        try:
+            response_id = (key or b"").decode()
+        except UnicodeDecodeError:
+            return
+        if not 0 < len(response_id) <= 256:
+            return
+        life = self._open.get(response_id)
+        if life is not None:
+            life.reading = False
+        else:
+            self._candidate = Life(response_id, self._router.choose(None, None), b"", now, 0.0)
+            self._candidate.noted(now)
+        engine.reject(response_id, reason)
+        if self._candidate is not None:
+            rejected(self._candidate)
+            self._adopt(engine, self._candidate)
+
+    # --------------------------------------------------------------------------------- callbacks
+
+    def _emitted(self, output: Output) -> None:
+        response_id = output.event.response_id
+        life = self._open.get(response_id) or self._candidate
+        if life is None or life.response_id != response_id:
+            raise Violation(f"an output without a response: {output.event}")
+        output.event.to_json()
+        life.said(output)
+        self._counts[f"output: {output.event.type}"] += 1  # type: ignore[attr-defined]
+
+    def _closed(self, response_id: str) -> None:
+        life = self._open.pop(response_id, None)
+        if life is not None:
+            self._finished[response_id] = life
+        else:
+            life = self._candidate
+        if life is None or life.response_id != response_id or life.closed:
+            raise Violation(f"an end without a response: {response_id}")
+        life.closed = True
