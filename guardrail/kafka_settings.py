@@ -19,9 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from guardrail.kafka_security_rules import check_security
+
 TopicName = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 _SERVERS: Final = "HOST:PORT, with commas between several, as in kafka-1:9092,kafka-2:9092 or [::1]:9092"
 _PORTS: Final = 65_536
@@ -99,16 +101,49 @@ class KafkaSettings(BaseModel):
         default=None, description="PEM file with the client's certificate chain."
     )
     ssl_keyfile: Path | None = Field(default=None, description="PEM file with the client's private key.")
+    ssl_key_password: SecretStr | None = Field(
+        default=None, description="Password of an encrypted ssl_keyfile. Better in a file or the environment."
+    )
+    ssl_key_password_file: Path | None = Field(
+        default=None, description="File that holds that password (a mounted secret); read at every connect."
+    )
     ssl_check_hostname: bool = Field(
         default=True, description="Refuse a broker whose certificate does not carry its host name."
     )
-    sasl_mechanism: SaslMechanism = Field(default="PLAIN", description="Used with the SASL_ protocols.")
-    sasl_username: str | None = Field(default=None, description="Used with the SASL_ protocols.")
+    sasl_mechanism: SaslMechanism = Field(
+        default="PLAIN",
+        description="How to log in with the SASL_ protocols: by password (PLAIN, SCRAM) or by token.",
+    )
+    sasl_username: str | None = Field(default=None, description="Used with PLAIN and SCRAM.")
     sasl_password: SecretStr | None = Field(
-        default=None, description="Used with the SASL_ protocols. Better in a file or in the environment."
+        default=None, description="Used with PLAIN and SCRAM. Better in a file or in the environment."
     )
     sasl_password_file: Path | None = Field(
-        default=None, description="File that holds the password (a mounted secret); read at start."
+        default=None, description="File that holds the password (a mounted secret); read at every connect."
+    )
+    sasl_oauth_token_file: Path | None = Field(
+        default=None,
+        description="OAUTHBEARER: file with the token; read for every connection, so it can be renewed.",
+    )
+    sasl_oauth_token_url: str | None = Field(
+        default=None,
+        description="OAUTHBEARER: token endpoint, asked with the client's id and secret.",
+    )
+    sasl_oauth_client_id: str | None = Field(
+        default=None, min_length=1, description="The client's id at the token endpoint."
+    )
+    sasl_oauth_client_secret: SecretStr | None = Field(
+        default=None, description="The client's secret there. Better in a file or in the environment."
+    )
+    sasl_oauth_client_secret_file: Path | None = Field(
+        default=None, description="File that holds the client's secret; read for every token."
+    )
+    sasl_oauth_scope: str | None = Field(
+        default=None, min_length=1, description="Scope to ask the token endpoint for; blanks between several."
+    )
+    sasl_oauth_cafile: Path | None = Field(
+        default=None,
+        description="PEM file of the authorities to trust at the token endpoint; the system's when left out.",
     )
 
     delivery_guarantee: Literal["exactly_once", "at_least_once"] = Field(
@@ -239,14 +274,5 @@ class KafkaSettings(BaseModel):
                 f"heartbeat_interval_ms {self.heartbeat_interval_ms} is more than a third of "
                 f"session_timeout_ms {self.session_timeout_ms}; lower the first or raise the second"
             )
-        if self.security_protocol.startswith("SASL_"):
-            if not self.sasl_username:
-                raise ValueError(f"security_protocol {self.security_protocol} needs sasl_username")
-            if (self.sasl_password is None) == (self.sasl_password_file is None):
-                raise ValueError(
-                    f"security_protocol {self.security_protocol} needs sasl_password or sasl_password_file, "
-                    "and not both"
-                )
-        if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
-            raise ValueError("ssl_certfile and ssl_keyfile go together; give both or neither")
+        check_security(self)
         return self

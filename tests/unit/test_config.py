@@ -356,7 +356,8 @@ class TestExample:
         given = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
         assert set(given) == set(Settings.model_fields)
         assert set(given["limits"]) == set(Settings().masked()["limits"])
-        assert set(given["kafka"]) | {"sasl_password"} == set(Settings().masked()["kafka"])
+        secrets = {"sasl_password", "ssl_key_password", "sasl_oauth_client_secret"}
+        assert set(given["kafka"]) | secrets == set(Settings().masked()["kafka"])
         assert set(given["policies"]["default"]) | {"name", "severity"} == set(Policy.model_fields)
 
     def test_what_is_not_an_example_is_the_default(self) -> None:

@@ -75,7 +75,7 @@ def test_host_names_are_checked_unless_told_otherwise() -> None:
         ({"security_protocol": "SASL_PLAINTEXT"}, "needs sasl_username"),
         (LOGIN, "sasl_password or sasl_password_file"),
         ({**LOGIN, "sasl_password": "a", "sasl_password_file": "/b"}, "not both"),
-        ({"ssl_certfile": "/a"}, "go together"),
+        ({"security_protocol": "SSL", "ssl_certfile": "/a"}, "go together"),
         ({"compression": "zstd"}, "compression"),
         ({"topics": {"verdicts": "no spaces"}}, "pattern"),
         ({"topics": {"verdicts": "same", "flagged": "same"}}, "two topics have the name same"),
