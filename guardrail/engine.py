@@ -4,79 +4,67 @@ The engine owns what waits: the judge's calls, their deadlines, the timers, the 
 ``handle``, which never waits, and answers through a callback, so the same engine serves a Kafka consumer,
 the Python API and offline scoring. Output events of one response come in order; responses never wait for
 each other.
+
+A response belongs to a lane, any hashable: for a consumer its partition. Lanes share the judge evenly, each
+remembers its own finished responses, and one can be dropped without a word. An engine that keeps journals
+says by ``capture`` what is new of a response, and goes on from that by ``restore`` in another process.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.model import Claim
 from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.effects import Cancel, Channel, Effect, Emit
+from guardrail.effects import Cancel, Effect, Emit
 from guardrail.effects import Judge as AskJudge
-from guardrail.errors import JudgeError, ProtocolError
+from guardrail.engine_load import Bounds, Load, over_their_share
+from guardrail.engine_runs import (
+    Captured,
+    ClosedResponse,
+    Headers,
+    Lane,
+    Output,
+    Run,
+    capture_head,
+    read_head,
+    size_of,
+)
+from guardrail.errors import ProtocolError, UnreadableSession
 from guardrail.events import (
-    OutputEvent,
     Response,
     ResponseAborted,
     ResponseCompleted,
     ResponseDelta,
     ResponseHead,
     ResponseStarted,
-    Usage,
 )
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.fair_slots import FairSlots
 from guardrail.finished import FinishedResponses, digest
-from guardrail.judges.base import Judge, Judgement, JudgeRequest, reconcile, unverified
+from guardrail.judges.base import Judge
+from guardrail.judging import add_usage, ask
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.session import Session
+from guardrail.stored_session import UNREADABLE, StoredSession
 
-Headers = tuple[tuple[str, bytes], ...]
+__all__ = ["OVERLOADED", "Captured", "ClosedResponse", "Engine", "Headers", "Output"]
+
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
+WRONG_LANE: Final = "wrong_partition"
 MAX_SEQ: Final = 2**31
 MOST_WHILE_SHEDDING: Final = 1.5
 """Times ``limits.max_bytes``: while only reading can make room, text grows up to here and no further."""
-
-# The library logs by the standard means, which are silent about warnings' details until configured; never
-# with a traceback of an unknown judge's error, whose message may hold texts.
-_log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One event to publish, with the headers that came with the response's start."""
-
-    channel: Channel
-    event: OutputEvent
-    headers: Headers
-
-
-@dataclass(slots=True, eq=False)
-class _Run:
-    """A session and what the engine keeps beside it."""
-
-    session: Session
-    headers: Headers
-    digest: bytes
-    chars: int
-    evidence: EvidenceIndex | None = None
-    waiting: list[tuple[str, Claim]] = field(default_factory=list)
-    task: asyncio.Task[None] | None = None
-    timer: asyncio.TimerHandle | None = None
-    timer_due: float = float("inf")
-    pending: int = 0
-    silent: bool = False
+_RATERS_KEPT: Final = 64
 
 
 class Engine:
@@ -84,7 +72,8 @@ class Engine:
 
     Use as an async context manager; leaving it cancels what is still under way. ``emit`` is called, on the
     event loop, for every output; ``on_closed`` once for every response of which nothing more will be
-    emitted or read. Neither may raise.
+    emitted or read. Neither may raise. ``journal`` has to be set for ``capture`` and ``restore``.
+    ``clock`` gives seconds on any monotonic clock, ``wall`` Unix time in seconds.
     """
 
     def __init__(
@@ -93,34 +82,28 @@ class Engine:
         router: PolicyRouter,
         *,
         emit: Callable[[Output], None],
-        on_closed: Callable[[str], None] | None = None,
+        on_closed: Callable[[ClosedResponse], None] | None = None,
         limits: Limits | None = None,
+        journal: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._judge = judge
-        self._name = judge.name
         self._router = router
         self._emit = emit
         self._on_closed = on_closed
         self._limits = limits or Limits()
+        self._session_type: type[Session] = StoredSession if journal else Session
         self._clock = clock
-        self._runs: dict[str, _Run] = {}
-        self._finished = FinishedResponses(
-            self._limits.finished_responses_remembered, self._limits.finished_response_ttl_ms / 1000
-        )
-        self._raters: dict[int, tuple[Policy, BuiltinSeverityRater]] = {}
-        self._slots = asyncio.Semaphore(self._limits.max_concurrent_judgements)
+        self._wall = wall
+        self._runs: dict[str, Run] = {}
+        self._lanes: dict[Hashable, Lane] = {}
+        self._hot: set[Hashable] = set()
+        self._raters: OrderedDict[int, tuple[Policy, BuiltinSeverityRater]] = OrderedDict()
+        self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._chars = 0
-        self._pending = 0
-        self._silent = 0
-        self._saturated = False
-        self._room = asyncio.Event()
-        self._room.set()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self.shedding = False
+        self._bounds = Bounds(self._limits)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -146,16 +129,42 @@ class Engine:
     @property
     def pending_claims(self) -> int:
         """Claims that wait for a verdict."""
-        return self._pending
+        return self._bounds.total.pending
 
     @property
     def saturated(self) -> bool:
         """A bound is reached; true until all are below ``limits.resume_at`` of it."""
-        return self._saturated
+        return self._bounds.saturated
+
+    @property
+    def shedding(self) -> bool:
+        """Are new responses turned away? Ends by itself when there is room."""
+        return self._bounds.shedding
+
+    @shedding.setter
+    def shedding(self, value: bool) -> None:
+        self._bounds.shedding = value
 
     async def room(self) -> None:
         """Wait until the engine is not saturated."""
-        await self._room.wait()
+        await self._bounds.room.wait()
+
+    def load(self, lane: Hashable) -> float:
+        """The share of the bounds that a lane takes, of the one it is nearest to."""
+        found = self._lanes.get(lane)
+        return 0.0 if found is None else found.load.share(self._limits)
+
+    def lanes_to_pause(self, lanes: Collection[Hashable]) -> set[Hashable]:
+        """Which of ``lanes``, all that are read at present, not to read for now; to be asked regularly.
+
+        All of them while the engine is saturated, unless it sheds; before that, those over their fair share.
+        """
+        loads = {lane: found.load if (found := self._lanes.get(lane)) else Load() for lane in lanes}
+        total = self._bounds.total.share(self._limits)
+        self._hot = over_their_share(loads, total, self._hot, self._limits)
+        if self._bounds.shedding:
+            return set()
+        return set(lanes) if self._bounds.saturated else set(self._hot)
 
     def knows(self, response_id: str) -> bool:
         """Is this response in flight?"""
@@ -168,27 +177,42 @@ class Engine:
 
     # ------------------------------------------------------------------------------------ input
 
-    def pass_over(self, head: ResponseStarted | Response, headers: Headers = ()) -> None:
+    def pass_over(
+        self,
+        head: ResponseStarted | Response,
+        headers: Headers = (),
+        *,
+        lane: Hashable = None,
+        born: int = 0,
+    ) -> None:
         """Read this response to its end and say nothing: it was decided before a restart."""
         if head.response_id not in self._runs:
-            run = self._open(head, headers, digest(head))
+            run = self._open(head, headers, digest(head), self._lane(lane), born)
             run.session.fall_silent()
             if isinstance(head, Response):
                 run.session.complete(1, self._clock())
             self._carry_out(run, [])
 
-    def handle(self, event: InputEventType, headers: Headers = ()) -> None:
-        """Take one event. Raises ProtocolError when it does not fit its response.
+    def handle(
+        self, event: InputEventType, headers: Headers = (), *, lane: Hashable = None, born: int = 0
+    ) -> None:
+        """Take one event that was read from ``lane``. Raises ProtocolError when it does not fit its response.
 
         A response that is in flight then ends early, under its policy; the others are unaffected. The
-        event itself is the caller's to dead-letter.
+        event itself is the caller's to dead-letter. ``born`` is kept with the response that the event
+        begins, if it begins one: it tells two lives of one id apart.
         """
         run = self._runs.get(event.response_id)
+        if run is not None and run.lane.key is not lane and run.lane.key != lane:
+            self._carry_out(run, run.session.end_early(WRONG_LANE, self._clock()))
+            raise ProtocolError(
+                WRONG_LANE, "this response is under way on another partition; key all its events by its id"
+            )
         if isinstance(event, ResponseStarted | Response):
-            self._start(event, headers, run)
+            self._start(event, headers, run, lane, born)
             return
         if run is None:
-            self._finished_or_unknown(event)
+            self._finished_or_unknown(event, self._lane(lane).finished)
             return
         session = run.session
         chars = session.answer_chars
@@ -200,17 +224,28 @@ class Engine:
                 effects = [*effects, *session.complete(event.seq, self._clock())]
             self._carry_out(run, effects)
             raise
-        if session.answer_chars != chars:
-            run.chars += session.answer_chars - chars
-            self._chars += session.answer_chars - chars
-            if self._chars >= self._limits.max_bytes:
-                self._measure()
-                if self.shedding and self._chars >= MOST_WHILE_SHEDDING * self._limits.max_bytes:
+        grown = session.answer_chars - chars
+        if grown:
+            run.chars += grown
+            run.lane.load.chars += grown
+            total = self._bounds.total
+            total.chars += grown
+            if total.chars >= self._limits.max_bytes:
+                self._bounds.measure()
+                if self.shedding and total.chars >= MOST_WHILE_SHEDDING * self._limits.max_bytes:
                     effects = [*effects, *session.end_early(OVERLOADED, self._clock(), force_block=True)]
         if effects or session.closed:
             self._carry_out(run, effects)
 
-    def reject(self, response_id: str, reason: str, headers: Headers = ()) -> None:
+    def reject(
+        self,
+        response_id: str,
+        reason: str,
+        headers: Headers = (),
+        *,
+        lane: Hashable = None,
+        born: int = 0,
+    ) -> None:
         """An event of this response can't be used: end it early, or refuse it when it is new.
 
         Nobody is to wait for a response that can't be checked: an unknown one is answered with a block
@@ -218,11 +253,12 @@ class Engine:
         """
         now = self._clock()
         run = self._runs.get(response_id)
+        place = self._lane(lane)
         if run is not None:
             self._carry_out(run, run.session.end_early(reason, now))
-        elif self._finished.get(response_id, now) is None:
+        elif place.finished.get(response_id, now) is None:
             head = ResponseStarted(response_id=response_id)
-            run = self._open(head, headers, b"")
+            run = self._open(head, headers, b"", place, born)
             effects = run.session.end_early(reason, now, force_block=True)
             if run.session.silent:
                 # Nothing is kept of it but its id, so that rubbish can't fill the guard.
@@ -237,9 +273,16 @@ class Engine:
             if run is not None:
                 self._drop(run)
 
+    def drop_lane(self, lane: Hashable) -> None:
+        """Forget a lane's responses without a word, those in flight and those that finished."""
+        found = self._lanes.pop(lane, None)
+        if found is not None:
+            for run in list(found.runs.values()):
+                self._drop(run)
+
     async def drain(self) -> None:
         """Wait until no claim waits for a verdict."""
-        await self._idle.wait()
+        await self._bounds.idle.wait()
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run ``work`` for as long as the engine lives; an error in it ends the engine."""
@@ -248,7 +291,103 @@ class Engine:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    # -------------------------------------------------------------------------- stored sessions
+
+    def capture(self, response_id: str) -> Captured | None:
+        """What is new of a response since it was last captured; None when it is not in flight."""
+        run = self._runs.get(response_id)
+        if run is None:
+            return None
+        session = run.session
+        if not isinstance(session, StoredSession):
+            raise RuntimeError("an engine without journal captures nothing")
+        # A monotonic reading means nothing to another process.
+        epoch = self._wall() - self._clock()
+
+        def unix_ms(reading: float) -> int:
+            return round((epoch + reading) * 1000)
+
+        head = None if run.head_captured else capture_head(run, unix_ms)
+        run.head_captured = True
+        return Captured(run.born, head, session.capture(unix_ms), session.policy)
+
+    def restore(
+        self,
+        head: Mapping[str, Any],
+        progress: Sequence[Mapping[str, Any]],
+        policy: Policy,
+        *,
+        lane: Hashable,
+        born: int,
+    ) -> None:
+        """Take up a response where its captures, in their order, left it, under the policy it began with.
+
+        Emits nothing and asks the judge for the claims only that have no verdict. When ``progress`` can't
+        be read the response ends blocked, by the rule session_state_unreadable. Raises UnreadableSession
+        when ``head`` can't be, and StateError when a newer version wrote any of it.
+        """
+        if not issubclass(self._session_type, StoredSession):
+            raise RuntimeError("an engine without journal restores nothing")
+        stored = read_head(head)
+        response_id = stored.event.response_id
+        place = self._lane(lane)
+        other = self._runs.get(response_id)
+        if other is not None:  # it had been begun on two partitions, held by two processes
+            self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))
+            self._tell_closed(ClosedResponse(response_id, lane, born, stored.digest.hex(), 0))
+            return
+        policy = next((known for known in self._router.policies if known == policy), policy)
+        now = self._clock()
+        epoch = self._wall() - now
+
+        def reading(unix_ms: int) -> float:
+            return unix_ms / 1000 - epoch
+
+        unreadable = False
+        try:
+            session = StoredSession.restored(
+                stored.event,
+                policy,
+                progress,
+                new_cutter=lambda: self._cutter(policy),
+                started_at=min(now, reading(stored.started_ms)),
+                now=now,
+                reading=reading,
+                max_answer_chars=self._limits.max_answer_chars,
+            )
+        except UnreadableSession:
+            unreadable = True
+            session = StoredSession.salvaged(
+                stored.event,
+                policy,
+                progress,
+                new_cutter=lambda: self._cutter(policy),
+                now=now,
+                max_answer_chars=self._limits.max_answer_chars,
+            )
+        run = self._add(session, stored.headers, stored.digest, place, born)
+        run.head_captured = True
+        effects = session.resume()
+        if unreadable:
+            effects = session.end_early(UNREADABLE, now, force_block=True)
+        self._carry_out(run, effects)
+
+    def remember(self, lane: Hashable, response_id: str, digest: str, next_seq: int, age_s: float) -> None:
+        """A response that finished on this lane ``age_s`` seconds ago, in another process; oldest first."""
+        finished = self._lane(lane).finished
+        finished.add(response_id, bytes.fromhex(digest), next_seq, self._clock() - max(0.0, age_s))
+
     # ----------------------------------------------------------------------------------- inside
+
+    def _lane(self, key: Hashable) -> Lane:
+        lane = self._lanes.get(key)
+        if lane is None:
+            limits = self._limits
+            finished = FinishedResponses(
+                limits.finished_responses_remembered, limits.finished_response_ttl_ms / 1000
+            )
+            lane = self._lanes[key] = Lane(key, finished)
+        return lane
 
     def _step(
         self, session: Session, event: ResponseDelta | ResponseCompleted | ResponseAborted
@@ -260,18 +399,26 @@ class Engine:
             return session.complete(event.seq, now)
         return session.abort(now)
 
-    def _start(self, head: ResponseStarted | Response, headers: Headers, run: _Run | None) -> None:
+    def _start(
+        self,
+        head: ResponseStarted | Response,
+        headers: Headers,
+        run: Run | None,
+        lane: Hashable,
+        born: int,
+    ) -> None:
         now = self._clock()
         fingerprint = digest(head)
-        known = run.digest if run is not None else self._finished.get(head.response_id, now)
+        place = self._lane(lane)
+        known = run.digest if run is not None else place.finished.get(head.response_id, now)
         if known is not None:
             self._repeated_start(known == fingerprint, run)
             return
-        size = _size(head)
+        size = size_of(head)
         too_large = size > self._limits.max_context_chars
         if too_large:
             head = head.model_copy(update={"contexts": (), "metadata": {}, "question": ""})
-        run = self._open(head, headers, fingerprint)
+        run = self._open(head, headers, fingerprint, place, born)
         session = run.session
         if too_large:
             self._carry_out(run, session.end_early("contexts_too_large", now, force_block=True))
@@ -287,7 +434,7 @@ class Engine:
                 "raise the limit",
             )
 
-    def _whole(self, run: _Run, answer: str, now: float) -> None:
+    def _whole(self, run: Run, answer: str, now: float) -> None:
         session = run.session
         try:
             self._carry_out(run, session.answer(answer, now))
@@ -296,7 +443,7 @@ class Engine:
             self._carry_out(run, [*effects, *session.answer(answer, now)])
             raise
 
-    def _repeated_start(self, same: bool, run: _Run | None) -> None:
+    def _repeated_start(self, same: bool, run: Run | None) -> None:
         if same:
             return  # sent twice by a producer, or read twice after a restart
         if run is None:
@@ -304,112 +451,104 @@ class Engine:
         self._carry_out(run, run.session.end_early("duplicate_start", self._clock()))
         raise ProtocolError("duplicate_start", "a response with this id and another content is under way")
 
-    def _finished_or_unknown(self, event: ResponseDelta | ResponseCompleted | ResponseAborted) -> None:
-        if self._finished.get(event.response_id, self._clock()) is None:
+    def _finished_or_unknown(
+        self, event: ResponseDelta | ResponseCompleted | ResponseAborted, finished: FinishedResponses
+    ) -> None:
+        if finished.get(event.response_id, self._clock()) is None:
             raise ProtocolError("unknown_response", "no response with this id was started")
-        if isinstance(event, ResponseDelta) and not self._finished.repeats(event.response_id, event.seq):
+        if isinstance(event, ResponseDelta) and not finished.repeats(event.response_id, event.seq):
             raise ProtocolError("response_finished", f"delta {event.seq} came after the end of the response")
 
-    def _open(self, head: ResponseHead, headers: Headers, fingerprint: bytes) -> _Run:
+    def _open(self, head: ResponseHead, headers: Headers, fingerprint: bytes, lane: Lane, born: int) -> Run:
         policy = self._router.choose(head.route, head.tenant)
-        cutter = ClaimCutter(self._rater(policy), max_segment_chars=policy.max_segment_chars)
-        session = Session(
-            head, policy, cutter, now=self._clock(), max_answer_chars=self._limits.max_answer_chars
+        session = self._session_type(
+            head,
+            policy,
+            self._cutter(policy),
+            now=self._clock(),
+            max_answer_chars=self._limits.max_answer_chars,
         )
-        chars = _size(head)
-        if isinstance(head, Response):
-            chars += len(head.answer)
-        run = _Run(session, headers, fingerprint, chars)
-        self._runs[head.response_id] = run
-        self._chars += chars
+        run = self._add(session, headers, fingerprint, lane, born)
         self._arm(run)
-        self._measure()
         return run
+
+    def _add(self, session: Session, headers: Headers, fingerprint: bytes, lane: Lane, born: int) -> Run:
+        head = session.head
+        chars = size_of(head) + (len(head.answer) if isinstance(head, Response) else session.answer_chars)
+        run = Run(session, lane, born, headers, fingerprint, chars)
+        self._runs[head.response_id] = lane.runs[head.response_id] = run
+        self._bounds.add(lane.load, sessions=1, chars=chars)
+        return run
+
+    def _cutter(self, policy: Policy) -> ClaimCutter:
+        return ClaimCutter(self._rater(policy), max_segment_chars=policy.max_segment_chars)
 
     def _rater(self, policy: Policy) -> BuiltinSeverityRater:
         # Compiled once a policy; the policy is kept beside it so that its id can't be another's.
         cached = self._raters.get(id(policy))
         if cached is None:
             cached = self._raters[id(policy)] = (policy, BuiltinSeverityRater(policy.severity))
+            if len(self._raters) > _RATERS_KEPT:  # policies of restored responses come and go
+                self._raters.popitem(last=False)
         return cached[1]
 
-    def _carry_out(self, run: _Run, effects: list[Effect]) -> None:
+    def _carry_out(self, run: Run, effects: list[Effect]) -> None:
         for effect in effects:
             if type(effect) is Emit:
-                self._emit(Output(effect.channel, effect.event, run.headers))
+                self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key))
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)
                 if run.task is None:
                     run.task = self.spawn(self._judge_claims(run), name="judge")
             elif type(effect) is Cancel:
                 self._cancel(run)
-        self._count_pending(run)
-        if run.session.closed:
+        session = run.session
+        if session.pending_claims != run.pending:
+            more, run.pending = session.pending_claims - run.pending, session.pending_claims
+            self._bounds.add(run.lane.load, pending=more)
+        if session.closed:
             self._close(run)
             return
-        if run.session.silent and not run.silent:  # it takes next to nothing until its input ends
+        if session.silent and not run.silent:  # it takes next to nothing until its input ends
             run.silent = True
-            self._silent += 1
-        if run.session.decided:  # the rest is read and ignored; the session has let go of its texts
-            self._chars -= run.chars
-            run.chars = 0
+            self._bounds.add(run.lane.load, sessions=-1)
+        if session.decided:  # the rest is read and ignored; the session has let go of its texts
+            if run.chars:
+                chars, run.chars = run.chars, 0
+                self._bounds.add(run.lane.load, chars=-chars)
             run.evidence = None  # it holds the contexts
         self._arm(run)
 
-    def _cancel(self, run: _Run) -> None:
+    def _cancel(self, run: Run) -> None:
         run.waiting.clear()
         if run.task is not None and run.task is not asyncio.current_task():
             run.task.cancel()
 
-    def _count_pending(self, run: _Run) -> None:
-        pending = run.session.pending_claims
-        if pending != run.pending:
-            self._pending += pending - run.pending
-            run.pending = pending
-            if self._pending:
-                self._idle.clear()
-            else:
-                self._idle.set()
-            self._measure()
-
-    def _close(self, run: _Run) -> None:
-        session = run.session
-        self._finished.add(session.head.response_id, run.digest, session.next_seq, self._clock())
+    def _close(self, run: Run) -> None:
+        session, lane = run.session, run.lane
+        response_id = session.head.response_id
+        lane.finished.add(response_id, run.digest, session.next_seq, self._clock())
         self._drop(run)
-        if self._on_closed is not None:
-            self._on_closed(session.head.response_id)
+        self._tell_closed(ClosedResponse(response_id, lane.key, run.born, run.digest.hex(), session.next_seq))
 
-    def _drop(self, run: _Run) -> None:
-        if self._runs.pop(run.session.head.response_id, None) is None:
+    def _tell_closed(self, closed: ClosedResponse) -> None:
+        if self._on_closed is not None:
+            self._on_closed(closed)
+
+    def _drop(self, run: Run) -> None:
+        if run.dropped:
             return
+        run.dropped = True
+        response_id = run.session.head.response_id
+        del self._runs[response_id], run.lane.runs[response_id]
         self._cancel(run)
         if run.timer is not None:
             run.timer.cancel()
-        self._chars -= run.chars
-        self._pending -= run.pending
-        self._silent -= run.silent
-        run.pending = 0
-        if not self._pending:
-            self._idle.set()
-        self._measure()
-
-    def _measure(self) -> None:
-        limits = self._limits
-        share = max(
-            (len(self._runs) - self._silent) / limits.max_sessions,
-            self._chars / limits.max_bytes,
-            self._pending / limits.max_pending_claims,
-        )
-        if share >= 1.0 and not self._saturated:
-            self._saturated = True
-            self._room.clear()
-        elif share < limits.resume_at and self._saturated:
-            self._saturated = self.shedding = False
-            self._room.set()
+        self._bounds.add(run.lane.load, sessions=run.silent - 1, chars=-run.chars, pending=-run.pending)
 
     # ----------------------------------------------------------------------------------- timers
 
-    def _arm(self, run: _Run) -> None:
+    def _arm(self, run: Run) -> None:
         """Have ``_on_timer`` called no later than the session's next deadline.
 
         A timer that fires early just arms itself again, so deadlines that move away cost nothing.
@@ -423,7 +562,7 @@ class Engine:
         run.timer = asyncio.get_running_loop().call_later(delay, self._on_timer, run)
         run.timer_due = due
 
-    def _on_timer(self, run: _Run) -> None:
+    def _on_timer(self, run: Run) -> None:
         run.timer, run.timer_due = None, float("inf")
         if run.session.next_deadline <= self._clock():
             self._carry_out(run, run.session.tick(self._clock()))
@@ -432,7 +571,7 @@ class Engine:
 
     # ------------------------------------------------------------------------------------ judge
 
-    async def _judge_claims(self, run: _Run) -> None:
+    async def _judge_claims(self, run: Run) -> None:
         """Put the claims of one response to the judge, those that came meanwhile in the next call.
 
         One call at a time for each response: its claims go together, share their contexts, and are
@@ -442,55 +581,19 @@ class Engine:
             if run.evidence is None:
                 run.evidence = EvidenceIndex(run.session.head.contexts)
             while run.waiting and not run.session.decided:
-                async with self._slots:
+                async with self._slots.slot(run.lane.key):
                     batch = self._next_batch(run)
                     if not batch:
                         continue
-                    found, usage = await self._ask(run, run.evidence, batch)
-                run.session.usage = _add(run.session.usage, usage)
+                    found, usage = await ask(self._judge, run.session, run.evidence, batch, self._clock())
+                if run.dropped:
+                    return  # a judge that does not mind being cancelled
+                run.session.usage = add_usage(run.session.usage, usage)
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             run.task = None
 
-    def _next_batch(self, run: _Run) -> dict[str, Claim]:
+    def _next_batch(self, run: Run) -> dict[str, Claim]:
         taken = run.waiting[: self._limits.max_claims_per_call]
         del run.waiting[: len(taken)]
         return {claim_id: claim for claim_id, claim in taken if run.session.awaits(claim_id)}
-
-    async def _ask(
-        self, run: _Run, evidence: EvidenceIndex, batch: dict[str, Claim]
-    ) -> tuple[list[Judgement], Usage]:
-        """One judgement for each claim, whatever the judge does."""
-        session = run.session
-        deadline = session.due(batch)
-        request = JudgeRequest(
-            response_id=session.head.response_id,
-            question=session.head.question,
-            claims=batch,
-            evidence=evidence,
-            deadline=deadline,
-            generator_model=session.head.generator_model,
-        )
-        try:
-            async with asyncio.timeout(deadline - self._clock()):
-                reply = await self._judge.judge(request)
-            return list(reconcile(list(batch), reply, self._name).values()), reply.usage
-        except TimeoutError:
-            reason = "no verdict in time"
-        except JudgeError as error:
-            reason = f"{type(error).__name__}: {error}"
-            _log.warning("judge failed: %s", reason)
-        except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
-            reason = f"{type(error).__name__} in the judge"
-            _log.error("faulty judge %r: %s", self._name, type(error).__name__)
-        return [unverified(claim_id, self._name, reason) for claim_id in batch], Usage()
-
-
-def _size(head: ResponseHead) -> int:
-    """Characters that a response holds before its text."""
-    size = len(head.question) + sum(len(c.text) + len(c.id) + len(c.source or "") for c in head.contexts)
-    return size + (len(json.dumps(head.metadata)) if head.metadata else 0)
-
-
-def _add(total: Usage, more: Usage) -> Usage:
-    return Usage(**{name: getattr(total, name) + getattr(more, name) for name in Usage.model_fields})

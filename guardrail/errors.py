@@ -8,7 +8,9 @@
     ├── JudgeError            nobody: the claim becomes UNVERIFIED and the fail policy decides
     │   ├── JudgeUnavailable      worth asking again (timeout, rate limit, connection)
     │   └── JudgeReplyError       the reply could not be used
+    ├── TooManyBadRecords     the operator: see what is written to the input topic
     ├── StateError            the operator: stored sessions were written by a newer version
+    ├── UnreadableSession     nobody: one stored session makes no sense; its response ends blocked
     └── TransportError        the process: stop, say so, be restarted
         ├── PartitionLost         nobody: another member of the group reads on from the last position
         ├── StepFailed            the consumer: restore the partition from what the broker has
@@ -56,8 +58,16 @@ class JudgeReplyError(JudgeError):
     """The judge answered something that cannot be used."""
 
 
+class TooManyBadRecords(GuardrailError):
+    """So much of the input can't be read that draining it into the dead letters would hide a fault."""
+
+
 class StateError(GuardrailError):
     """Stored sessions can't be read by this version. The message says which version can."""
+
+
+class UnreadableSession(GuardrailError):
+    """What is stored of one session makes no sense. The others are unaffected."""
 
 
 class TransportError(GuardrailError):

@@ -11,7 +11,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from guardrail.engine import Engine, Output
+from guardrail.engine import ClosedResponse, Engine, Output
 from guardrail.errors import GuardrailError, InputError
 from guardrail.events import (
     AnyOutputEvent,
@@ -177,8 +177,8 @@ class Guard:
         if queue is not None:
             queue.put_nowait(output.event)
 
-    def _closed(self, response_id: str) -> None:
-        queue = self._queues.get(response_id)
+    def _closed(self, closed: ClosedResponse) -> None:
+        queue = self._queues.get(closed.response_id)
         if queue is not None:
             queue.put_nowait(None)
 

@@ -24,25 +24,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from guardrail.claims.cutter import ClaimCutter, CutSegment
+from guardrail.claims.cutter import CutSegment, Cutter
 from guardrail.claims.model import Claim, Segment
+from guardrail.deliveries import Deliveries
 from guardrail.effects import Cancel, Channel, Effect, Emit, Judge
 from guardrail.errors import ProtocolError
 from guardrail.events import ClaimVerdict, Decision, ResponseHead, Usage
 from guardrail.judges.base import Judgement, unverified
-from guardrail.output_events import OutputEvents, delivered, redacted, timings
+from guardrail.output_events import OutputEvents, timings
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper
 
 _NOTHING: Final[list[Effect]] = []
 # A name of the module is found faster than a member of an enumeration.
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
-_DELIVERIES, _VERDICTS = Channel.DELIVERIES, Channel.VERDICTS
+_VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
 
 
 @dataclass(slots=True)
-class _Held:
+class Held:
     """A segment that is not resolved yet, and what its claims have come to."""
 
     segment: Segment
@@ -51,11 +52,11 @@ class _Held:
 
 
 @dataclass(slots=True)
-class _Pending:
+class Pending:
     """A claim without a verdict."""
 
     claim: Claim
-    held: _Held
+    held: Held
     asked_at: float
     due: float
 
@@ -73,7 +74,6 @@ class Session:
         "_claims",
         "_cut",
         "_cutter",
-        "_delivery_seq",
         "_due",
         "_first_verdict_at",
         "_incomplete_rule",
@@ -83,16 +83,13 @@ class Session:
         "_make",
         "_max_answer_chars",
         "_observing",
+        "_out",
         "_parts",
         "_pending",
         "_queue",
         "_reading",
-        "_ready",
-        "_released_end",
-        "_replacements",
         "_score",
         "_segment_kinds",
-        "_started_at",
         "_streaming",
         "_text_ended_at",
         "_worst",
@@ -103,11 +100,12 @@ class Session:
         "input_ended",
         "next_seq",
         "policy",
+        "started_at",
         "usage",
     )
 
     def __init__(
-        self, head: ResponseHead, policy: Policy, cutter: ClaimCutter, *, now: float, max_answer_chars: int
+        self, head: ResponseHead, policy: Policy, cutter: Cutter, *, now: float, max_answer_chars: int
     ) -> None:
         self.head = head
         self.policy = policy
@@ -122,19 +120,16 @@ class Session:
         self._max_answer_chars = max_answer_chars
         self._parts: list[str] = []
         self._keep = self._parts.append
-        self._queue: deque[_Held] = deque()
-        self._pending: dict[str, _Pending] = {}
+        self._queue: deque[Held] = deque()
+        self._pending: dict[str, Pending] = {}
         self._claims: list[ClaimVerdict] = []
         self._score = ScoreKeeper(policy.weights, policy.credits)
         self._worst = _RELEASE
         self._worst_rule = ""
         self._incomplete_rule: str | None = None
-        self._ready: list[tuple[Segment, Decision, str | None, tuple[str, ...]]] = []  # hold mode
-        self._replacements: list[tuple[int, int]] = []
-        self._released_end = 0
-        self._delivery_seq = 0
+        self._out = Deliveries(self._make, policy.redaction_text)
         self._judging_stopped: str | None = None
-        self._started_at = now
+        self.started_at = now
         self._last_event_at = now
         self._text_ended_at: float | None = None
         self._first_verdict_at: float | None = None
@@ -213,7 +208,10 @@ class Session:
                 f"response.completed says {seq} deltas were sent, {self.next_seq} have been read",
             )
         self.input_ended = True
-        return self._end_delivery() if ended_early else self._end_text(now)
+        if ended_early:
+            self.next_seq = max(self.next_seq, seq)
+            return self._end_delivery()
+        return self._end_text(now)
 
     def answer(self, text: str, now: float) -> list[Effect]:
         """The whole text at once."""
@@ -297,7 +295,7 @@ class Session:
         effects: list[Effect] = []
         if text:
             span = (self.answer_chars - len(text), self.answer_chars)
-            effects.append(self._deliver(text, span, None, _RELEASE, OBSERVED, ()))
+            effects.append(self._out.deliver(text, span, None, _RELEASE, OBSERVED, ()))
         return effects + self._add_segments(cut, now) if cut else effects
 
     def _end_text(self, now: float) -> list[Effect]:
@@ -313,18 +311,18 @@ class Session:
         if not self._observing or not self.input_ended or self._text_ended_at is None:
             return _NOTHING
         rule = f"{OBSERVED}: {self._incomplete_rule}" if self._incomplete_rule else OBSERVED
-        return [Emit(_DELIVERIES, self._make.delivery_completed(self._delivery_seq, _RELEASE, rule, None))]
+        return [self._out.completed(_RELEASE, rule, None)]
 
     def _add_segments(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
         asked: list[tuple[str, Claim]] = []
         due = min(now + self._claim_timeout_s, self._due)
         for segment, claims in cut:
-            held = _Held(segment, len(claims))
+            held = Held(segment, len(claims))
             self._queue.append(held)
             for claim in claims:
                 claim_id = self._make.claim_id(claim)
-                self._pending[claim_id] = _Pending(claim, held, now, due)
+                self._pending[claim_id] = Pending(claim, held, now, due)
                 asked.append((claim_id, claim))
         if asked and self._judging_stopped is not None:
             return self._give_up([claim_id for claim_id, _ in asked], self._judging_stopped, now)
@@ -341,7 +339,7 @@ class Session:
         if pending is None:
             return
         latency_ms = (now - pending.asked_at) * 1000
-        verdict = self._make.claim_verdict(judgement.claim_id, pending.claim, judgement, latency_ms)
+        verdict = self._verdict_on(pending.claim, judgement, latency_ms)
         if self._first_verdict_at is None:
             self._first_verdict_at = now
         held = pending.held
@@ -350,6 +348,9 @@ class Session:
         effects.append(Emit(_VERDICTS, verdict))
         if held.missing == 0:
             self._advance(effects, now)
+
+    def _verdict_on(self, claim: Claim, judgement: Judgement, latency_ms: float) -> ClaimVerdict:
+        return self._make.claim_verdict(judgement.claim_id, claim, judgement, latency_ms)
 
     def _advance(self, effects: list[Effect], now: float) -> None:
         """Resolve the segments at the head of the queue, and the response when none is left."""
@@ -367,13 +368,13 @@ class Session:
                 ids = tuple([verdict.claim_id for verdict in held.verdicts])
                 shown_rule = None if decision is _RELEASE else rule
                 if self._streaming:
-                    effects.append(self._release(held.segment, decision, shown_rule, ids))
+                    effects.append(self._out.release(held.segment, decision, shown_rule, ids))
                 else:
-                    self._ready.append((held.segment, decision, shown_rule, ids))
+                    self._out.ready.append((held.segment, decision, shown_rule, ids))
         if self._text_ended_at is not None and not self._queue and not self.decided:
             self._finish(effects, now)
 
-    def _decide_segment(self, held: _Held) -> tuple[Decision, str]:
+    def _decide_segment(self, held: Held) -> tuple[Decision, str]:
         policy = self.policy
         worst, rule = _RELEASE, ""
         if held.segment.kind in self._segment_kinds:
@@ -411,18 +412,15 @@ class Session:
         if decision is _BLOCK:
             effects += self._block(rule, now, to_the_end=True)
             return
-        for ready in self._ready:
-            effects.append(self._release(*ready))
-        completed = self._make.delivery_completed(self._delivery_seq, decision, rule, self._score.score)
-        effects.append(Emit(_DELIVERIES, completed))
+        effects += [self._out.release(*ready) for ready in self._out.ready]
+        effects.append(self._out.completed(decision, rule, self._score.score))
         self._conclude(decision, rule, effects, now)
 
     def _block(self, rule: str, now: float, *, to_the_end: bool = False) -> list[Effect]:
         effects: list[Effect] = []
         if self._pending:
             effects.append(Cancel())
-        blocked = self._make.delivery_blocked(self._delivery_seq, rule, self._released_end, self._score.score)
-        effects.append(Emit(_DELIVERIES, blocked))
+        effects.append(self._out.blocked(rule, self._score.score))
         self._conclude(_BLOCK, rule, effects, now, to_the_end=to_the_end)
         return effects
 
@@ -439,44 +437,20 @@ class Session:
             rule,
             complete=to_the_end and self._incomplete_rule is None,
             usage=self.usage,
-            timings=timings(self._started_at, self._first_verdict_at, self._text_ended_at, now, self._claims),
+            timings=timings(self.started_at, self._first_verdict_at, self._text_ended_at, now, self._claims),
         )
         effects.append(Emit(_VERDICTS, verdict))
         if decision is not _RELEASE:
             answer = "".join(self._parts)
-            case = self._make.flagged_case(
-                self.head,
-                answer,
-                delivered(answer, self._replacements, self.policy.redaction_text, self._released_end),
-                verdict,
-            )
+            case = self._make.flagged_case(self.head, answer, self._out.shown(answer), verdict)
             effects.append(Emit(Channel.FLAGGED, case))
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Nothing that led to the decision matters any more."""
         self._parts.clear()
         self._queue.clear()
         self._pending.clear()
-        self._ready.clear()
         self._claims = []
+        self._out.ready.clear()
         self.head = self.head.model_copy(update={"contexts": (), "question": "", "metadata": {}})
-
-    def _release(
-        self, segment: Segment, decision: Decision, rule: str | None, claim_ids: tuple[str, ...]
-    ) -> Emit:
-        text = segment.text
-        if decision is Decision.REDACT:
-            text = redacted(segment, self.policy.redaction_text)
-            self._replacements.append((segment.start + segment.body[0], segment.start + segment.body[1]))
-        return self._deliver(text, (segment.start, segment.end), segment.index, decision, rule, claim_ids)
-
-    def _deliver(
-        self,
-        text: str,
-        span: tuple[int, int],
-        segment: int | None,
-        decision: Decision,
-        rule: str | None,
-        ids: tuple[str, ...],
-    ) -> Emit:
-        event = self._make.delivery_segment(self._delivery_seq, text, span, segment, decision, rule, ids)
-        self._delivery_seq += 1
-        self._released_end = span[1]
-        return Emit(_DELIVERIES, event)

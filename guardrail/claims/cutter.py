@@ -76,6 +76,25 @@ class CutSegment(NamedTuple):
     claims: tuple[Claim, ...]
 
 
+class CutPosition(NamedTuple):
+    """How far a text is cut: the characters, segments and claims of its final segments."""
+
+    chars: int
+    segments: int
+    claims: int
+
+
+class Cutter(Protocol):
+    """Cuts one response, or the rest of one, into segments and claims."""
+
+    @property
+    def position(self) -> CutPosition: ...
+
+    def feed(self, text: str) -> list[CutSegment]: ...
+
+    def finish(self) -> list[CutSegment]: ...
+
+
 class ClaimCutter:
     """Cuts one response into segments and claims. ``feed`` any number of times, then ``finish`` once."""
 
@@ -86,6 +105,11 @@ class ClaimCutter:
         self._claims = 0
         self._surroundings = _Surroundings()
         self._fence = FencedProse()
+
+    @property
+    def position(self) -> CutPosition:
+        """How far the text is cut."""
+        return CutPosition(*self._segmenter.position, self._claims)
 
     def feed(self, text: str) -> list[CutSegment]:
         """Take a piece of text; the segments that are final now, with their claims; usually none."""

@@ -136,6 +136,11 @@ class Segmenter:
         self._header = False
         self._whole_line: SegmentKind | None = None
 
+    @property
+    def position(self) -> tuple[int, int]:
+        """How many characters and segments are final."""
+        return self._offset, self._index
+
     def feed(self, text: str) -> list[Segment]:
         """Take a piece of text; the segments that are final now."""
         self._take(text)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from guardrail.engine import OVERLOADED, Engine, Output
+from guardrail.engine import OVERLOADED, ClosedResponse, Engine, Output
 from guardrail.errors import JudgeUnavailable, ProtocolError
 from guardrail.events import (
     Context,
@@ -47,8 +47,8 @@ class Bench:
         self.outputs.append(output)
         self._changed.set()
 
-    def _close(self, response_id: str) -> None:
-        self.closed.append(response_id)
+    def _close(self, closed: ClosedResponse) -> None:
+        self.closed.append(closed.response_id)
         self._changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
