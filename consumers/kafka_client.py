@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from typing import Any, Final
 
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.conn import collect_hosts, create_conn
 from aiokafka.errors import (
-    AuthenticationFailedError,
     CommitFailedError,
     GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
-    IllegalSaslStateError,
     IllegalStateError,
     KafkaError,
     MessageSizeTooLargeError,
-    SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
-    UnsupportedSaslMechanismError,
 )
 
-from consumers.kafka_security import security_options
+from consumers.kafka_oauth import TokenUnavailable
+from consumers.kafka_security import confirm_login, hint, refusal, security_options
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
 
@@ -42,12 +39,6 @@ _NOISY: Final = (
     "aiokafka.consumer.fetcher",
     "aiokafka.consumer.group_coordinator",
     "aiokafka.producer.sender",
-)
-_REFUSED: Final = (
-    AuthenticationFailedError,
-    IllegalSaslStateError,
-    SaslAuthenticationFailed,
-    UnsupportedSaslMechanismError,
 )
 
 _log = logging.getLogger(__name__)
@@ -137,20 +128,16 @@ async def _reach_any(settings: KafkaSettings) -> None:
                     connection = await create_conn(
                         host, port, client_id=settings.client_id, request_timeout_ms=left_ms, **security
                     )
-            except _REFUSED as error:
-                raise TransportUnavailable(
-                    f"Kafka at {host}:{port} refused the login ({_named(error)}); check sasl_mechanism "
-                    f"{settings.sasl_mechanism}, sasl_username {settings.sasl_username!r} and the password"
-                ) from error
-            except ssl.SSLError as error:
-                raise TransportUnavailable(
-                    f"no TLS connection to Kafka at {host}:{port} ({_named(error)}); check security_protocol "
-                    f"{settings.security_protocol}, ssl_cafile and the broker's certificate"
-                ) from error
-            except (KafkaError, OSError, TimeoutError) as error:
+                    try:
+                        await confirm_login(connection, settings)
+                    finally:
+                        connection.close()
+            except (KafkaError, OSError, TimeoutError, ValueError) as error:
+                final = refusal(settings, f"{host}:{port}", error)
+                if final is not None:
+                    raise final from error
                 last = error
             else:
-                connection.close()
                 return
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
@@ -161,10 +148,14 @@ async def _reach_any(settings: KafkaSettings) -> None:
 
 
 def _unreachable(settings: KafkaSettings, error: BaseException) -> TransportUnavailable:
+    if isinstance(error, TokenUnavailable):
+        return TransportUnavailable(
+            f"no token to log in to Kafka with within {settings.connect_timeout_ms} ms: {error.args[0]}"
+        )
     return TransportUnavailable(
         f"Kafka can't be reached at {settings.bootstrap_servers} within {settings.connect_timeout_ms} ms "
         f"({_named(error)}); start it, or check bootstrap_servers and security_protocol "
-        f"{settings.security_protocol}"
+        f"{settings.security_protocol}{hint(settings, error)}"
     )
 
 
@@ -182,6 +173,35 @@ async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, na
             "may not see it; create it with: guardrail topics create --bootstrap-servers "
             f"{settings.bootstrap_servers}"
         )
+
+
+async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s: float) -> bool:
+    """Whether a client closed in order and in time; says so in the log where it did not.
+
+    In a task of its own: a client that meets a dead broker on its way out may end in a CancelledError that
+    nobody asked for and that must not end its caller.
+    """
+    task = asyncio.create_task(closing)
+    try:
+        await asyncio.wait([task], timeout=limit_s)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+    error = None if task.cancelled() else task.exception()
+    if error is not None and not isinstance(error, (KafkaError, OSError, TimeoutError)):
+        raise error
+    if task.cancelled() or error is not None:
+        _log.warning("the Kafka %s did not close cleanly: %s", what, type(error).__name__)
+        return False
+    return True
+
+
+async def close_consumer(consumer: AIOKafkaConsumer, limit_s: float) -> None:
+    """Leave the group, where there is one, and close, with all connections, also where no broker answers."""
+    if not await closed_in_time("consumer", consumer.stop(), limit_s):
+        # Interrupted half-way, which a broker that is away can do, it leaves its connections open.
+        await consumer._client.close()
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:

@@ -1,0 +1,284 @@
+"""OAUTHBEARER tokens: from a file that somebody renews, or from a token endpoint (client credentials).
+
+The client library asks for a token whenever it opens a connection. It knows how to go on after a KafkaError
+and after nothing else, so the errors here are KafkaErrors: a connection is then tried again later, as with a
+broker that is away. No message holds a token or a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+import re
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote_plus
+from weakref import WeakKeyDictionary
+
+import httpx2
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.errors import KafkaError
+
+from guardrail.errors import ConfigError
+from guardrail.kafka_security_rules import without_query
+from guardrail.kafka_settings import KafkaSettings
+from guardrail.printable import escape_controls, shorten
+
+FETCH_TIMEOUT_S: Final = 10.0
+_RENEW_BEFORE_S: Final = 60.0
+_RENEW_SHARE: Final = 0.2
+_UNSAID_LIFE_S: Final = 60.0
+"""How long a token is kept that does not say when it ends."""
+_WAIT_S: Final = (0.2, 5.0)
+_MAX_REPLY_BYTES: Final = 256 * 1024
+_MAX_DETAIL_CHARS: Final = 200
+_OK, _TOO_MANY, _CLIENT_ERROR, _SERVER_ERROR = 200, 429, 400, 500
+_B64_TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_ERROR_CODE: Final = re.compile(r"[A-Za-z0-9_.\-]{1,80}")
+
+
+class TokenUnavailable(KafkaError):
+    """There is no token now; asking again later may help."""
+
+    retriable = True
+
+
+class TokenRefused(KafkaError):
+    """There is no token until somebody changes a setting, a file or the client's registration."""
+
+
+class FileTokens(AbstractTokenProvider):
+    """The token that stands in a file at the moment: read for every connection, so renewals are noticed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def token(self) -> str:
+        """The token. Raises TokenRefused when there is none, or when it has expired."""
+        return await asyncio.to_thread(self.read)
+
+    def read(self) -> str:
+        """The same, without an event loop."""
+        where = f"kafka.sasl_oauth_token_file {self._path}"
+        try:
+            token = self._path.read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise TokenRefused(f"{where} can't be read ({error.strerror}); mend it") from None
+        except UnicodeDecodeError:
+            raise TokenRefused(f"{where} holds no token (not ASCII); put the bare token into it") from None
+        if not _B64_TOKEN.fullmatch(token):
+            wrong = "holds characters that no token has" if token else "is empty"
+            raise TokenRefused(f"{where} {wrong}; put the bare token into it, without 'Bearer'")
+        expires = expiry(token)
+        if expires is not None and expires <= time.time():
+            ago = time.time() - expires
+            raise TokenRefused(f"the token in {where} expired {ago:.0f} s ago; see to whatever renews it")
+        return token
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """A token, when to ask for the next one, and when this one ends (seconds of the monotonic clock)."""
+
+    token: str
+    renew_at: float
+    ends_at: float
+
+
+class ClientCredentials(AbstractTokenProvider):
+    """Tokens from a token endpoint (RFC 6749, section 4.4), kept until shortly before they expire.
+
+    One request is under way at a time, however many connections are opened. After a failure the next one is
+    made 0.2 seconds later, then ever less often, up to every 5 seconds; between them the failure stands.
+    """
+
+    def __init__(self, settings: KafkaSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        """Raises ConfigError when the file of authorities can't be used."""
+        assert settings.sasl_oauth_token_url is not None  # noqa: S101 - checked by the settings
+        self._settings = settings
+        self._url = settings.sasl_oauth_token_url
+        self._shown = without_query(self._url)
+        self._clock = clock
+        self._tls = _trusted(settings) if self._url.startswith("https:") else None
+        self._asking = asyncio.Lock()
+        self._cached: _Cached | None = None
+        self._failure: KafkaError | None = None
+        self._ask_again_at = 0.0
+        self._wait_s = _WAIT_S[0]
+
+    async def token(self) -> str:
+        """A token that has not expired. Raises TokenUnavailable and TokenRefused."""
+        if (cached := self._fresh()) is not None:
+            return cached
+        async with self._asking:
+            if (cached := self._fresh()) is not None:
+                return cached
+            if self._failure is None or self._clock() >= self._ask_again_at:
+                await self._renew()
+            if self._cached is not None and self._clock() < self._cached.ends_at:
+                return self._cached.token
+            assert self._failure is not None  # noqa: S101 - a renewal gives a token or a failure
+            # A new one: each raising would add its traceback to one that is kept.
+            raise type(self._failure)(*self._failure.args)
+
+    def _fresh(self) -> str | None:
+        cached = self._cached
+        return cached.token if cached is not None and self._clock() < cached.renew_at else None
+
+    async def _renew(self) -> None:
+        try:
+            async with asyncio.timeout(FETCH_TIMEOUT_S):
+                self._cached = await self._fetch()
+        except TimeoutError:
+            self._failed(TokenUnavailable(f"{self._shown} gave no token within {FETCH_TIMEOUT_S:.0f} s"))
+        except httpx2.HTTPError as error:
+            why = shorten(escape_controls(str(error) or type(error).__name__), _MAX_DETAIL_CHARS)
+            self._failed(
+                TokenUnavailable(
+                    f"the token endpoint {self._shown} can't be reached ({why}); check sasl_oauth_token_url "
+                    "and sasl_oauth_cafile"
+                )
+            )
+        except (TokenUnavailable, TokenRefused) as error:
+            self._failed(error)
+        else:
+            self._failure, self._wait_s = None, _WAIT_S[0]
+
+    def _failed(self, error: KafkaError) -> None:
+        self._failure = error
+        self._ask_again_at = self._clock() + self._wait_s
+        self._wait_s = min(self._wait_s * 2, _WAIT_S[1])
+
+    async def _fetch(self) -> _Cached:
+        settings = self._settings
+        asked_at = self._clock()
+        secret = await asyncio.to_thread(_secret, settings)
+        form = {"grant_type": "client_credentials"}
+        if settings.sasl_oauth_scope is not None:
+            form["scope"] = settings.sasl_oauth_scope
+        # Both are form-encoded before they are joined (RFC 6749, section 2.3.1).
+        login = f"{quote_plus(settings.sasl_oauth_client_id or '')}:{quote_plus(secret)}"
+        headers = {
+            "accept": "application/json",
+            "authorization": "Basic " + base64.b64encode(login.encode()).decode(),
+        }
+        # Redirects are not followed: the secret goes where the operator said.
+        async with (
+            httpx2.AsyncClient(verify=self._tls or True, timeout=FETCH_TIMEOUT_S) as client,
+            client.stream("POST", self._url, data=form, headers=headers) as answer,
+        ):
+            body = bytearray()
+            async for part in answer.aiter_bytes():
+                body += part
+                if len(body) > _MAX_REPLY_BYTES:
+                    raise TokenRefused(f"{self._shown} answered too much; check sasl_oauth_token_url")
+        return self._accept(answer.status_code, _json_object(bytes(body)), asked_at)
+
+    def _accept(self, status: int, reply: dict[str, Any], asked_at: float) -> _Cached:
+        if status == _TOO_MANY or status >= _SERVER_ERROR:
+            raise TokenUnavailable(f"{self._shown} is busy or out of order (HTTP {status})")
+        if status >= _CLIENT_ERROR:
+            code = reply.get("error")
+            told = f"{code}, " if isinstance(code, str) and _ERROR_CODE.fullmatch(code) else ""
+            raise TokenRefused(
+                f"{self._shown} refused a token ({told}HTTP {status}); check sasl_oauth_client_id "
+                f"{self._settings.sasl_oauth_client_id!r}, the client's secret and sasl_oauth_scope "
+                f"{self._settings.sasl_oauth_scope!r}"
+            )
+        token = reply.get("access_token")
+        if status != _OK or not isinstance(token, str) or not _B64_TOKEN.fullmatch(token):
+            raise TokenRefused(
+                f"{self._shown} answered HTTP {status} without an access_token; check sasl_oauth_token_url"
+            )
+        life = _seconds(reply.get("expires_in"))
+        if life is None:
+            expires = expiry(token)
+            life = _UNSAID_LIFE_S if expires is None else expires - time.time()
+        if life <= 0:
+            raise TokenUnavailable(
+                f"{self._shown} gave a token that has expired already; compare the clocks of both machines"
+            )
+        early = min(_RENEW_BEFORE_S, life * _RENEW_SHARE)
+        return _Cached(token, asked_at + life - early, asked_at + life)
+
+
+def expiry(token: str) -> float | None:
+    """When a JWT ends, in seconds since 1970; None when it does not say or is no JWT. Checks nothing else."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    claims = parts[1]
+    try:
+        data = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    return _seconds(data.get("exp")) if isinstance(data, dict) else None
+
+
+_PROVIDERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[KafkaSettings, AbstractTokenProvider]] = (
+    WeakKeyDictionary()
+)
+
+
+def token_provider(settings: KafkaSettings) -> AbstractTokenProvider | None:
+    """Where the clients of this event loop get their tokens, the same for all with the same settings.
+
+    None when the settings log in otherwise. Raises ConfigError when a file can't be used.
+    """
+    if not settings.security_protocol.startswith("SASL_") or settings.sasl_mechanism != "OAUTHBEARER":
+        return None
+    if settings.sasl_oauth_token_file is not None:
+        return FileTokens(settings.sasl_oauth_token_file)
+    known = _PROVIDERS.setdefault(asyncio.get_running_loop(), {})
+    if settings not in known:
+        known[settings] = ClientCredentials(settings)
+    return known[settings]
+
+
+def _trusted(settings: KafkaSettings) -> ssl.SSLContext:
+    cafile = settings.sasl_oauth_cafile
+    try:
+        return ssl.create_default_context(cafile=cafile)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"kafka.sasl_oauth_cafile {cafile} can't be used ({error}); name a PEM file of certificates"
+        ) from error
+
+
+def _secret(settings: KafkaSettings) -> str:
+    """The client's secret; its file is read anew for every token, so that a changed one is used."""
+    if settings.sasl_oauth_client_secret is not None:
+        return settings.sasl_oauth_client_secret.get_secret_value()
+    path = settings.sasl_oauth_client_secret_file
+    where = f"kafka.sasl_oauth_client_secret_file {path}"
+    try:
+        secret = path.read_text(encoding="utf-8").rstrip("\r\n") if path is not None else ""
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise TokenRefused(f"{where} can't be read ({why}); mend it") from None
+    if not secret:
+        raise TokenRefused(f"{where} is empty; put the client's secret into it")
+    return secret
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _seconds(value: object) -> float | None:
+    """A number of seconds; some endpoints write it as text."""
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value[:12])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e12:
+        return None
+    return float(value)
