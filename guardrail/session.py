@@ -249,6 +249,8 @@ class Session:
 
     def stop_judging(self, reason: str, now: float) -> list[Effect]:
         """Ask no judge for this response, now or later: its claims are UNVERIFIED for ``reason``."""
+        if self.decided:
+            return _NOTHING
         self._judging_stopped = reason
         if self.policy.on_unverified is FailPolicy.FAIL_CLOSED and not self._observing:
             return self._block(reason, now)

@@ -1,0 +1,82 @@
+"""Wherever a process ends, the next goes on as if nothing had been (see guardrail.stored_session)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from guardrail.events import Context, Response, ResponseStarted
+from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from tests.property.test_session_properties import SENTENCES
+from tests.support.restarts import Restartable, Step
+
+texts = st.one_of(st.lists(st.sampled_from(SENTENCES), max_size=8).map("".join), st.text(max_size=60))
+policies = st.builds(
+    Policy,
+    mode=st.sampled_from(["hold", "stream", "observe"]),
+    on_unverified=st.sampled_from(FailPolicy),
+    on_incomplete=st.sampled_from(OnIncomplete),
+    score_after_claims=st.integers(1, 4),
+    block_below=st.sampled_from([0.0, 0.4, 0.7]),
+    segment_kinds=st.sampled_from([{}, {"heading": "flag"}, {"code": "redact"}]),
+    # Time-outs begin anew with a restart, so only what is far beyond them is a fair comparison.
+    claim_timeout_ms=st.just(10_000_000),
+    incomplete_timeout_ms=st.just(20_000_000),
+    max_segment_chars=st.sampled_from([40, 600]),
+)
+steps = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(
+            ["feed"] * 6
+            + ["verdict"] * 4
+            + ["verdicts", "later", "repeat", "complete", "late", "abort", "gap", "overload", "end"]
+        ),
+        st.integers(0, 50),
+        st.sampled_from(["", "", "", "capture", "restart"]),
+    ),
+    min_size=3,
+    max_size=30,
+)
+contexts = (Context(id="c1", text="A source."), Context(id="c2", text="An other one."))
+
+
+def chunked(text: str, cuts: list[int]) -> list[str]:
+    edges = sorted({0, len(text), *(cut % (len(text) + 1) for cut in cuts)})
+    return [text[a:b] for a, b in pairwise(edges)]
+
+
+@settings(max_examples=1500, deadline=None)
+@given(
+    text=texts,
+    cuts=st.lists(st.integers(0, 200), max_size=12),
+    policy=policies,
+    script=steps,
+    whole=st.sampled_from([False, False, False, True]),
+    deadline_ms=st.sampled_from([None, 20_000]),
+)
+def test_a_restart_anywhere_changes_nothing(
+    text: str, cuts: list[int], policy: Policy, script: list[Step], whole: bool, deadline_ms: int | None
+) -> None:
+    fields = {"response_id": "r1", "question": "What?", "contexts": contexts, "deadline_ms": deadline_ms}
+    head = (
+        Response.model_validate({**fields, "answer": text})
+        if whole
+        else ResponseStarted.model_validate(fields)
+    )
+    script = [*([Step("answer", then="restart")] if whole else []), *script]
+    script += [Step("feed")] * 4 + [Step("verdicts"), Step("complete"), Step("verdicts")]
+
+    reference = Restartable(head, policy, chunked(text, cuts))
+    reference.run([Step(step.what, step.number) for step in script])
+    restarted = Restartable(head, policy, chunked(text, cuts))
+    restarted.run(script)
+
+    assert restarted.effects == reference.effects
+    assert restarted.session.closed == reference.session.closed
+    if not reference.session.silent:  # of one that is, nothing more is written down
+        assert restarted.session.next_seq == reference.session.next_seq
+    event(f"{policy.mode}, {min(restarted.restarts, 3)} restarts")
+    event(f"rule {restarted.session._worst_rule.partition(':')[0] or 'none'}")
