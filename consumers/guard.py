@@ -149,9 +149,8 @@ class GuardConsumer:
         """Pause what is to be read no further for now, and see that a pause ends."""
         self._full_since = self._time_of_fullness()
         held = self._guarantee.holdings().keys()
-        wanted = {*self._engine.lanes_to_pause(), *self._guarantee.congested()}
-        if self._full_since is not None:
-            wanted.update(held)
+        hot = self._engine.lanes_to_pause(held)
+        wanted = {*self._guarantee.congested(), *(lane for lane in held if lane in hot)}
         resumed = self._paused - wanted
         self._transport.pause(wanted - self._paused)
         self._transport.resume(resumed)
@@ -179,9 +178,7 @@ class GuardConsumer:
         value, omitted = value_within(event, self._max_value_bytes)
         if omitted:
             log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
-        record = OutRecord(
-            self._topic_of[output.channel], event.response_id.encode(), value, output.headers
-        )
+        record = OutRecord(self._topic_of[output.channel], event.response_id.encode(), value, output.headers)
         assert isinstance(output.lane, Partition)  # noqa: S101 - every event is handled with its partition
         self._guarantee.put(output.lane, event.response_id, record)
 

@@ -35,15 +35,48 @@ class Reading(Enum):
     """It had ended, or had been refused."""
 
 
-class _Progress:
-    __slots__ = ("again", "committed", "next", "open", "replay_until", "start")
+class SecondReading:
+    """What the note of an earlier at-least-once run says of the records behind a committed position."""
+
+    __slots__ = ("_again", "_start", "until")
 
     def __init__(self, commit: Commit | None) -> None:
-        self.start = commit.offset if commit else 0
+        self._start = commit.offset if commit else 0
+        position, self._again = read_note(commit)
+        self.until = max(position, self._start)
+        """The offset from which on every reading is the first."""
+
+    def reading(self, offset: int) -> Reading:
+        """Is this the first reading of the record at ``offset``, and if not, what came of it?"""
+        if offset < self._start:
+            # Before the position that was committed: the topic is not the one it was about.
+            self._start = self.until = 0
+        if offset >= self.until:
+            return Reading.FIRST
+        if self._again is None:
+            return Reading.AGAIN
+        decided = self._again.get(offset)
+        if decided is None:
+            return Reading.OVER
+        return Reading.DECIDED if decided else Reading.AGAIN
+
+    def note(self, offset: int) -> str:
+        """What is left to say at ``offset``, when everything before it is known by other means."""
+        if offset >= self.until:
+            return ""
+        if self._again is None:
+            return _note_text(self.until, None)
+        left = {start: decided for start, decided in self._again.items() if start >= offset}
+        return write_note(offset, self.until, left)
+
+
+class _Progress:
+    __slots__ = ("committed", "next", "open", "second")
+
+    def __init__(self, commit: Commit | None) -> None:
         self.next = commit.offset if commit else None
         self.committed = commit
-        position, self.again = read_note(commit)
-        self.replay_until = max(position, self.start)
+        self.second = SecondReading(commit)
         self.open: dict[str, int] = {}
 
 
@@ -77,18 +110,7 @@ class OffsetTracker:
 
     def reading(self, partition: Partition, offset: int) -> Reading:
         """Is this the first reading of the record at ``offset``, and if not, what came of it?"""
-        progress = self._partitions[partition]
-        if offset < progress.start:
-            # Before the position that was committed: the topic is not the one it was about.
-            progress.start = progress.replay_until = 0
-        if offset >= progress.replay_until:
-            return Reading.FIRST
-        if progress.again is None:
-            return Reading.AGAIN
-        decided = progress.again.get(offset)
-        if decided is None:
-            return Reading.OVER
-        return Reading.DECIDED if decided else Reading.AGAIN
+        return self._partitions[partition].second.reading(offset)
 
     def read(self, partition: Partition, offset: int) -> None:
         """The record at ``offset`` has been taken."""
@@ -113,7 +135,7 @@ class OffsetTracker:
         changed: dict[Partition, Commit] = {}
         for partition in self._partitions if partitions is None else partitions:
             progress = self._partitions.get(partition)
-            if progress is None or progress.next is None or progress.next < progress.replay_until:
+            if progress is None or progress.next is None or progress.next < progress.second.until:
                 continue  # in the middle of a second reading the note of the first holds more
             # Offsets grow, so the first that is open is the oldest.
             offset = next(iter(progress.open.values()), progress.next)
@@ -136,12 +158,15 @@ def write_note(offset: int, position: int, starts: Mapping[int, bool]) -> str:
     A distance is marked with "!" when the response is decided and only waits for the end of its input.
     """
     marks = [_base36(start - offset) + (_DECIDED if decided else "") for start, decided in starts.items()]
-    note: dict[str, object] = {"v": 1, "position": position, "open": ",".join(marks)}
-    text = json.dumps(note, separators=(",", ":"))
-    if len(text) > MAX_NOTE_CHARS:
-        del note["open"]
-        text = json.dumps(note, separators=(",", ":"))
-    return text
+    text = _note_text(position, ",".join(marks))
+    return text if len(text) <= MAX_NOTE_CHARS else _note_text(position, None)
+
+
+def _note_text(position: int, marks: str | None) -> str:
+    note: dict[str, object] = {"v": 1, "position": position}
+    if marks is not None:
+        note["open"] = marks
+    return json.dumps(note, separators=(",", ":"))
 
 
 def read_note(commit: Commit | None) -> tuple[int, dict[int, bool] | None]:

@@ -170,6 +170,11 @@ class Engine:
         """Is this response in flight?"""
         return response_id in self._runs
 
+    def lane_of(self, response_id: str) -> Hashable | None:
+        """The lane of a response in flight; None when it is not."""
+        run = self._runs.get(response_id)
+        return None if run is None else run.lane.key
+
     def decided(self, response_id: str) -> bool:
         """Are the final events of this response out, so that more of its text changes nothing?"""
         run = self._runs.get(response_id)

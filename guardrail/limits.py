@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -46,3 +46,23 @@ class Limits(BaseModel):
         description="Ids of finished responses kept, so that a late event is told from an unknown one.",
     )
     finished_response_ttl_ms: Positive = Field(default=900_000, description="How long such an id is kept.")
+    bad_record_share: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=0.5,
+        description="When more than this share of the last records could not be decoded, the guard stops; 1 "
+        "switches this off.",
+    )
+    bad_record_window: Positive = Field(
+        default=1_000, description="How many of the last records that share is taken of."
+    )
+    bad_record_min: Positive = Field(
+        default=100, description="Records taken before the share counts; at most the window."
+    )
+
+    @model_validator(mode="after")
+    def _window_is_filled(self) -> Limits:
+        if self.bad_record_min > self.bad_record_window:
+            raise ValueError(
+                f"bad_record_min {self.bad_record_min} is more than bad_record_window {self.bad_record_window}, "
+                "so the share would never count; lower the first or raise the second"
+            )
+        return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import Literal
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -28,6 +29,7 @@ from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
 TOPICS = Topics()
+DeliveryGuarantee = Literal["exactly_once", "at_least_once"]
 
 
 def new_broker(partitions: int = 2) -> MemoryBroker:
@@ -89,6 +91,11 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.002)
 
 
+def member(broker: MemoryBroker, kind: type[MemoryTransport] = MemoryTransport) -> MemoryTransport:
+    """A member of the group of guards."""
+    return kind(broker, "guard", [TOPICS.responses], sessions_topic=TOPICS.sessions)
+
+
 @asynccontextmanager
 async def running_guard(
     broker: MemoryBroker,
@@ -99,11 +106,11 @@ async def running_guard(
     limits: Limits | None = None,
     drain_timeout_ms: int = 1_000,
     commit_interval_ms: int = 5,
+    delivery_guarantee: DeliveryGuarantee = "exactly_once",
 ) -> AsyncIterator[GuardConsumer]:
     """A guard that runs while the block does, and leaves cleanly at its end."""
-    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
     guard = GuardConsumer(
-        transport,
+        member(broker),
         judge,
         router or PolicyRouter.single(policy or Policy()),
         limits=limits,
@@ -111,6 +118,7 @@ async def running_guard(
         poll_timeout_ms=10,
         commit_interval_ms=commit_interval_ms,
         drain_timeout_ms=drain_timeout_ms,
+        delivery_guarantee=delivery_guarantee,
     )
     async with running(guard):
         yield guard

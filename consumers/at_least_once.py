@@ -1,0 +1,176 @@
+"""At least once: no transactions, no stored sessions.
+
+A position is committed only after everything that came of the records before it has been written, and only
+up to the start of the oldest response in flight, which is read again from its start after a restart. Outputs
+have deterministic ids, so what is written twice is recognised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+
+from consumers.guarantee import Holding
+from consumers.offsets import OffsetTracker, Reading
+from consumers.transport import OutRecord, Partition, Record, Restored, Transport
+from guardrail.engine import ClosedResponse, Engine
+from guardrail.errors import PartitionLost, TransportError
+
+MAX_OUTBOX: Final = 20_000
+RESUME_AT: Final = MAX_OUTBOX // 2
+
+log = structlog.get_logger(__name__)
+
+
+class _Held:
+    """A partition, as long as it is assigned."""
+
+    __slots__ = ("_owner", "partition")
+
+    def __init__(self, partition: Partition, owner: AtLeastOnce) -> None:
+        self.partition = partition
+        self._owner = owner
+
+    def admits(self, record: Record) -> bool:  # noqa: ARG002 - part of Holding
+        return self._owner.holds(self)
+
+    def reading(self, offset: int) -> Reading:
+        return self._owner.tracker.reading(self.partition, offset)
+
+    def put(self, record: OutRecord) -> None:
+        self._owner.append(record)
+
+    def taken(self, offset: int, response_id: str | None) -> None:
+        if response_id is not None:
+            self._owner.tracker.open(self.partition, response_id, offset)
+        self._owner.tracker.read(self.partition, offset)
+
+
+class AtLeastOnce:
+    """``consumers.guarantee.Guarantee``: one outbox, one writer."""
+
+    def __init__(self, transport: Transport, engine: Engine, *, commit_interval_ms: int) -> None:
+        self.tracker = OffsetTracker()
+        self._transport = transport
+        self._engine = engine
+        self._commit_interval_s = commit_interval_ms / 1000
+        self._held: dict[Partition, Holding] = {}
+        self._outbox: list[OutRecord] = []
+        self._has_output = asyncio.Event()
+        self._writing = asyncio.Lock()
+        self._writer: asyncio.Task[None] | None = None
+        self._group = asyncio.TaskGroup()
+        self._congested = False
+        self._closing = False
+        # Records were taken from the outbox and not acknowledged: from then on no position is safe.
+        self._unwritten = False
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._writer = self._group.create_task(self._write(), name="guard-writer")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.cancel()
+        await self._group.__aexit__(kind, error, traceback)
+
+    # ------------------------------------------------------------------------------------ filling
+
+    def holdings(self) -> Mapping[Partition, Holding]:
+        return dict(self._held)
+
+    def holds(self, held: Holding) -> bool:
+        """Is this the present assignment, and not being revoked?"""
+        return self._held.get(held.partition) is held
+
+    def congested(self) -> Collection[Partition]:
+        waiting = len(self._outbox)
+        self._congested = waiting > (RESUME_AT if self._congested else MAX_OUTBOX)
+        return tuple(self._held) if self._congested else ()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._outbox)
+
+    def put(self, partition: Partition, response_id: str, record: OutRecord) -> None:  # noqa: ARG002
+        self.append(record)
+
+    def append(self, record: OutRecord) -> None:
+        """Have this written."""
+        self._outbox.append(record)
+        self._has_output.set()
+
+    def closed(self, response: ClosedResponse) -> None:
+        # What it emitted is in the outbox, and commits are taken together with the outbox.
+        self.tracker.close(response.response_id)
+
+    # ------------------------------------------------------------------------------------ writing
+
+    async def close(self) -> None:
+        """Not cancelled: what is being written at this moment would be lost, and yet committed."""
+        self._closing = True
+        self._has_output.set()
+        if self._writer is not None:
+            await asyncio.wait({self._writer})
+
+    async def _write(self) -> None:
+        """Write what comes up, in order; at the end, once more, everything there is."""
+        last_commit = time.monotonic()
+        while not self._closing:
+            due = max(0.0, last_commit + self._commit_interval_s - time.monotonic())
+            try:
+                async with asyncio.timeout(due):
+                    await self._has_output.wait()
+            except TimeoutError:
+                pass
+            commit = time.monotonic() - last_commit >= self._commit_interval_s
+            await self._flush(commit=commit)
+            if commit:
+                last_commit = time.monotonic()
+        await self._flush(commit=True)
+
+    async def _flush(self, *, commit: bool, partitions: Collection[Partition] | None = None) -> None:
+        """Write what there is; with ``commit``, the positions that this makes safe."""
+        async with self._writing:
+            if self._unwritten:
+                raise TransportError("an earlier write failed or was cut off; nothing more is written")
+            records, self._outbox = self._outbox, []
+            self._has_output.clear()
+            commits = self.tracker.commits(self._engine.decided, partitions) if commit else {}
+            if not records and not commits:
+                return
+            self._unwritten = True
+            try:
+                await self._transport.publish(records, commits)
+            except PartitionLost as error:
+                # Whoever holds the partition now reads on from its last position. The records may or may
+                # not have been written; written twice they are recognised, never written they would be lost.
+                log.warning("guard.partition_lost", error=str(error))
+                await self._transport.publish(records, {})
+            else:
+                self.tracker.committed(commits)
+            self._unwritten = False
+
+    # --------------------------------------------------------------------------------- assignment
+
+    async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
+        self.tracker.assign({partition: found.commit for partition, found in restored.items()})
+        for partition in restored:
+            self._held[partition] = _Held(partition, self)
+
+    async def revoked(self, partitions: Collection[Partition]) -> None:
+        """Responses in flight are left to the next owner, from their start."""
+        for partition in partitions:
+            self._held.pop(partition, None)
+        await self._flush(commit=True, partitions=partitions)
+        dropped = self.tracker.revoke(partitions)
+        self._engine.discard(dropped)
+        log.info("guard.responses_handed_over", responses=len(dropped))

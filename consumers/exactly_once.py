@@ -1,0 +1,243 @@
+"""Exactly once: one lane for each input partition, each step of it one transaction.
+
+When a step fails, or nobody knows whether it did, the lane and its sessions are thrown away, and a new lane
+is built from what the broker has. So nothing here ever compensates, repeats or guesses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+
+from consumers.guarantee import Holding
+from consumers.lane import Lane
+from consumers.restoring import restore
+from consumers.session_store import SessionStore
+from consumers.transport import OutRecord, Partition, Record, Restored, Transport
+from guardrail.engine import ClosedResponse, Engine
+from guardrail.errors import PartitionLost, StepFailed
+from guardrail.limits import Limits
+
+SLICE: Final = 250
+MOST_FAILURES: Final = 20
+"""Steps of a partition that fail one after the other before the guard gives up and says so."""
+LONGEST_PAUSE_S: Final = 5.0
+LAST_STEP_S: Final = 5.0
+"""How long the last steps may take when partitions are given back, or the guard stops."""
+
+log = structlog.get_logger(__name__)
+
+
+class ExactlyOnce:
+    """``consumers.guarantee.Guarantee``: lanes, and a task for each of them."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        engine: Engine,
+        take: Callable[[Holding, Record], None],
+        *,
+        limits: Limits,
+        max_value_bytes: int,
+        commit_gap_ms: int,
+        commit_interval_ms: int,
+        revoke_timeout_ms: int,
+    ) -> None:
+        """``take`` has the guard take a record that had to wait in its lane."""
+        self._transport = transport
+        self._engine = engine
+        self._take = take
+        self._limits = limits
+        self._max_value_bytes = max_value_bytes
+        self._gap_s = commit_gap_ms / 1000
+        self._interval_s = commit_interval_ms / 1000
+        self._revoke_timeout_s = revoke_timeout_ms / 1000
+        self._lanes: dict[Partition, Lane] = {}
+        self._tasks: dict[Partition, asyncio.Task[None]] = {}
+        self._group = asyncio.TaskGroup()
+        self._ended = False
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended = True
+        for task in self._tasks.values():
+            task.cancel()
+        await self._group.__aexit__(kind, error, traceback)
+
+    # ------------------------------------------------------------------------------------ filling
+
+    def holdings(self) -> Mapping[Partition, Holding]:
+        return dict(self._lanes)
+
+    def congested(self) -> Collection[Partition]:
+        """Those that recover, and those whose records wait in the lane."""
+        lanes = self._lanes
+        return [held for held in self._tasks if held not in lanes or lanes[held].congested]
+
+    @property
+    def busy(self) -> bool:
+        return any(lane.busy for lane in self._lanes.values())
+
+    def put(self, partition: Partition, response_id: str, record: OutRecord) -> None:
+        lane = self._lanes.get(partition)
+        if lane is not None:
+            lane.put(record)
+            lane.touch(response_id)
+
+    def closed(self, response: ClosedResponse) -> None:
+        lane = self._lanes.get(response.lane)  # type: ignore[call-overload]
+        if lane is not None:
+            lane.close(response)
+
+    # ------------------------------------------------------------------------------------ writing
+
+    async def _serve(self, partition: Partition) -> None:
+        """Commit the steps of a partition until it is given back, or the guard stops."""
+        failures = 0
+        while (lane := self._lanes.get(partition)) is not None:
+            try:
+                await self._commit_steps(lane)
+            except PartitionLost as error:
+                log.warning("guard.partition_lost", error=str(error))
+                self._throw_away(partition)
+                return
+            except StepFailed as error:
+                failures = 1 if lane.steps else failures + 1
+                closing = lane.closing
+                self._throw_away(partition)
+                log.warning(
+                    "guard.step_failed",
+                    partition=f"{partition.topic}-{partition.index}",
+                    in_a_row=failures,
+                    error=str(error),
+                )
+                if closing:
+                    return  # whoever comes next restores it
+                if failures >= MOST_FAILURES:
+                    raise
+            else:
+                return
+            await self._recover(partition, failures)
+
+    async def _commit_steps(self, lane: Lane) -> None:
+        while True:
+            await self._take_waiting(lane)
+            await lane.due()
+            last = lane.closing
+            step = lane.take(self._engine)
+            if step is not None:
+                await self._transport.transact(lane.partition, *step)
+                lane.stepped()
+            if last:
+                return
+
+    async def _take_waiting(self, lane: Lane) -> None:
+        """Take the records that found the lane full, until it is full again."""
+        while True:
+            for _ in range(SLICE):
+                record = lane.next_waiting()
+                if record is None:
+                    return
+                self._take(lane, record)
+            await asyncio.sleep(0)
+
+    # --------------------------------------------------------------------------------- assignment
+
+    async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
+        """Restore the sessions. Raises StateError when a newer version stored them."""
+        for partition, found in restored.items():
+            self._throw_away(partition)
+            await self._restore(partition, found)
+            if self._ended or partition not in self._lanes:
+                return
+            name = f"lane {partition.topic}-{partition.index}"
+            self._tasks[partition] = self._group.create_task(self._serve(partition), name=name)
+
+    async def revoked(self, partitions: Collection[Partition]) -> None:
+        """Take no more, wait a little for verdicts under way, commit, let go."""
+        for partition in partitions:
+            lane = self._lanes.get(partition)
+            if lane is not None:
+                lane.admitting = False
+        if self._engine.pending_claims and not self._ended:
+            try:
+                async with asyncio.timeout(self._revoke_timeout_s):
+                    await self._engine.drain()
+            except TimeoutError:
+                log.info("guard.revoke_timeout", claims=self._engine.pending_claims)
+        await self._end(partitions)
+
+    async def close(self) -> None:
+        self._ended = True
+        await self._end(tuple(self._tasks))
+
+    async def _end(self, partitions: Collection[Partition]) -> None:
+        """Commit the last steps, within a deadline, and let go of the lanes."""
+        tasks = set()
+        for partition in partitions:
+            lane, task = self._lanes.get(partition), self._tasks.get(partition)
+            if task is None:
+                continue
+            tasks.add(task)
+            if lane is None or not lane.ready:
+                task.cancel()  # recovers: what it has is what the broker has
+            else:
+                lane.end()
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=LAST_STEP_S)
+            for task in late:
+                log.warning("guard.last_step_timeout", task=task.get_name())
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=LAST_STEP_S)
+        for partition in partitions:
+            self._tasks.pop(partition, None)
+            self._throw_away(partition)
+
+    def _throw_away(self, partition: Partition) -> None:
+        lane = self._lanes.pop(partition, None)
+        if lane is not None:
+            lane.throw_away()
+        self._engine.drop_lane(partition)
+
+    async def _recover(self, partition: Partition, failures: int) -> None:
+        """A new lane from what the broker has; none when the partition was given away meanwhile."""
+        if failures > 1:
+            await asyncio.sleep(min(LONGEST_PAUSE_S, 0.05 * 2**failures))
+        try:
+            restored = await self._transport.recover(partition)
+        except PartitionLost as error:
+            log.warning("guard.partition_lost", error=str(error))
+            return
+        await self._restore(partition, restored)
+
+    async def _restore(self, partition: Partition, restored: Restored) -> None:
+        """Put a lane in place at once, for records that may come already, and restore its sessions."""
+        started = time.monotonic()
+        store = SessionStore(
+            max_value_bytes=self._max_value_bytes,
+            max_finished=self._limits.finished_responses_remembered,
+            ttl_s=self._limits.finished_response_ttl_ms / 1000,
+        )
+        lane = self._lanes[partition] = Lane(
+            partition, restored.commit, store, gap_s=self._gap_s, interval_s=self._interval_s
+        )
+        sessions = await restore(self._engine, partition, store, restored)
+        lane.ready = True
+        log.info(
+            "guard.restored",
+            partition=f"{partition.topic}-{partition.index}",
+            offset=restored.commit.offset if restored.commit else None,
+            sessions=sessions,
+            took_ms=round((time.monotonic() - started) * 1000),
+        )

@@ -1,0 +1,285 @@
+"""What the sessions topic holds of one partition: which changes a step makes to it, and how it is read back.
+
+Keys, with ``born`` the input offset of the record that began a session, and n counting up:
+
+- ``head/<born>/<response_id>``: what the session began with, and the digest of its policy. Written once.
+- ``progress/<n>``: what is new in every session that a step touched, by ``born``. Nothing is written twice:
+  what is stored grows with the text.
+- ``finished/<n>``: the responses that a step closed: id, digest of the start, deltas read, time.
+- ``policy/<digest>``: a policy in use, so that a response ends under the one it began with.
+
+A head is deleted when its session closes, a progress record when all sessions in it have, a finished record
+when all in it are forgotten. A session that begins and ends within one step is never stored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+from pydantic import ValidationError
+
+from consumers.state_records import UnreadableState, decoded, encoded, part_key
+from consumers.transport import StateRecord
+from guardrail.engine import Captured, ClosedResponse
+from guardrail.policy import Policy
+
+_NEW_POLICIES: Final = 1_000
+"""Policies remembered by identity; a program that makes one for each response must not fill the guard."""
+
+
+class Finished(NamedTuple):
+    """A response that was closed. ``at_s``: seconds since 1970."""
+
+    response_id: str
+    digest: str
+    next_seq: int
+    at_s: float
+
+
+@dataclass(slots=True)
+class StoredSession:
+    """A session as it was stored; ``head`` or ``policy`` is None when that can't be read any more.
+
+    In ``progress`` an empty mapping stands where something is missing, which the engine takes for unreadable.
+    """
+
+    response_id: str
+    born: int
+    head: Mapping[str, Any] | None = None
+    policy: Policy | None = None
+    progress: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Session:
+    """What is stored of a session in flight: its head's key, and the numbers of its progress records."""
+
+    key: str
+    records: list[int] = field(default_factory=list)
+
+
+class SessionStore:
+    """Of one lane. What ``changes`` returns counts as stored: after a failed step this is thrown away."""
+
+    def __init__(
+        self, *, max_value_bytes: int, max_finished: int, ttl_s: float, wall: Callable[[], float] = time.time
+    ) -> None:
+        self._max_value_bytes = max_value_bytes
+        self._max_finished = max_finished
+        self._ttl_s = ttl_s
+        self._wall = wall
+        self._sessions: dict[int, _Session] = {}
+        self._sharing: dict[int, int] = {}  # sessions in flight that a progress record holds something of
+        self._finished: deque[tuple[int, int, float]] = deque()  # n, responses in it, time of the last one
+        self._finished_count = 0
+        self._next_progress = 0
+        self._next_finished = 0
+        self._parts: dict[str, int] = {}
+        self._stored_policies: set[str] = set()
+        self._digests: dict[int, tuple[Policy, str]] = {}
+        self._left_over: list[StateRecord] = []  # deletions that the next step makes
+
+    @property
+    def sessions(self) -> int:
+        """Sessions stored."""
+        return len(self._sessions)
+
+    @property
+    def next_expiry_s(self) -> float | None:
+        """Seconds until something stored is to be deleted; None when nothing waits for that."""
+        if self._left_over:
+            return 0.0
+        return self._finished[0][2] + self._ttl_s - self._wall() if self._finished else None
+
+    # ------------------------------------------------------------------------------------ writing
+
+    def changes(
+        self, captures: Iterable[tuple[str, Captured]], closed: Iterable[ClosedResponse]
+    ) -> list[StateRecord]:
+        """What a step writes: sessions touched and still in flight, by id, and responses closed since."""
+        changes, self._left_over = self._left_over, []
+        progress: dict[str, dict[str, Any]] = {}
+        for response_id, captured in captures:
+            session = self._sessions.get(captured.born)
+            if session is None:
+                session = self._sessions[captured.born] = _Session(f"head/{captured.born}/{response_id}")
+            if captured.head is not None:
+                policy = self._policy(captured.policy, changes)
+                self._put(changes, session.key, {"policy": policy, "head": captured.head})
+            if captured.progress is not None:
+                progress[str(captured.born)] = captured.progress
+                session.records.append(self._next_progress)
+        if progress:
+            self._put(changes, f"progress/{self._next_progress}", {"sessions": progress})
+            self._sharing[self._next_progress] = len(progress)
+            self._next_progress += 1
+        self._close(changes, closed)
+        self._expire(changes)
+        return changes
+
+    def _close(self, changes: list[StateRecord], closed: Iterable[ClosedResponse]) -> None:
+        now = self._wall()
+        entries: list[tuple[str, str, int, int]] = []
+        for response in closed:
+            entries.append((response.response_id, response.digest, response.next_seq, int(now * 1000)))
+            session = self._sessions.pop(response.born, None)
+            if session is None:
+                continue  # began after the last step
+            self._delete(changes, session.key)
+            for number in session.records:
+                self._sharing[number] -= 1
+                if not self._sharing[number]:
+                    del self._sharing[number]
+                    self._delete(changes, f"progress/{number}")
+        if entries:
+            self._put(changes, f"finished/{self._next_finished}", {"responses": entries})
+            self._finished.append((self._next_finished, len(entries), now))
+            self._finished_count += len(entries)
+            self._next_finished += 1
+
+    def _expire(self, changes: list[StateRecord]) -> None:
+        now = self._wall()
+        while self._finished:
+            number, count, last = self._finished[0]
+            # As long as the rest alone fills the bound, the oldest record holds nothing that is remembered.
+            if last + self._ttl_s > now and self._finished_count - count < self._max_finished:
+                break
+            self._finished.popleft()
+            self._finished_count -= count
+            self._delete(changes, f"finished/{number}")
+
+    def _policy(self, policy: Policy, changes: list[StateRecord]) -> str:
+        """The digest of a policy, which is stored if it is not yet."""
+        known = self._digests.get(id(policy))
+        if known is None:
+            value = policy.model_dump(mode="json")
+            digest = blake2b(policy.model_dump_json().encode(), digest_size=16).hexdigest()
+            if len(self._digests) >= _NEW_POLICIES:
+                self._digests.clear()
+            known = self._digests[id(policy)] = (policy, digest)
+            if digest not in self._stored_policies:
+                self._put(changes, f"policy/{digest}", {"policy": value})
+                self._stored_policies.add(digest)
+        return known[1]
+
+    def _put(self, changes: list[StateRecord], key: str, value: Mapping[str, Any]) -> None:
+        records = encoded(key, value, self._max_value_bytes)
+        if len(records) > 1:
+            self._parts[key] = len(records) - 1
+        changes += records
+
+    def _delete(self, changes: list[StateRecord], key: str) -> None:
+        changes.append(StateRecord(key.encode(), None))
+        changes += [StateRecord(part_key(key, index), None) for index in range(self._parts.pop(key, 0))]
+
+    # ------------------------------------------------------------------------------------ reading
+
+    def load(self, state: Mapping[bytes, bytes]) -> tuple[list[StoredSession], list[Finished]]:
+        """Read back what was stored: sessions in the order of their birth, finished responses by age.
+
+        Raises StateError for what a newer version wrote.
+        """
+        names: dict[str, list[tuple[int, str]]] = {"head": [], "progress": [], "finished": []}
+        policies: dict[str, Policy] = {}
+        for raw in state:
+            key = raw.decode("utf-8", "replace")
+            kind, _, rest = key.partition("/")
+            number, _, rest_of_head = rest.partition("/")
+            if kind in names and number.isdecimal() and bool(rest_of_head) == (kind == "head"):
+                names[kind].append((int(number), key))
+            elif kind == "policy":
+                self._load_policy(state, key, rest, policies)
+        stored = {born: self._load_head(state, born, key, policies) for born, key in sorted(names["head"])}
+        self._load_progress(state, sorted(names["progress"]), stored)
+        used = {id(session.policy) for session in stored.values()}
+        for digest, policy in policies.items():
+            if id(policy) not in used:
+                self._stored_policies.discard(digest)
+                self._delete(self._left_over, f"policy/{digest}")
+        return list(stored.values()), self._load_finished(state, sorted(names["finished"]))
+
+    def forget(self, state: Mapping[bytes, bytes]) -> None:
+        """Have all of it deleted with the next step: it belongs to a position that is gone."""
+        self._left_over = [StateRecord(key, None) for key in state]
+
+    def _value(self, state: Mapping[bytes, bytes], key: str) -> dict[str, Any]:
+        value, parts = decoded(state, key)
+        if parts:
+            self._parts[key] = parts
+        return value
+
+    def _load_policy(
+        self, state: Mapping[bytes, bytes], key: str, digest: str, policies: dict[str, Policy]
+    ) -> None:
+        try:
+            policies[digest] = Policy.model_validate(self._value(state, key)["policy"])
+        except (UnreadableState, KeyError, ValidationError):
+            self._delete(self._left_over, key)
+        else:
+            self._stored_policies.add(digest)
+
+    def _load_head(
+        self, state: Mapping[bytes, bytes], born: int, key: str, policies: Mapping[str, Policy]
+    ) -> StoredSession:
+        self._sessions[born] = _Session(key)
+        session = StoredSession(key.split("/", 2)[2], born)
+        try:
+            value = self._value(state, key)
+            session.head, session.policy = dict(value["head"]), policies.get(value["policy"])
+        except (UnreadableState, KeyError, TypeError, ValueError):
+            session.head = None
+        return session
+
+    def _load_progress(
+        self,
+        state: Mapping[bytes, bytes],
+        names: Iterable[tuple[int, str]],
+        stored: Mapping[int, StoredSession],
+    ) -> None:
+        unreadable: list[int] = []
+        for number, key in names:
+            self._next_progress = number + 1
+            try:
+                entries = self._value(state, key)["sessions"]
+                found = {int(born): dict(increment) for born, increment in entries.items()}
+            except (UnreadableState, KeyError, TypeError, ValueError, AttributeError):
+                unreadable.append(number)
+                self._delete(self._left_over, key)
+                continue
+            for born in found.keys() & stored.keys():
+                stored[born].progress.append(found[born])
+                self._sessions[born].records.append(number)
+                self._sharing[number] = self._sharing.get(number, 0) + 1
+            if number not in self._sharing:
+                self._delete(self._left_over, key)
+        for born, session in stored.items() if unreadable else ():
+            # Its latest increment may have been in there. Increments are numbered: one between is missed.
+            numbers = self._sessions[born].records
+            if not numbers or numbers[-1] < unreadable[-1]:
+                session.progress.append({})
+
+    def _load_finished(
+        self, state: Mapping[bytes, bytes], names: Iterable[tuple[int, str]]
+    ) -> list[Finished]:
+        found: list[Finished] = []
+        for number, key in names:
+            self._next_finished = number + 1
+            try:
+                entries = [
+                    Finished(str(response_id), bytes.fromhex(digest).hex(), int(next_seq), at_ms / 1000)
+                    for response_id, digest, next_seq, at_ms in self._value(state, key)["responses"]
+                ]
+            except (UnreadableState, KeyError, TypeError, ValueError):
+                entries = []
+            if not entries:
+                self._delete(self._left_over, key)
+                continue
+            self._finished.append((number, len(entries), max(entry.at_s for entry in entries)))
+            self._finished_count += len(entries)
+            found += entries
+        return found
