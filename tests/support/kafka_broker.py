@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +35,8 @@ from typing import Final, Self
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
+
+from tests.support.kafka_listeners import Listener, plain_login
 
 KAFKA_VERSION: Final = "4.3.0"
 MINIMUM_JAVA: Final = 17
@@ -151,10 +153,23 @@ def _resolve(cache: Path, libs: Path) -> None:
 class KafkaBroker:
     """One broker process. A context manager; ``stop``, ``kill`` and ``start`` again keep address and data."""
 
-    def __init__(self, port: int | None = None, *, sasl_users: Mapping[str, str] | None = None) -> None:
-        """``sasl_users`` (name to password) adds a second listener that wants a login, SASL PLAIN."""
-        self._sasl_users = dict(sasl_users or {})
-        self._sasl_port = 0
+    def __init__(
+        self,
+        port: int | None = None,
+        *,
+        sasl_users: Mapping[str, str] | None = None,
+        listeners: Sequence[Listener] = (),
+        scram_users: Mapping[str, str] | None = None,
+    ) -> None:
+        """``sasl_users`` (name to password) adds a listener LOGIN that wants a login, SASL PLAIN.
+
+        ``scram_users`` are known to listeners that log in with SCRAM.
+        """
+        self._listeners = list(listeners)
+        if sasl_users:
+            self._listeners.append(Listener("LOGIN", "SASL_PLAINTEXT", plain_login(sasl_users)))
+        self._scram_users = dict(scram_users or {})
+        self._listener_ports: dict[str, int] = {}
         self._libs = ensure_jars()
         self._fixed_port = port
         self._port = port or 0
@@ -170,7 +185,11 @@ class KafkaBroker:
     @property
     def sasl_bootstrap_servers(self) -> str:
         """Address of the listener that wants a login."""
-        return f"127.0.0.1:{self._sasl_port}"
+        return self.listener("LOGIN")
+
+    def listener(self, name: str) -> str:
+        """Address of one of ``listeners``."""
+        return f"127.0.0.1:{self._listener_ports[name]}"
 
     def start(self) -> None:
         """Start, unless it runs, and wait until it answers. Raises BrokerError with the end of its log."""
@@ -226,34 +245,41 @@ class KafkaBroker:
         self.close()
 
     def _configure(self) -> None:
-        port, controller_port, self._sasl_port = free_ports(3)
+        port, controller_port, *others = free_ports(2 + len(self._listeners))
         self._port = self._fixed_port or port
+        self._listener_ports = {one.name: number for one, number in zip(self._listeners, others, strict=True)}
         data = self.folder / "data"
         shutil.rmtree(data, ignore_errors=True)
         properties = self.folder / "server.properties"
         text = _PROPERTIES.format(port=self._port, controller_port=controller_port, data=data)
-        properties.write_text(self._with_login(text) if self._sasl_users else text)
+        properties.write_text(self._with_listeners(text))
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties))
+        users = [
+            f"--add-scram={mechanism}=[name={name},password={password}]"
+            for name, password in self._scram_users.items()
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        ]
+        format_command = self._java(
+            "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties), *users
+        )
         answer = subprocess.run(format_command, capture_output=True, text=True, check=False, timeout=120)
         if answer.returncode != 0:
             raise BrokerError(f"formatting the storage failed:\n{answer.stdout}{answer.stderr}")
 
-    def _with_login(self, properties: str) -> str:
-        """The properties with one more listener, SASL PLAIN over plain TCP."""
-        users = " ".join(f'user_{name}="{password}"' for name, password in self._sasl_users.items())
-        address = f"LOGIN://127.0.0.1:{self._sasl_port}"
+    def _with_listeners(self, properties: str) -> str:
+        """The properties with the further listeners."""
+        addresses = [f"{one.name}://{self.listener(one.name)}" for one in self._listeners]
+        protocols = [f"{one.name}:{one.protocol}" for one in self._listeners]
         lines = []
         for line in properties.splitlines():
             name, _, value = line.partition("=")
             if name in {"listeners", "advertised.listeners"}:
-                value = f"{value},{address}"
+                value = ",".join([value, *addresses])
             elif name == "listener.security.protocol.map":
-                value = f"{value},LOGIN:SASL_PLAINTEXT"
+                value = ",".join([value, *protocols])
             lines.append(f"{name}={value}")
-        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-        lines.append("listener.name.login.sasl.enabled.mechanisms=PLAIN")
-        lines.append(f"listener.name.login.plain.sasl.jaas.config={module} required {users};")
+        for one in self._listeners:
+            lines += one.properties()
         return "\n".join(lines) + "\n"
 
     def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:
