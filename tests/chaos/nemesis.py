@@ -1,0 +1,274 @@
+"""What goes wrong and when: a schedule made from the seed, and its execution.
+
+The schedule is the same for the same seed; what it meets is not, since processes and clocks are real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from tests.chaos.processes import BrokerControl, GuardSlot
+from tests.chaos.producers import STEP_PARTS
+
+AT_ONCE: Final = 3
+"""Faults that may overlap."""
+NOT_MET_S: Final = 4.0
+"""How long a guard may take to come to the part of a step that it is to die in."""
+
+WEIGHTS: Final[dict[str, float]] = {
+    "kill": 12,
+    **{f"kill {part}": 5.0 for part in STEP_PARTS},
+    "freeze past the session timeout": 6,
+    **{f"freeze {part}": 1.4 for part in STEP_PARTS},
+    "pause": 5,
+    "broker killed": 4,
+    "broker restarted": 2,
+    "latency": 5,
+    "bandwidth": 4,
+    "reset": 8,
+    "black hole": 5,
+    "connections refused": 3,
+    "guard joins and leaves": 4,
+    "guard restarted": 4,
+    "rolling restart": 1.5,
+    "judge hangs": 4,
+    "judge fails": 4,
+    "sends fail": 5,
+}
+
+
+class Fault(NamedTuple):
+    """One thing that goes wrong: on which guard, how hard (0 to 1), after which share of the workload."""
+
+    kind: str
+    guard: int
+    force: float
+    at: float
+
+
+@dataclass(slots=True)
+class Happened:
+    """A fault that was carried out. Times are readings of time.monotonic()."""
+
+    fault: Fault
+    began: float
+    ended: float = 0.0
+    note: str = ""
+
+
+def schedule(seed: int, faults: int, guards: int) -> list[Fault]:
+    """``faults`` faults spread over the workload; where there are enough, each kind at least once."""
+    rng = random.Random(f"faults of {seed}")
+    kinds = list(WEIGHTS)[:faults]
+    kinds += rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=faults - len(kinds))
+    rng.shuffle(kinds)
+    times = sorted(rng.uniform(0.02, 0.98) for _ in kinds)
+    return [
+        Fault(kind, rng.randrange(guards), rng.random(), at) for kind, at in zip(kinds, times, strict=True)
+    ]
+
+
+@dataclass(slots=True)
+class Nemesis:
+    """Carries out a schedule on the processes of a run. ``guards`` are always wanted, ``extra`` is not."""
+
+    faults: Sequence[Fault]
+    guards: Sequence[GuardSlot]
+    extra: GuardSlot
+    broker: BrokerControl
+    session_timeout_s: float
+    happened: list[Happened] = field(default_factory=list)
+    started: int = 0
+
+    @property
+    def behind(self) -> bool:
+        """Are more faults waiting than may overlap? Then the workload waits for them."""
+        return self.started - len(self.finished) >= AT_ONCE
+
+    @property
+    def finished(self) -> list[Happened]:
+        return [one for one in self.happened if one.ended]
+
+    def counts(self) -> Counter[str]:
+        """How often each kind was carried out."""
+        return Counter(one.fault.kind for one in self.finished)
+
+    def may_send(self, share: float) -> bool:
+        """May the workload go on past this share of itself?"""
+        return not self.behind or self.started == len(self.faults) or share < self.faults[self.started].at
+
+    async def run(self, share: Callable[[], float]) -> None:
+        """All faults, each when ``share`` (of the workload that has been sent) says that it is its turn."""
+        room = asyncio.Semaphore(AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            for fault in self.faults:
+                while share() < fault.at:  # noqa: ASYNC110 - the sender's progress is looked at
+                    await asyncio.sleep(0.05)
+                await room.acquire()
+                self.started += 1
+                group.create_task(self._one(fault, room))
+        await self.heal()
+
+    async def heal(self) -> None:
+        """Undo what may last."""
+        async with self.broker.lock:
+            await self.broker.start()
+        for slot in (*self.guards, self.extra):
+            slot.proxy.heal()
+            slot.signal(signal.SIGCONT)
+            slot.order(trouble="", part="", signal="SIGKILL")
+
+    async def _one(self, fault: Fault, room: asyncio.Semaphore) -> None:
+        happened = Happened(fault, time.monotonic())
+        self.happened.append(happened)
+        try:
+            for begins, action in self._actions():
+                if fault.kind.startswith(begins):
+                    happened.note = await action(fault, self.guards[fault.guard]) or ""
+                    break
+            else:
+                raise ValueError(f"no such fault: {fault.kind}")
+        finally:
+            happened.ended = time.monotonic()
+            room.release()
+
+    def _actions(self) -> Iterator[tuple[str, Callable[[Fault, GuardSlot], Coroutine[Any, Any, str | None]]]]:
+        """By the beginning of the kind; the first that fits."""
+        yield "kill ", self._kill_at
+        yield "kill", self._kill
+        yield "freeze past", self._freeze
+        yield "freeze ", self._freeze_at
+        yield "pause", self._pause
+        yield "broker", self._broker
+        yield "guard joins", self._join
+        yield "guard restarted", self._restart
+        yield "rolling", self._rolling
+        yield "judge", self._judge
+        yield "sends fail", self._sends_fail
+        yield "", self._network
+
+    # --------------------------------------------------------------------------------- processes
+
+    async def _kill(self, fault: Fault, slot: GuardSlot) -> None:
+        async with slot.lock:
+            pid = slot.pid
+            slot.signal(signal.SIGKILL)
+            await slot.ended(pid, NOT_MET_S)
+
+    async def _kill_at(self, fault: Fault, slot: GuardSlot) -> str:
+        """Killed by itself at that part of its next step; from outside when no step comes."""
+        async with slot.lock:
+            await slot.up.wait()
+            pid = slot.pid
+            slot.order(part=fault.kind.removeprefix("kill "), signal="SIGKILL")
+            if await slot.ended(pid, NOT_MET_S):
+                return ""
+            slot.signal(signal.SIGKILL)
+            await slot.ended(pid, NOT_MET_S)
+            return "took no step in time: killed outside of one"
+
+    async def _freeze(self, fault: Fault, slot: GuardSlot) -> None:
+        """Long enough that its partitions are given away; then it wakes and knows nothing of it."""
+        async with slot.lock:
+            slot.signal(signal.SIGSTOP)
+            await asyncio.sleep(self.session_timeout_s * (1.3 + fault.force))
+            slot.signal(signal.SIGCONT)
+
+    async def _freeze_at(self, fault: Fault, slot: GuardSlot) -> str:
+        async with slot.lock:
+            await slot.up.wait()
+            slot.order(part=fault.kind.removeprefix("freeze "), signal="SIGSTOP")
+            met = await self._until_frozen(slot)
+            if met:
+                await asyncio.sleep(self.session_timeout_s * (1.3 + fault.force))
+            slot.order(part="", signal="SIGKILL")
+            slot.signal(signal.SIGCONT)
+            return "" if met else "took no step in time: not frozen"
+
+    async def _until_frozen(self, slot: GuardSlot) -> bool:
+        try:
+            async with asyncio.timeout(NOT_MET_S):
+                while not slot.frozen:  # noqa: ASYNC110 - a process has no event to wait for
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _pause(self, fault: Fault, slot: GuardSlot) -> None:
+        """Shorter than the session timeout: it keeps its partitions, and its deadlines have passed."""
+        async with slot.lock:
+            slot.signal(signal.SIGSTOP)
+            await asyncio.sleep(self.session_timeout_s * (0.2 + 0.5 * fault.force))
+            slot.signal(signal.SIGCONT)
+
+    async def _broker(self, fault: Fault, slot: GuardSlot) -> None:
+        async with self.broker.lock:
+            if fault.kind == "broker killed":
+                await self.broker.kill()
+                await asyncio.sleep(2.0 * fault.force)
+            else:
+                await self.broker.stop()
+            await self.broker.start()
+
+    async def _join(self, fault: Fault, slot: GuardSlot) -> None:
+        async with self.extra.lock:
+            self.extra.wanted.set()
+            await asyncio.sleep(3.0 + 4.0 * fault.force)
+            await self.extra.retire()
+
+    async def _restart(self, fault: Fault, slot: GuardSlot) -> None:
+        async with slot.lock:
+            pid = slot.pid
+            slot.signal(signal.SIGTERM)
+            if not await slot.ended(pid, 15.0):
+                slot.signal(signal.SIGKILL)
+
+    async def _rolling(self, fault: Fault, slot: GuardSlot) -> None:
+        for one in self.guards:
+            await self._restart(fault, one)
+            await one.up.wait()
+            await asyncio.sleep(0.5 + fault.force)
+
+    # ------------------------------------------------------------------------ judge, sends, network
+
+    async def _judge(self, fault: Fault, slot: GuardSlot) -> None:
+        """Every guard's judge is in trouble over delicate claims for a while."""
+        for one in self.guards:
+            one.order(trouble="hang" if fault.kind == "judge hangs" else "error")
+        await asyncio.sleep(1.0 + 2.0 * fault.force)
+        for one in self.guards:
+            one.order(trouble="")
+
+    async def _sends_fail(self, fault: Fault, slot: GuardSlot) -> None:
+        slot.order(refused_sends=1 + int(3 * fault.force))
+        await asyncio.sleep(1.0)
+
+    async def _network(self, fault: Fault, slot: GuardSlot) -> None:
+        proxy = slot.proxy
+        lasts_s = 1.0 + 2.0 * fault.force
+        async with slot.lock:
+            match fault.kind:
+                case "latency":
+                    proxy.slow(0.05 + 0.35 * fault.force)
+                case "bandwidth":
+                    proxy.narrow(20_000 + 80_000 * (1 - fault.force))
+                case "reset":
+                    proxy.reset((lambda number: number % 2 == 0) if fault.force > 0.5 else lambda _: True)
+                    lasts_s = 0.5
+                case "black hole":
+                    proxy.silence()
+                    lasts_s = self.session_timeout_s * (0.3 + 1.7 * fault.force)
+                case "connections refused":
+                    proxy.refuse()
+                    proxy.reset()
+                case _:
+                    raise ValueError(f"no such fault: {fault.kind}")
+            await asyncio.sleep(lasts_s)
+            proxy.heal()
