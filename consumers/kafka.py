@@ -7,6 +7,8 @@ What the client library does not do by itself and this does:
   ``on_assigned`` has returned, and its exceptions come out of the next ``poll``.
 - Positions are set explicitly after the callback, from the group's committed offsets read together with
   their metadata, which the consumer's own ``committed`` drops.
+- It sends no heartbeat while its callback runs, so that reading long state back would cost the membership.
+  Here heartbeats begin before, and reading back ends when they tell of the next rebalance.
 - A poll that is cancelled disables the library's idle detection for good, and one that meets a rebalance
   waits for its end: so the fetch is a task that outlives a poll, and is taken up by the next one.
 - Nothing waits for ever.
@@ -17,7 +19,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Coroutine, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
@@ -25,16 +28,46 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import IllegalStateError, KafkaError
 
 from consumers.checks import check_commits
-from consumers.kafka_client import client_options, connect_admin, require_topics, translated
+from consumers.kafka_client import (
+    client_options,
+    close_consumer,
+    closed_in_time,
+    connect_admin,
+    require_topics,
+    translated,
+)
+from consumers.kafka_positions import committed_positions
+from consumers.kafka_steps import Steps
+from consumers.kafka_transactions import TransactionalProducer
 from consumers.kafka_writer import KafkaWriter
-from consumers.transport import AssignmentListener, Commit, OutRecord, Partition, Record
-from guardrail.errors import TransportError
+from consumers.transport import (
+    AssignmentListener,
+    Commit,
+    OutRecord,
+    Partition,
+    Record,
+    Restored,
+    StateRecord,
+)
+from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
 from guardrail.kafka_settings import KafkaSettings
 
 _FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2
 
+_T = TypeVar("_T")
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetch:
+    """A fetch under way, and what held when it began."""
+
+    task: asyncio.Task[dict[TopicPartition, list[Any]]]
+    epoch: int
+    max_records: int
+    recoveries: int
 
 
 class KafkaTransport:
@@ -46,23 +79,41 @@ class KafkaTransport:
         input_topics: Collection[str] | None = None,
         *,
         output_topics: Collection[str] | None = None,
+        producer_class: type[TransactionalProducer] = TransactionalProducer,
     ) -> None:
-        """Topics are those of ``settings`` when left out; ``start`` checks that they exist."""
+        """Topics are those of ``settings`` when left out; ``start`` checks that they exist.
+
+        ``producer_class`` is what takes the steps. Raises ConfigError for more than one input topic where
+        delivery is exactly once: their partitions would share the stored state.
+        """
         self._settings = settings
         self._input_topics = tuple(input_topics or (settings.topics.responses,))
         self._output_topics = tuple(settings.topics.outputs() if output_topics is None else output_topics)
+        self._producer_class = producer_class
+        self._exactly_once = settings.delivery_guarantee == "exactly_once"
+        if self._exactly_once and len(self._input_topics) > 1:
+            raise ConfigError(
+                f"delivery_guarantee exactly_once takes one input topic, not {', '.join(self._input_topics)}"
+            )
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._writer: KafkaWriter | None = None
+        self._steps: Steps | None = None
         self._listener: AssignmentListener | None = None
         self._held: dict[TopicPartition, Partition] = {}
+        self._starts: dict[TopicPartition, int] = {}
+        """Where a partition began that had no committed position."""
         self._next: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
         self._ready = asyncio.Event()
         """Set while assigned partitions may be read, cleared while a rebalance is under way."""
         self._epoch = 0
-        self._fetch: asyncio.Task[dict[TopicPartition, list[Any]]] | None = None
-        self._fetch_started: tuple[int, int] = (0, 0)
+        self._over: asyncio.Future[None] | None = None
+        """Done when the assignment ends: nothing is worth being recovered or restored any more."""
+        self._recovering: set[TopicPartition] = set()
+        self._recoveries = 0
+        self._recovered_at: dict[TopicPartition, int] = {}
+        self._fetch: _Fetch | None = None
         self._failure: Exception | None = None
 
     async def start(self, listener: AssignmentListener) -> None:
@@ -73,11 +124,19 @@ class KafkaTransport:
         settings = self._settings
         try:
             self._admin = await connect_admin(settings)
-            await require_topics(self._admin, settings, {*self._input_topics, *self._output_topics})
-            self._writer = KafkaWriter(settings)
+            topics = {*self._input_topics, *self._output_topics}
+            if self._exactly_once:
+                topics.add(settings.topics.sessions)
+            await require_topics(self._admin, settings, topics)
+            if self._exactly_once:
+                self._steps = Steps(settings, self._admin, self._output_topics, self._producer_class)
+            else:
+                self._writer = KafkaWriter(settings)
+            self._over = asyncio.get_running_loop().create_future()
             self._consumer = AIOKafkaConsumer(
                 **client_options(settings),
                 group_id=settings.group_id,
+                group_instance_id=settings.group_instance_id,
                 enable_auto_commit=False,
                 auto_offset_reset=settings.auto_offset_reset,
                 isolation_level=settings.isolation_level,
@@ -94,7 +153,8 @@ class KafkaTransport:
                 max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
             )
             async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-                await self._writer.start()
+                if self._writer is not None:
+                    await self._writer.start()
                 await self._consumer.start()
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
         except BaseException as error:
@@ -110,26 +170,29 @@ class KafkaTransport:
             raise TransportError("poll was called before start or after stop")
         self._raise_failure()
         if self._fetch is None:
-            self._fetch_started = (self._epoch, max_records)
-            self._fetch = asyncio.create_task(
-                consumer.getmany(timeout_ms=timeout_ms, max_records=max_records)
-            )
+            getting = asyncio.create_task(consumer.getmany(timeout_ms=timeout_ms, max_records=max_records))
+            self._fetch = _Fetch(getting, self._epoch, max_records, self._recoveries)
         fetch = self._fetch
-        await asyncio.wait([fetch], timeout=timeout_ms / 1000 + _FETCH_GRACE_S)
+        await asyncio.wait([fetch.task], timeout=timeout_ms / 1000 + _FETCH_GRACE_S)
         self._raise_failure()
-        if not fetch.done():
+        if not fetch.task.done():
             return []
         self._fetch = None
         try:
-            batches = fetch.result()
+            batches = fetch.task.result()
         except KafkaError as error:
-            raise translated(error, "reading from Kafka") from error
-        if self._fetch_started != (self._epoch, max_records) or not self._ready.is_set():
+            if not error.retriable:
+                raise translated(error, "reading from Kafka") from error
+            # The library goes on trying by itself.
+            _log.warning("reading from Kafka: %s; trying again", type(error).__name__)
+            await asyncio.sleep(min(_RETRY_S, timeout_ms / 1000))
+            return []
+        if (fetch.epoch, fetch.max_records) != (self._epoch, max_records) or not self._ready.is_set():
             self._rewind(batches)
             if not self._ready.is_set():
                 await self._until_ready(timeout_ms / 1000)
             return []
-        return self._records(batches)
+        return self._records(batches, fetch.recoveries)
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """See ``Transport.pause``. A pause ends with the assignment."""
@@ -146,14 +209,16 @@ class KafkaTransport:
             tp = TopicPartition(*partition)
             if tp in self._paused:
                 self._paused.remove(tp)
-                if self._consumer is not None and self._ready.is_set():
+                if self._consumer is not None and self._ready.is_set() and tp not in self._recovering:
                     self._consumer.resume(tp)
 
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
         """See ``Transport.publish``. Raises PartitionLost, TransportUnavailable, TransportError."""
         writer, consumer = self._writer, self._consumer
-        if writer is None or consumer is None:
+        if consumer is None:
             raise TransportError("publish was called before start or after stop")
+        if writer is None:
+            raise TransportError("publish is for delivery_guarantee at_least_once; use transact")
         check_commits(commits, self._held.values())
         await writer.write(records)
         if not commits:
@@ -167,49 +232,86 @@ class KafkaTransport:
         except (KafkaError, TimeoutError) as error:
             raise translated(error, f"committing positions of group {self._settings.group_id}") from error
 
+    async def transact(
+        self,
+        partition: Partition,
+        records: Sequence[OutRecord],
+        state: Sequence[StateRecord],
+        commit: Commit,
+    ) -> None:
+        """See ``Transport.transact``. Raises StepFailed and PartitionLost, TransportError for good."""
+        steps = self._began("transact")
+        check_commits({partition: commit}, self._held.values())
+        try:
+            await steps.take(partition, records, state, commit)
+        except StepFailed as error:
+            if partition not in self._held.values():
+                raise PartitionLost(f"given to another member while a step was under way: {error}") from error
+            raise
+
+    async def recover(self, partition: Partition) -> Restored:
+        """See ``Transport.recover``. Raises PartitionLost, TransportUnavailable, TransportError.
+
+        Asks the group's coordinator first whether the partition is ours still: one that was frozen and does
+        not know yet that it was given up must not fence its successor.
+        """
+        steps, consumer = self._began("recover"), self._consumer
+        tp = TopicPartition(*partition)
+        lost = PartitionLost(f"{partition.topic}[{partition.index}] is not held by this member (any more)")
+        if consumer is None or tp not in self._held:
+            raise lost
+        self._recovering.add(tp)
+        self._pause_reading([tp])
+        restored = await self._unless_over(steps.open([partition], self._check_membership))
+        if restored is None or tp not in self._held:
+            raise lost
+        at = restored[partition]
+        self._next[tp] = self._starts[tp] if at.commit is None else at.commit.offset
+        self._recoveries += 1
+        self._recovered_at[tp] = self._recoveries
+        consumer.seek(tp, self._next[tp])
+        self._recovering.discard(tp)
+        if tp not in self._paused:
+            consumer.resume(tp)
+        return at
+
     async def stop(self) -> None:
         """Leave the group and close. The listener hears nothing; drain before."""
+        self._end_assignment()
+        steps, self._steps = self._steps, None
         consumer, self._consumer = self._consumer, None
         writer, self._writer = self._writer, None
         admin, self._admin = self._admin, None
         fetch, self._fetch = self._fetch, None
-        if consumer is not None and not await self._closed("consumer", consumer.stop()):
-            # Interrupted half-way, which a broker that is away can do, it leaves its connections open.
-            await consumer._client.close()
+        limit_s = self._settings.request_timeout_ms / 1000
+        if steps is not None:
+            # Before the group hears of it, so that nobody waits for a transaction that is open.
+            await steps.close()
+        if consumer is not None:
+            await close_consumer(consumer, limit_s)
         if fetch is not None:
-            fetch.cancel()  # its consumer is gone, so nothing is left to be disturbed by it
-            await asyncio.gather(fetch, return_exceptions=True)
+            fetch.task.cancel()  # its consumer is gone, so nothing is left to be disturbed by it
+            await asyncio.gather(fetch.task, return_exceptions=True)
         if writer is not None:
-            await self._closed("producer", writer.stop())
+            await closed_in_time("producer", writer.stop(), limit_s)
         if admin is not None:
-            await self._closed("admin client", admin.close())
+            await closed_in_time("admin client", admin.close(), limit_s)
         self._forget()
 
-    async def _closed(self, what: str, closing: Coroutine[Any, Any, None]) -> bool:
-        """Whether it closed in order and in time.
+    def _began(self, what: str) -> Steps:
+        if self._consumer is None:
+            raise TransportError(f"{what} was called before start or after stop")
+        if self._steps is None:
+            raise TransportError(f"{what} is for delivery_guarantee exactly_once")
+        return self._steps
 
-        In a task of its own: a client that meets a dead broker on its way out may end in a CancelledError
-        that nobody asked for and that must not end its caller.
-        """
-        task = asyncio.create_task(closing)
-        await asyncio.wait([task], timeout=self._settings.request_timeout_ms / 1000)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task])
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, (KafkaError, OSError, TimeoutError)):
-            raise error
-        if task.cancelled() or error is not None:
-            _log.warning("the Kafka %s did not close cleanly: %s", what, type(error).__name__)
-            return False
-        return True
-
-    def _records(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> list[Record]:
-        """Our records from the library's, positions moved on."""
+    def _records(self, batches: Mapping[TopicPartition, Sequence[Any]], recoveries: int) -> list[Record]:
+        """Our records from the library's, positions moved on; ``recoveries`` as at the start of the fetch."""
         found: list[Record] = []
         for tp, batch in batches.items():
             partition = self._held.get(tp)
-            if partition is None or tp in self._paused:
+            recovered = tp in self._recovering or self._recovered_at.get(tp, 0) > recoveries
+            if partition is None or recovered or tp in self._paused:
                 self._rewind({tp: batch})
                 continue
             found += [
@@ -243,20 +345,35 @@ class KafkaTransport:
         except TimeoutError:
             return
 
+    def _pause_reading(self, tps: Sequence[TopicPartition]) -> None:
+        if self._consumer is not None:
+            try:
+                self._consumer.pause(*tps)
+            except IllegalStateError:
+                return  # taken away in this very moment
+
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Runs in the library's background task, before it heartbeats for the new assignment."""
+        """Runs in the library's background task, after the group has agreed on the assignment."""
         consumer, listener = self._consumer, self._listener
         if consumer is None or listener is None:
             return
         tps = sorted(partitions)
+        held = {tp: Partition(tp.topic, tp.partition) for tp in tps}
+        self._over = asyncio.get_running_loop().create_future()
         consumer.pause(*tps)
-        committed = await self._committed(tps)
-        starts = await self._starts([tp for tp in tps if committed[tp] is None])
-        self._held = {tp: Partition(tp.topic, tp.partition) for tp in tps}
+        coordinator: Any = consumer._coordinator
+        coordinator._start_heartbeat_task()
+        restored = await self._unless_over(self._restored(list(held.values())))
+        if restored is None:
+            return  # the next rebalance has begun, or we stop: the listener never hears of this assignment
+        starts = await self._without_commit([tp for tp in tps if restored[held[tp]].commit is None])
+        self._held, self._starts = held, starts
         if tps:
-            await listener.on_assigned({self._held[tp]: committed[tp] for tp in tps})
+            await listener.on_assigned(restored)
+        if consumer is not self._consumer:
+            return  # stopped meanwhile
         for tp in tps:
-            commit = committed[tp]
+            commit = restored[held[tp]].commit
             self._next[tp] = starts[tp] if commit is None else commit.offset
             consumer.seek(tp, self._next[tp])
             if tp not in self._paused:
@@ -267,45 +384,63 @@ class KafkaTransport:
         """Runs in the library's background task, before it joins again; the group waits for it."""
         self._ready.clear()
         self._epoch += 1
+        self._end_assignment()
         try:
             if self._held and self._listener is not None:
                 await self._listener.on_revoked(tuple(self._held.values()))
         finally:
             self._forget()
+            if self._steps is not None:
+                await self._steps.close()
 
-    async def _committed(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, Commit | None]:
-        """Committed positions with their metadata.
-
-        A coordinator that is loading answers with an error that the library loses, leaving an empty
-        answer; an answer is therefore taken only when it has every partition asked for.
-        """
-        if not tps or self._admin is None:
+    async def _restored(self, partitions: Collection[Partition]) -> Mapping[Partition, Restored]:
+        if not partitions or self._admin is None:
             return {}
-        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-            while True:
-                try:
-                    found = await self._admin.list_consumer_group_offsets(
-                        self._settings.group_id, partitions=list(tps)
-                    )
-                except KafkaError as error:
-                    if not error.retriable:
-                        raise
-                else:
-                    if all(tp in found for tp in tps):
-                        break
-                await asyncio.sleep(_RETRY_S)
-        return {
-            tp: Commit(found[tp].offset, found[tp].metadata or "") if found[tp].offset >= 0 else None
-            for tp in tps
-        }
+        if self._steps is not None:
+            return await self._steps.open(partitions)
+        committed = await committed_positions(self._admin, self._settings, partitions)
+        return {partition: Restored(commit, {}) for partition, commit in committed.items()}
 
-    async def _starts(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    async def _without_commit(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where partitions without a committed position begin."""
         if not tps or self._consumer is None:
             return {}
-        if self._settings.auto_offset_reset == "earliest":
-            return dict(await self._consumer.beginning_offsets(list(tps)))
-        return dict(await self._consumer.end_offsets(list(tps)))
+        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+            if self._settings.auto_offset_reset == "earliest":
+                return dict(await self._consumer.beginning_offsets(list(tps)))
+            return dict(await self._consumer.end_offsets(list(tps)))
+
+    async def _check_membership(self) -> None:
+        """Raise PartitionLost when a rebalance is due, TransportError when the coordinator can't be asked."""
+        if self._consumer is None:
+            raise PartitionLost("the transport was stopped")
+        coordinator: Any = self._consumer._coordinator
+        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+            await coordinator.ensure_coordinator_known()
+            alive = await coordinator._do_heartbeat()
+        if coordinator._rejoin_needed_fut.done():
+            raise PartitionLost("the group is being rebalanced")
+        if not alive:
+            raise TransportError(f"the coordinator of group {self._settings.group_id} does not answer")
+
+    async def _unless_over(self, work: Coroutine[Any, Any, _T]) -> _T | None:
+        """What ``work`` returns; None, and its cancellation, when the assignment ends before."""
+        consumer, over = self._consumer, self._over
+        task = asyncio.ensure_future(work)
+        try:
+            if consumer is not None and over is not None:
+                coordinator: Any = consumer._coordinator
+                signals = {task, over, coordinator._rejoin_needed_fut}
+                await asyncio.wait(signals, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not task.done():
+                task.cancel()
+            await asyncio.wait([task])
+        return None if task.cancelled() else task.result()
+
+    def _end_assignment(self) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
 
     def _failed(self, error: Exception, doing: str) -> None:
         known = isinstance(error, (KafkaError, TimeoutError))
@@ -316,9 +451,11 @@ class KafkaTransport:
             raise self._failure
 
     def _forget(self) -> None:
-        self._held.clear()
+        self._held = {}
         self._next.clear()
         self._paused.clear()
+        self._recovering.clear()
+        self._recovered_at.clear()
         self._ready.clear()
 
 

@@ -131,7 +131,8 @@ async def _reach_any(settings: KafkaSettings) -> None:
                     try:
                         await confirm_login(connection, settings)
                     finally:
-                        connection.close()
+                        # With TLS it takes a moment, which a loop that ends at once would not give it.
+                        await asyncio.wait([connection.close()], timeout=_RETRY_S)
             except (KafkaError, OSError, TimeoutError, ValueError) as error:
                 final = refusal(settings, f"{host}:{port}", error)
                 if final is not None:

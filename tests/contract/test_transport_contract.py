@@ -12,29 +12,11 @@ from consumers.transport import Commit, OutRecord, Partition, Record, Transport
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from tests.support.transports import (
     Harness,
-    KafkaHarness,
-    MemoryHarness,
     RecordingListener,
     fill,
     poll_until,
     poll_while,
 )
-
-
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
-async def harness(request: pytest.FixtureRequest) -> AsyncIterator[Harness]:
-    made: Harness
-    if request.param == "memory":
-        made = MemoryHarness()
-    else:
-        made = KafkaHarness(request.getfixturevalue("kafka_bootstrap"))
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-def group() -> str:
-    return f"group-{uuid.uuid4().hex}"
 
 
 class Members:

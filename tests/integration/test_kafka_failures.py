@@ -27,6 +27,7 @@ def fails_fast(bootstrap_servers: str, **changes: object) -> KafkaSettings:
             "connect_timeout_ms": 2_000,
             "request_timeout_ms": 2_000,
             "delivery_timeout_ms": 3_000,
+            "delivery_guarantee": "at_least_once",
             **changes,
         }
     )

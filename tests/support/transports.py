@@ -11,8 +11,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from consumers.kafka import KafkaTransport
+from consumers.kafka_transactions import TransactionalProducer
+from consumers.kafka_writer import KafkaWriter
 from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.transport import Commit, OutRecord, Partition, Record, Transport
+from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
 from guardrail.kafka_settings import KafkaSettings
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
@@ -23,15 +25,17 @@ class RecordingListener:
 
     def __init__(self) -> None:
         self.held: dict[Partition, Commit | None] = {}
+        self.state: dict[Partition, dict[bytes, bytes]] = {}
         self.log: list[tuple[str, tuple[Partition, ...]]] = []
         self.while_assigned: Callable[[Collection[Partition]], Awaitable[None]] | None = None
         self.while_revoked: Callable[[Collection[Partition]], Awaitable[None]] | None = None
 
-    async def on_assigned(self, committed: Mapping[Partition, Commit | None]) -> None:
+    async def on_assigned(self, restored: Mapping[Partition, Restored]) -> None:
         if self.while_assigned is not None:
-            await self.while_assigned(tuple(committed))
-        self.log.append(("assigned", tuple(committed)))
-        self.held = dict(committed)
+            await self.while_assigned(tuple(restored))
+        self.log.append(("assigned", tuple(restored)))
+        self.held = {partition: found.commit for partition, found in restored.items()}
+        self.state = {partition: dict(found.state) for partition, found in restored.items()}
 
     async def on_revoked(self, partitions: Collection[Partition]) -> None:
         if self.while_revoked is not None:
@@ -43,11 +47,23 @@ class RecordingListener:
 class Harness(Protocol):
     """Makes topics, group members, and reads what was written."""
 
-    async def create_topic(self, partitions: int = 1) -> str: ...
+    async def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
 
-    def member(self, topic: str, group: str, **changes: Any) -> Transport: ...
+    def member(self, topic: str, group: str, **changes: Any) -> Transport:
+        """One that delivers at least once."""
+        ...
 
-    async def read_all(self, topic: str) -> list[Record]: ...
+    def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
+        """One that delivers exactly once and keeps its state in the topic ``sessions``."""
+        ...
+
+    async def write(self, records: Sequence[OutRecord]) -> None:
+        """As somebody else."""
+        ...
+
+    async def read_all(self, topic: str) -> list[Record]:
+        """All that a reader of committed records sees."""
+        ...
 
     async def close(self) -> None: ...
 
@@ -58,13 +74,20 @@ class MemoryHarness:
     def __init__(self) -> None:
         self.broker = MemoryBroker()
 
-    async def create_topic(self, partitions: int = 1) -> str:
+    async def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         name = f"topic-{uuid.uuid4().hex}"
-        self.broker.create_topic(name, partitions)
+        self.broker.create_topic(name, partitions, compacted=compacted)
         return name
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
         return MemoryTransport(self.broker, group, [topic], **changes)
+
+    def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
+        return MemoryTransport(self.broker, group, [topic], sessions_topic=sessions, **changes)
+
+    async def write(self, records: Sequence[OutRecord]) -> None:
+        for record in records:
+            self.broker.append(record.topic, record.key, record.value, record.headers)
 
     async def read_all(self, topic: str) -> list[Record]:
         return self.broker.records(topic)
@@ -86,22 +109,40 @@ class KafkaHarness:
         )
         self._admin: AIOKafkaAdminClient | None = None
 
-    async def create_topic(self, partitions: int = 1) -> str:
+    async def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         if self._admin is None:
             self._admin = AIOKafkaAdminClient(bootstrap_servers=self.settings.bootstrap_servers)
             await self._admin.start()
         name = f"topic-{uuid.uuid4().hex}"
         configs = {"max.message.bytes": str(MAX_RECORD_BYTES)}
+        if compacted:
+            configs["cleanup.policy"] = "compact"
         await self._admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
         return name
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
-        settings = self.settings.model_copy(update={"group_id": group, **changes})
-        return KafkaTransport(settings, [topic], output_topics=[])
+        update = {"group_id": group, "delivery_guarantee": "at_least_once", **changes}
+        return KafkaTransport(self.settings.model_copy(update=update), [topic], output_topics=[])
+
+    def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
+        topics = self.settings.topics.model_copy(update={"sessions": sessions})
+        producer_class = changes.pop("producer_class", TransactionalProducer)
+        settings = self.settings.model_copy(update={"group_id": group, "topics": topics, **changes})
+        return KafkaTransport(settings, [topic], output_topics=[], producer_class=producer_class)
+
+    async def write(self, records: Sequence[OutRecord]) -> None:
+        writer = KafkaWriter(self.settings)
+        try:
+            await writer.start()
+            await writer.write(records)
+        finally:
+            await writer.stop()
 
     async def read_all(self, topic: str) -> list[Record]:
         """With a plain aiokafka consumer, not with the transport under test."""
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.settings.bootstrap_servers)
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self.settings.bootstrap_servers, isolation_level="read_committed"
+        )
         await consumer.start()
         try:
             await consumer._client._wait_on_metadata(topic)
@@ -114,17 +155,18 @@ class KafkaHarness:
             found: list[Record] = []
             for tp in tps:
                 while await consumer.position(tp) < ends[tp]:
-                    record = await consumer.getone(tp)
-                    found.append(
-                        Record(
-                            Partition(*tp),
-                            record.offset,
-                            record.key,
-                            record.value,
-                            tuple(record.headers),
-                            record.timestamp,
+                    # What is left may be markers and aborted records, so never wait for one record.
+                    for record in (await consumer.getmany(tp, timeout_ms=20)).get(tp, ()):
+                        found.append(  # noqa: PERF401
+                            Record(
+                                Partition(*tp),
+                                record.offset,
+                                record.key,
+                                record.value,
+                                tuple(record.headers),
+                                record.timestamp,
+                            )
                         )
-                    )
             return found
         finally:
             await consumer.stop()

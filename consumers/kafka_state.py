@@ -1,0 +1,113 @@
+"""Reading the stored state of partitions: the compacted topic of sessions, from its beginning to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from consumers.kafka_client import client_options, close_consumer, translated
+from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
+
+_POLL_MS: Final = 25
+"""How long the end can stay unnoticed: what ends there may be markers and aborted records only."""
+_CLOSE_S: Final = 2.0
+
+
+async def read_state(
+    settings: KafkaSettings, topic: str, indices: Collection[int]
+) -> dict[int, dict[bytes, bytes]]:
+    """The latest value of every key that was not deleted, by partition, in the order of writing.
+
+    Reads up to the last stable offset as of now, so it has to be called after the writers were fenced, and
+    sees nothing of aborted transactions. Raises TransportError when the brokers give nothing for
+    ``request_timeout_ms``, KafkaError and OSError.
+    """
+    if not indices:
+        return {}
+    consumer = AIOKafkaConsumer(
+        **client_options(settings),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        fetch_max_wait_ms=settings.fetch_max_wait_ms,
+        max_partition_fetch_bytes=max(MEBIBYTE, settings.max_partition_fetch_bytes),
+    )
+    try:
+        async with asyncio.timeout(settings.request_timeout_ms / 1000) as patience:
+            await consumer.start()
+            return await _read(
+                consumer, [TopicPartition(topic, index) for index in indices], settings, patience
+            )
+    except TimeoutError as error:
+        raise translated(error, f"reading the state of topic {topic}") from error
+    finally:
+        await close_consumer(consumer, _CLOSE_S)
+
+
+async def _read(
+    consumer: AIOKafkaConsumer,
+    tps: list[TopicPartition],
+    settings: KafkaSettings,
+    patience: asyncio.Timeout,
+) -> dict[int, dict[bytes, bytes]]:
+    """As ``read_state``; every progress gives it new patience."""
+    loop = asyncio.get_running_loop()
+    consumer.assign(tps)
+    begins = await consumer.beginning_offsets(tps)
+    ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
+    states: dict[int, dict[bytes, bytes]] = {tp.partition: {} for tp in tps}
+    left = {tp: _Reading(begins[tp]) for tp in tps if begins[tp] < ends[tp]}
+    for tp in tps:
+        # The library, too, has to know a position; this one needs no look-up.
+        consumer.seek(tp, begins[tp])
+    while left:
+        batches = await consumer.getmany(*left, timeout_ms=_POLL_MS)
+        for tp, batch in batches.items():
+            _apply(states[tp.partition], batch)
+        for tp, reading in list(left.items()):
+            position = await consumer.position(tp)
+            if position >= ends[tp] or reading.nothing_more(consumer, tp, position, ends[tp]):
+                del left[tp]
+                consumer.pause(tp)
+                patience.reschedule(loop.time() + settings.request_timeout_ms / 1000)
+        if batches:
+            patience.reschedule(loop.time() + settings.request_timeout_ms / 1000)
+    return states
+
+
+class _Reading:
+    """Notices that nothing is left although the end is not reached: what was there has been compacted away.
+
+    A fetch of such a place is answered with nothing. One answer is not enough to tell, because a later one
+    may have come in since the records were taken.
+    """
+
+    def __init__(self, position: int) -> None:
+        self._position = position
+        self._answered_ms: int | None = None
+        self._seen = False
+
+    def nothing_more(self, consumer: AIOKafkaConsumer, tp: TopicPartition, position: int, end: int) -> bool:
+        answered_ms = consumer.last_poll_timestamp(tp)
+        if position != self._position:
+            self._position, self._answered_ms, self._seen = position, answered_ms, False
+            return False
+        if self._seen:
+            return True
+        stable = consumer.last_stable_offset(tp)
+        self._seen = answered_ms != self._answered_ms and stable is not None and stable >= end
+        return False
+
+
+def _apply(state: dict[bytes, bytes], batch: Collection[Any]) -> None:
+    """Latest value last, deleted ones gone: what compaction would leave."""
+    for record in batch:
+        if record.key is None:
+            continue  # nobody of ours writes one, and no topic that is compacted takes one
+        state.pop(record.key, None)
+        if record.value is not None:
+            state[record.key] = record.value

@@ -1,0 +1,249 @@
+"""The transactional producer of one input partition: a step is one Kafka transaction.
+
+What the client library does not do by itself and this does:
+
+- A failed send does not fail the library's transaction: it would commit without the record. So every send is
+  awaited before the commit.
+- None of its calls has a time limit of its own, and one that is given up leaves the outcome open.
+- After a fatal error its calls end in AssertionError or AttributeError. Whatever fails, the producer is good
+  for nothing any more and a new one takes its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.errors import (
+    GroupAuthorizationFailedError,
+    InvalidProducerEpoch,
+    InvalidTransactionTimeout,
+    KafkaError,
+    MessageSizeTooLargeError,
+    ProducerFenced,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+from aiokafka.producer.transaction_manager import TransactionState
+from aiokafka.util import create_future
+
+from consumers.kafka_client import translated
+from consumers.kafka_producing import (
+    Packer,
+    Sent,
+    acknowledged,
+    close_producer,
+    look_at,
+    producer_options,
+    submit,
+    unwritten,
+)
+from consumers.transport import Commit, OutRecord, Partition, StateRecord
+from guardrail.errors import StepFailed, TransportError, TransportUnavailable
+from guardrail.kafka_settings import KafkaSettings
+
+_ABORT_S: Final = 1.0
+_RETRY_BACKOFF_MS: Final = 20
+"""How soon the library asks again while the broker still writes the markers of the last transaction."""
+_CLIENT_ERRORS: Final = (
+    KafkaError,
+    OSError,
+    TimeoutError,
+    AssertionError,
+    AttributeError,
+    asyncio.InvalidStateError,
+)
+_FENCED: Final = (ProducerFenced, InvalidProducerEpoch)
+_LASTING: Final = (
+    GroupAuthorizationFailedError,
+    MessageSizeTooLargeError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
+"""Errors that a recovered partition would meet again."""
+
+
+def transactional_id(settings: KafkaSettings, partition: Partition) -> str:
+    """Who writes for this partition, whichever process it is: a newcomer of the same id fences the last."""
+    prefix, group = settings.transactional_id_prefix, settings.group_id
+    return f"{prefix}-{group}-{partition.topic}-{partition.index}"
+
+
+class TransactionalProducer:
+    """Writes the steps of one partition, one after the other. After a failed one it is only good to stop.
+
+    ``begin``, ``send``, ``settled``, ``send_offsets`` and ``commit`` are the parts of a step, in the order in
+    which ``transact`` calls them.
+    """
+
+    def __init__(self, settings: KafkaSettings, partition: Partition, topics: Collection[str] = ()) -> None:
+        """``topics`` are those written to besides that of the state; the first step needs no look-up then."""
+        self._settings = settings
+        self._partition = partition
+        self._topics = tuple(topics)
+        self._state_topic = settings.topics.sessions
+        self._transactional_id = transactional_id(settings, partition)
+        self._limit_s = min(settings.delivery_timeout_ms, settings.transaction_timeout_ms) / 1000
+        self._producer = AIOKafkaProducer(
+            **producer_options(settings),
+            transactional_id=self._transactional_id,
+            transaction_timeout_ms=settings.transaction_timeout_ms,
+            retry_backoff_ms=_RETRY_BACKOFF_MS,
+        )
+        self._packer = Packer(self._producer, settings)
+        self._sent: Sent = {}
+        self._deadline: asyncio.Timeout | None = None
+        self._stopped = False
+        self.failed = False
+        """Did a step fail? Then this one takes no other."""
+        self.fenced = False
+        """Has another producer taken over its id?"""
+
+    async def start(self) -> None:
+        """Connect and fence every earlier producer of the id; its open transaction has ended on return.
+
+        Raises TransportError, TransportUnavailable, KafkaError and TimeoutError.
+        """
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+                await self._producer.start()
+                for topic in self._topics:
+                    await self._producer.partitions_for(topic)
+                known = await self._producer.partitions_for(self._state_topic)
+        except TransactionalIdAuthorizationFailed as error:
+            raise TransportUnavailable(
+                f"transactional id {self._transactional_id}: access denied; grant this user to write and "
+                f"describe transactional ids that begin with {self._settings.transactional_id_prefix}"
+            ) from error
+        except InvalidTransactionTimeout as error:
+            raise TransportUnavailable(
+                f"transaction_timeout_ms {self._settings.transaction_timeout_ms} is more than the broker's "
+                "transaction.max.timeout.ms; lower the first or raise the second"
+            ) from error
+        if self._partition.index not in known:
+            raise TransportUnavailable(
+                f"topic {self._state_topic} has {len(known)} partitions and {self._partition.topic} more; "
+                "give it as many"
+            )
+        # A fatal error before the first transaction would trip over the one that is not there.
+        self._producer._txn_manager._transaction_waiter = create_future()
+        self._producer._txn_manager._transaction_waiter.set_result(None)
+
+    async def transact(
+        self,
+        records: Sequence[OutRecord],
+        state: Sequence[StateRecord],
+        commit: Commit,
+    ) -> None:
+        """One step, all of it or nothing. State goes to the partition that has the index of the input's.
+
+        Raises StepFailed, after which nothing is known of the step; TransportError and TransportUnavailable
+        where doing it again would fail again.
+        """
+        if self.failed or self._stopped or self._deadline is not None:
+            raise StepFailed(f"{self._named()}: a step before this one failed or is still under way")
+        self._sent = {}
+        self._deadline = asyncio.timeout(self._limit_s)
+        self.failed = True  # whatever ends it early, also a cancellation
+        try:
+            async with self._deadline:
+                await self.begin()
+                await self.send(records, self._state_topic, self._partition.index, state)
+                await self.settled()
+                await self.send_offsets(self._settings.group_id, self._partition, commit)
+                await self.commit()
+        except TransportError:
+            raise
+        except _CLIENT_ERRORS as error:
+            raise self._step_error(error, len(records) + len(state)) from error
+        else:
+            self.failed = False
+        finally:
+            self._deadline = None
+
+    async def begin(self) -> None:
+        """Begin; the broker hears of it with the first batch."""
+        await self._producer.begin_transaction()
+        ending: asyncio.Future[None] = self._producer._txn_manager.wait_for_transaction_end()
+        ending.add_done_callback(look_at)
+
+    async def send(
+        self,
+        records: Sequence[OutRecord],
+        state_topic: str,
+        state_partition: int,
+        state: Sequence[StateRecord],
+    ) -> None:
+        """Hand everything to the client, in order within a partition; nothing is acknowledged yet."""
+        lanes = await self._packer.pack(records, state, (state_topic, state_partition))
+        await submit(self._producer, lanes, self._sent)
+
+    async def settled(self) -> None:
+        """Wait until every record is acknowledged. Raises what the first one that was not met."""
+        await acknowledged(self._sent)
+
+    async def send_offsets(self, group: str, partition: Partition, commit: Commit) -> None:
+        """Make the position part of the transaction."""
+        await self._producer.send_offsets_to_transaction(
+            {TopicPartition(*partition): (commit.offset, commit.metadata)}, group
+        )
+
+    async def commit(self) -> None:
+        """Commit. A failure leaves open whether it was done."""
+        await self._producer.commit_transaction()
+
+    async def abort(self) -> None:
+        """Abort what is open, so that readers need not wait for the transaction's timeout; best effort."""
+        state = self._producer._txn_manager.state
+        if state not in {TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR}:
+            return
+        try:
+            async with asyncio.timeout(_ABORT_S):
+                await self._producer.abort_transaction()
+        except _CLIENT_ERRORS:
+            return  # the successor's start ends it, or the broker after transaction_timeout_ms
+
+    async def stop(self) -> None:
+        """Abort what is open and close, also after a failed start. A step under way fails."""
+        if self._stopped:
+            return
+        self._stopped = True
+        if self._deadline is not None:
+            self._deadline.reschedule(asyncio.get_running_loop().time())
+        try:
+            await self.abort()
+        finally:
+            await close_producer(self._producer)
+
+    def _step_error(self, error: BaseException, count: int) -> TransportError:
+        fenced = isinstance(error, _FENCED)
+        sender = self._producer._sender.sender_task
+        if not fenced and sender is not None and sender.done() and not sender.cancelled():
+            # The first error is what matters; a call after it only finds that the client has given up.
+            cause = sender.exception()
+            fenced = isinstance(cause, _FENCED)
+            error = cause if cause is not None else error
+        self.fenced = fenced
+        step = f"{self._named()}, a step of {count} records"
+        if isinstance(error, _LASTING):
+            return translated(error, step)
+        if fenced:
+            return StepFailed(
+                f"{step}: another producer has fenced this one; is the partition held elsewhere?"
+            )
+        if isinstance(error, TimeoutError):
+            if self._stopped:
+                return StepFailed(
+                    f"{step}: given up because its producer was stopped; its outcome is unknown"
+                )
+            pending = ", ".join(unwritten(self._sent)) or "the commit"
+            return StepFailed(
+                f"{step}: no answer within {self._limit_s:g} s, waiting for {pending}; its outcome is "
+                "unknown. Do the brokers answer, and do the topics still exist?"
+            )
+        return StepFailed(f"{step}: {type(error).__name__}: {error}; its outcome is unknown")
+
+    def _named(self) -> str:
+        return f"transactional id {self._transactional_id}"

@@ -1,0 +1,406 @@
+"""What consumers.transport promises of steps, recovery and stored state, of both transports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+
+import pytest
+
+from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord, Transport
+from guardrail.errors import PartitionLost, StepFailed, TransportError
+from tests.support.transports import Harness, RecordingListener, poll_until, poll_while
+
+MEBIBYTE = 1024 * 1024
+
+
+class Member:
+    """A started member with what it was told."""
+
+    def __init__(self, transport: Transport, listener: RecordingListener) -> None:
+        self.transport = transport
+        self.listener = listener
+
+    @property
+    def state(self) -> Mapping[Partition, dict[bytes, bytes]]:
+        return self.listener.state
+
+    @property
+    def held(self) -> Mapping[Partition, Commit | None]:
+        return self.listener.held
+
+
+class Site:
+    """The topics of one test, and its members, all stopped at its end."""
+
+    def __init__(self, harness: Harness, group: str) -> None:
+        self.harness = harness
+        self.group = group
+        self.topic = self.output = self.sessions = ""
+        self._started: list[Transport] = []
+
+    async def create(self, partitions: int = 1) -> None:
+        self.topic = await self.harness.create_topic(partitions)
+        self.output = await self.harness.create_topic(partitions)
+        self.sessions = await self.harness.create_topic(partitions, compacted=True)
+
+    async def join(self, listener: RecordingListener | None = None) -> Member:
+        transport = self.harness.exact_member(self.topic, self.sessions, self.group)
+        self._started.append(transport)
+        listener = listener or RecordingListener()
+        await transport.start(listener)
+        return Member(transport, listener)
+
+    async def holding(self, partitions: int = 1) -> Member:
+        """A member that has joined and holds all partitions."""
+        member = await self.join()
+        await poll_while(member.transport, lambda: len(member.held) < partitions)
+        return member
+
+    async def fill(self, count: int, first: int = 0) -> list[bytes]:
+        values = [b"in-%d" % number for number in range(first, first + count)]
+        await self.harness.write(
+            [OutRecord(self.topic, b"key-%d" % (n % 7), value) for n, value in enumerate(values, first)]
+        )
+        return values
+
+    def out(self, *values: bytes) -> list[OutRecord]:
+        return [OutRecord(self.output, b"k", value) for value in values]
+
+    async def written(self) -> list[bytes | None]:
+        return [record.value for record in await self.harness.read_all(self.output)]
+
+    async def stop_all(self) -> None:
+        for transport in self._started:
+            await transport.stop()
+
+
+@pytest.fixture
+async def site(harness: Harness, group: str) -> AsyncIterator[Site]:
+    made = Site(harness, group)
+    await made.create()
+    yield made
+    await made.stop_all()
+
+
+def values(records: Collection[Record]) -> list[bytes | None]:
+    return [record.value for record in records]
+
+
+def changes(**state: bytes | None) -> list[StateRecord]:
+    return [StateRecord(key.encode(), value) for key, value in state.items()]
+
+
+async def beside_recovery(member: Member, partition: Partition) -> list[Record]:
+    """What polling returned while a partition without a committed position was recovered."""
+    recovery = asyncio.ensure_future(member.transport.recover(partition))
+    found = await poll_until(member.transport, lambda _: recovery.done(), max_records=10)
+    assert (await recovery).commit is None
+    return found
+
+
+async def test_a_new_partition_has_neither_position_nor_state(site: Site) -> None:
+    member = await site.holding()
+    partition = Partition(site.topic, 0)
+    assert member.held == {partition: None}
+    assert member.state == {partition: {}}
+
+
+async def test_records_state_and_position_of_a_step_are_there_after_a_restart(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    await site.fill(10)
+    first = await site.holding()
+    await poll_until(first.transport, lambda found: len(found) >= 10)
+    headers = (("traceparent", b"00-ab-cd-01"), ("twice", b""), ("twice", b"\x00\xff"))
+    step = [OutRecord(site.output, b"k", b"\x00v", headers), OutRecord(site.output, None, b"w")]
+    await first.transport.transact(partition, step, changes(a=b"1", b=b"\xff"), Commit(4, "ünicode"))
+    await first.transport.stop()
+    read = await site.harness.read_all(site.output)
+    assert [(r.key, r.value, r.headers) for r in read] == [(r.key, r.value, r.headers) for r in step]
+    second = await site.holding()
+    assert second.held == {partition: Commit(4, "ünicode")}
+    assert second.state == {partition: {b"a": b"1", b"b": b"\xff"}}
+    read = await poll_until(second.transport, lambda found: len(found) >= 6)
+    assert values(read) == [b"in-%d" % number for number in range(4, 10)]
+
+
+async def test_state_is_restored_with_deletes_and_in_the_order_of_writing(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    member = await site.holding()
+    await member.transport.transact(partition, [], changes(a=b"1", b=b"1", c=b"1", d=b""), Commit(0))
+    await member.transport.transact(partition, [], changes(a=b"2", b=None, gone=None), Commit(0))
+    again = [StateRecord(b"e", b"1"), StateRecord(b"b", b"3"), StateRecord(b"e", None)]
+    await member.transport.transact(partition, [], again, Commit(0))
+    restored = await member.transport.recover(partition)
+    expected = [(b"c", b"1"), (b"d", b""), (b"a", b"2"), (b"b", b"3")]
+    assert list(restored.state.items()) == expected
+    await member.transport.stop()
+    second = await site.holding()
+    assert list(second.state[partition].items()) == expected
+
+
+async def test_a_step_may_be_nothing_but_a_position(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    member = await site.holding()
+    for offset in (0, 3, 3, 5):
+        await member.transport.transact(partition, [], [], Commit(offset, f"note {offset}"))
+    assert (await member.transport.recover(partition)).commit == Commit(5, "note 5")
+    assert await site.written() == []
+
+
+async def test_a_step_that_can_not_be_written_leaves_nothing(site: Site) -> None:
+    """What is too large is found while the step is packed or on the way; the rest of it must not stay."""
+    partition = Partition(site.topic, 0)
+    await site.fill(3)
+    member = await site.holding()
+    await poll_until(member.transport, lambda found: len(found) >= 3)
+    await member.transport.transact(partition, site.out(b"before"), changes(a=b"1"), Commit(1))
+    missing = [*site.out(b"never"), OutRecord("no-such-topic", b"k", b"never")]
+    with pytest.raises(TransportError):
+        await member.transport.transact(partition, missing, changes(a=b"2", b=b"2"), Commit(2))
+    with pytest.raises(TransportError, match="4096 bytes"):
+        await member.transport.transact(partition, site.out(b"never"), [], Commit(2, "é" * 2049))
+    restored = await member.transport.recover(partition)
+    assert restored.commit == Commit(1)
+    assert dict(restored.state) == {b"a": b"1"}
+    assert await site.written() == [b"before"]
+
+
+async def test_recover_returns_to_the_committed_position_and_records_come_again_once(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    written = await site.fill(200)
+    member = await site.holding()
+    read = await poll_until(member.transport, lambda found: len(found) >= 120, max_records=40)
+    await member.transport.transact(partition, site.out(b"step"), changes(a=b"1"), Commit(50))
+    restored = await member.transport.recover(partition)
+    assert restored.commit == Commit(50)
+    assert dict(restored.state) == {b"a": b"1"}
+    again = await poll_until(member.transport, lambda found: len(found) >= 150, max_records=40)
+    assert values(read) == written[: len(read)]
+    assert values(again) == written[50:]
+    assert list(await member.transport.poll(50, 10)) == []
+    await member.transport.transact(partition, site.out(b"next"), [], Commit(200))
+    assert await site.written() == [b"step", b"next"]
+
+
+async def test_recover_without_a_committed_position_returns_to_where_it_began(site: Site) -> None:
+    written = await site.fill(20)
+    member = await site.holding()
+    await poll_until(member.transport, lambda found: len(found) >= 20)
+    assert (await member.transport.recover(Partition(site.topic, 0))).commit is None
+    assert values(await poll_until(member.transport, lambda found: len(found) >= 20)) == written
+
+
+async def test_polling_beside_a_recovery_returns_nothing_old_and_other_partitions_go_on(
+    harness: Harness, group: str
+) -> None:
+    site = Site(harness, group)
+    await site.create(partitions=2)
+    await site.fill(400)
+    recovered, other = Partition(site.topic, 0), Partition(site.topic, 1)
+    input_ = await harness.read_all(site.topic)
+    expected = {p: [r.value for r in input_ if r.partition == p] for p in (recovered, other)}
+    assert all(expected.values())
+    member = await site.holding(partitions=2)
+    try:
+        read = await poll_until(member.transport, lambda found: len(found) >= 30, max_records=10)
+        for _ in range(5):
+            read += await beside_recovery(member, recovered)
+            read = [r for r in read if r.partition == other]
+        read += await poll_until(
+            member.transport, lambda found: len(read) + len(found) >= 400, max_records=10
+        )
+        assert [r.value for r in read if r.partition == recovered] == expected[recovered]
+        assert [r.value for r in read if r.partition == other] == expected[other]
+    finally:
+        await site.stop_all()
+
+
+async def test_a_pause_outlasts_a_recovery(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    written = await site.fill(10)
+    member = await site.holding()
+    await poll_until(member.transport, lambda found: len(found) >= 10)
+    member.transport.pause([partition])
+    await member.transport.recover(partition)
+    assert list(await member.transport.poll(100, 10)) == []
+    member.transport.resume([partition])
+    assert values(await poll_until(member.transport, lambda found: len(found) >= 10)) == written
+
+
+async def test_resuming_in_the_middle_of_a_recovery_returns_nothing_early(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    written = await site.fill(10)
+    member = await site.holding()
+    await poll_until(member.transport, lambda found: len(found) >= 10)
+    member.transport.pause([partition])
+    recovery = asyncio.ensure_future(member.transport.recover(partition))
+    await asyncio.sleep(0)
+    member.transport.resume([partition])
+    early = await poll_until(member.transport, lambda _: recovery.done())
+    assert (await recovery).commit is None
+    rest = await poll_until(member.transport, lambda found: len(early) + len(found) >= 10)
+    assert values(early + rest) == written
+
+
+async def test_steps_of_several_partitions_side_by_side(harness: Harness, group: str) -> None:
+    site = Site(harness, group)
+    await site.create(partitions=4)
+    member = await site.holding(partitions=4)
+
+    async def steps(index: int) -> None:
+        for step in range(15):
+            name = b"%d" % index
+            out = [OutRecord(site.output, name, b"%d/%d" % (step, n)) for n in range(5)]
+            state = [StateRecord(b"last", b"%d" % step), StateRecord(b"step/%d" % step, name)]
+            await member.transport.transact(Partition(site.topic, index), out, state, Commit(step))
+
+    try:
+        await asyncio.gather(*(steps(index) for index in range(4)))
+        read = await harness.read_all(site.output)
+        for index in range(4):
+            found = [r.value for r in read if r.key == b"%d" % index]
+            assert found == [b"%d/%d" % (step, n) for step in range(15) for n in range(5)]
+            restored = await member.transport.recover(Partition(site.topic, index))
+            assert restored.commit == Commit(14)
+            assert restored.state[b"last"] == b"14"
+            assert set(restored.state.values()) == {b"14", b"%d" % index}
+            assert len(restored.state) == 16
+    finally:
+        await site.stop_all()
+
+
+async def test_a_step_and_a_state_of_several_megabytes(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    member = await site.holding()
+    large = bytes(range(256)) * (3 * MEBIBYTE // 256)
+    many = [b"%06d" % number + large[:50_000] for number in range(60)]
+    state = [StateRecord(b"large", large), *(StateRecord(value[:6], value) for value in many)]
+    await member.transport.transact(partition, site.out(large, *many, b"last"), state, Commit(7))
+    assert await site.written() == [large, *many, b"last"]
+    restored = await member.transport.recover(partition)
+    assert list(restored.state.items()) == [(b"large", large), *((value[:6], value) for value in many)]
+    assert restored.commit == Commit(7)
+
+
+async def test_a_record_over_the_limit_is_refused_for_good(site: Site) -> None:
+    member = await site.holding()
+    with pytest.raises(TransportError, match=r"max_request_bytes|larger|max\.message\.bytes") as caught:
+        await member.transport.transact(
+            Partition(site.topic, 0), site.out(b"x" * 9 * MEBIBYTE), [], Commit(1)
+        )
+    assert not isinstance(caught.value, StepFailed)  # taken again it would fail again
+    assert await site.written() == []
+
+
+async def test_a_successor_sees_the_steps_of_a_member_that_never_stopped(site: Site) -> None:
+    """The first one neither drains nor leaves: it hears of the rebalance as a live member would."""
+    partition = Partition(site.topic, 0)
+    written = await site.fill(10)
+    first = await site.holding()
+    await poll_until(first.transport, lambda found: len(found) >= 10)
+    await first.transport.transact(partition, site.out(b"one"), changes(a=b"1"), Commit(6, "note"))
+    second = await site.join()
+    both = [first.transport, second.transport]
+    await poll_while(both, lambda: len(first.listener.log) < 2 or not (first.held or second.held))
+    holder = second if second.held else first
+    assert holder.held == {partition: Commit(6, "note")}
+    assert holder.state == {partition: {b"a": b"1"}}
+    assert values(await poll_until(holder.transport, lambda found: len(found) >= 4)) == written[6:]
+
+
+async def test_a_step_in_on_revoked_is_what_the_next_holder_finds(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    listener = RecordingListener()
+    first = await site.join(listener)
+    await poll_while(first.transport, lambda: not first.held)
+
+    async def drain(partitions: Collection[Partition]) -> None:
+        await first.transport.transact(partition, site.out(b"drained"), changes(a=b"end"), Commit(3, "end"))
+
+    listener.while_revoked = drain
+    second = await site.join()
+    both: Sequence[Transport] = [first.transport, second.transport]
+    await poll_while(both, lambda: len(first.listener.log) < 2 or not (first.held or second.held))
+    listener.while_revoked = None
+    holder = second if second.held else first
+    assert holder.held == {partition: Commit(3, "end")}
+    assert holder.state == {partition: {b"a": b"end"}}
+    assert await site.written() == [b"drained"]
+
+
+async def test_a_partition_that_was_given_away_takes_no_step_and_no_recovery(
+    harness: Harness, group: str
+) -> None:
+    site = Site(harness, group)
+    await site.create(partitions=2)
+    first = await site.holding(partitions=2)
+    second = await site.join()
+    try:
+        await poll_while(
+            [first.transport, second.transport], lambda: not (len(first.held) == len(second.held) == 1)
+        )
+        (lost,) = second.held
+        with pytest.raises(PartitionLost):
+            await first.transport.transact(lost, site.out(b"never"), changes(a=b"1"), Commit(1))
+        with pytest.raises(PartitionLost):
+            await first.transport.recover(lost)
+        await second.transport.transact(lost, site.out(b"mine"), changes(a=b"2"), Commit(2))
+        assert await site.written() == [b"mine"]
+        assert dict((await second.transport.recover(lost)).state) == {b"a": b"2"}
+    finally:
+        await site.stop_all()
+
+
+async def test_steps_need_a_started_transport(site: Site) -> None:
+    member = await site.holding()
+    await member.transport.stop()
+    partition = Partition(site.topic, 0)
+    with pytest.raises(TransportError, match="stop"):
+        await member.transport.transact(partition, [], [], Commit(0))
+    with pytest.raises(TransportError, match="stop"):
+        await member.transport.recover(partition)
+
+
+async def test_stop_in_the_middle_of_a_step_leaves_all_of_it_or_nothing(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    member = await site.holding()
+    await member.transport.transact(partition, site.out(b"one"), changes(a=b"1"), Commit(1))
+    step = asyncio.ensure_future(
+        member.transport.transact(partition, site.out(b"two", b"three"), changes(a=b"2"), Commit(2))
+    )
+    await asyncio.sleep(0)
+    await member.transport.stop()
+    await asyncio.wait([step])
+    second = await site.holding()
+    outcome = (second.held[partition], second.state[partition], await site.written())
+    done = (Commit(2), {b"a": b"2"}, [b"one", b"two", b"three"])
+    undone = (Commit(1), {b"a": b"1"}, [b"one"])
+    assert outcome in ([done] if step.exception() is None else [done, undone])
+
+
+async def test_stop_in_the_middle_of_a_recovery_ends_it(site: Site) -> None:
+    member = await site.holding()
+    recovery = asyncio.ensure_future(member.transport.recover(Partition(site.topic, 0)))
+    await asyncio.sleep(0)
+    await member.transport.stop()
+    await asyncio.wait([recovery])
+    assert recovery.exception() is None or isinstance(recovery.exception(), TransportError)
+
+
+async def test_a_cancelled_step_is_recovered_like_a_failed_one(site: Site) -> None:
+    partition = Partition(site.topic, 0)
+    member = await site.holding()
+    step = asyncio.ensure_future(
+        member.transport.transact(partition, site.out(b"one"), changes(a=b"1"), Commit(1))
+    )
+    await asyncio.sleep(0)
+    step.cancel()
+    await asyncio.wait([step])
+    restored = await member.transport.recover(partition)
+    assert (restored.commit, dict(restored.state), await site.written()) in [
+        (Commit(1), {b"a": b"1"}, [b"one"]),
+        (None, {}, []),
+    ]
+    await member.transport.transact(partition, site.out(b"two"), changes(a=b"2"), Commit(2))
+    assert (await site.written())[-1] == b"two"
