@@ -14,29 +14,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.model import Claim
-from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.cutters import Cutters
 from guardrail.effects import Cancel, Effect, Emit
 from guardrail.effects import Judge as AskJudge
-from guardrail.engine_load import Bounds, Load, over_their_share
-from guardrail.engine_runs import (
-    Captured,
-    ClosedResponse,
-    Headers,
-    Lane,
-    Output,
-    Run,
-    capture_head,
-    read_head,
-    size_of,
-)
-from guardrail.errors import ProtocolError, UnreadableSession
+from guardrail.engine_runs import Captured, ClosedResponse, Headers, Lane, Output, Run, RunTable, size_of
+from guardrail.engine_state import capture, read_head, restored_session
+from guardrail.errors import ProtocolError
 from guardrail.events import (
     Response,
     ResponseAborted,
@@ -47,7 +34,7 @@ from guardrail.events import (
 )
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.fair_slots import FairSlots
-from guardrail.finished import FinishedResponses, digest
+from guardrail.finished import digest
 from guardrail.judges.base import Judge
 from guardrail.judging import add_usage, ask
 from guardrail.limits import Limits
@@ -64,7 +51,6 @@ WRONG_LANE: Final = "wrong_partition"
 MAX_SEQ: Final = 2**31
 MOST_WHILE_SHEDDING: Final = 1.5
 """Times ``limits.max_bytes``: while only reading can make room, text grows up to here and no further."""
-_RATERS_KEPT: Final = 64
 
 
 class Engine:
@@ -96,14 +82,12 @@ class Engine:
         self._session_type: type[Session] = StoredSession if journal else Session
         self._clock = clock
         self._wall = wall
-        self._runs: dict[str, Run] = {}
-        self._lanes: dict[Hashable, Lane] = {}
-        self._hot: set[Hashable] = set()
-        self._raters: OrderedDict[int, tuple[Policy, BuiltinSeverityRater]] = OrderedDict()
+        self._table = RunTable(self._limits)
+        self._runs, self._bounds = self._table.by_id, self._table.bounds
+        self._cutters = Cutters()
         self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._bounds = Bounds(self._limits)
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -151,7 +135,7 @@ class Engine:
 
     def load(self, lane: Hashable) -> float:
         """The share of the bounds that a lane takes, of the one it is nearest to."""
-        found = self._lanes.get(lane)
+        found = self._table.lanes.get(lane)
         return 0.0 if found is None else found.load.share(self._limits)
 
     def lanes_to_pause(self, lanes: Collection[Hashable]) -> set[Hashable]:
@@ -159,12 +143,7 @@ class Engine:
 
         All of them while the engine is saturated, unless it sheds; before that, those over their fair share.
         """
-        loads = {lane: found.load if (found := self._lanes.get(lane)) else Load() for lane in lanes}
-        total = self._bounds.total.share(self._limits)
-        self._hot = over_their_share(loads, total, self._hot, self._limits)
-        if self._bounds.shedding:
-            return set()
-        return set(lanes) if self._bounds.saturated else set(self._hot)
+        return self._table.lanes_to_pause(lanes)
 
     def knows(self, response_id: str) -> bool:
         """Is this response in flight?"""
@@ -192,7 +171,7 @@ class Engine:
     ) -> None:
         """Read this response to its end and say nothing: it was decided before a restart."""
         if head.response_id not in self._runs:
-            run = self._open(head, headers, digest(head), self._lane(lane), born)
+            run = self._open(head, headers, digest(head), self._table.lane(lane), born)
             run.session.fall_silent()
             if isinstance(head, Response):
                 run.session.complete(1, self._clock())
@@ -217,7 +196,7 @@ class Engine:
             self._start(event, headers, run, lane, born)
             return
         if run is None:
-            self._finished_or_unknown(event, self._lane(lane).finished)
+            self._table.lane(lane).finished.require_repeated(event, self._clock())
             return
         session = run.session
         chars = session.answer_chars
@@ -258,7 +237,7 @@ class Engine:
         """
         now = self._clock()
         run = self._runs.get(response_id)
-        place = self._lane(lane)
+        place = self._table.lane(lane)
         if run is not None:
             self._carry_out(run, run.session.end_early(reason, now))
         elif place.finished.get(response_id, now) is None:
@@ -280,7 +259,7 @@ class Engine:
 
     def drop_lane(self, lane: Hashable) -> None:
         """Forget a lane's responses without a word, those in flight and those that finished."""
-        found = self._lanes.pop(lane, None)
+        found = self._table.lanes.pop(lane, None)
         if found is not None:
             for run in list(found.runs.values()):
                 self._drop(run)
@@ -303,18 +282,8 @@ class Engine:
         run = self._runs.get(response_id)
         if run is None:
             return None
-        session = run.session
-        if not isinstance(session, StoredSession):
-            raise RuntimeError("an engine without journal captures nothing")
-        # A monotonic reading means nothing to another process.
-        epoch = self._wall() - self._clock()
-
-        def unix_ms(reading: float) -> int:
-            return round((epoch + reading) * 1000)
-
-        head = None if run.head_captured else capture_head(run, unix_ms)
-        run.head_captured = True
-        return Captured(run.born, head, session.capture(unix_ms), session.policy)
+        # Readings of a monotonic clock mean nothing to another process.
+        return capture(run, self._wall() - self._clock())
 
     def restore(
         self,
@@ -332,10 +301,9 @@ class Engine:
         when ``head`` can't be, and StateError when a newer version wrote any of it.
         """
         if not issubclass(self._session_type, StoredSession):
-            raise RuntimeError("an engine without journal restores nothing")
+            raise TypeError("an engine without journal restores nothing")
         stored = read_head(head)
         response_id = stored.event.response_id
-        place = self._lane(lane)
         other = self._runs.get(response_id)
         if other is not None:  # it had been begun on two partitions, held by two processes
             self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))
@@ -343,56 +311,28 @@ class Engine:
             return
         policy = next((known for known in self._router.policies if known == policy), policy)
         now = self._clock()
-        epoch = self._wall() - now
-
-        def reading(unix_ms: int) -> float:
-            return unix_ms / 1000 - epoch
-
-        unreadable = False
-        try:
-            session = StoredSession.restored(
-                stored.event,
-                policy,
-                progress,
-                new_cutter=lambda: self._cutter(policy),
-                started_at=min(now, reading(stored.started_ms)),
-                now=now,
-                reading=reading,
-                max_answer_chars=self._limits.max_answer_chars,
-            )
-        except UnreadableSession:
-            unreadable = True
-            session = StoredSession.salvaged(
-                stored.event,
-                policy,
-                progress,
-                new_cutter=lambda: self._cutter(policy),
-                now=now,
-                max_answer_chars=self._limits.max_answer_chars,
-            )
-        run = self._add(session, stored.headers, stored.digest, place, born)
+        session, readable = restored_session(
+            stored,
+            progress,
+            policy,
+            new_cutter=lambda: self._cutters.new(policy),
+            now=now,
+            epoch=self._wall() - now,
+            max_answer_chars=self._limits.max_answer_chars,
+        )
+        run = self._table.add(session, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured = True
         effects = session.resume()
-        if unreadable:
+        if not readable:
             effects = session.end_early(UNREADABLE, now, force_block=True)
         self._carry_out(run, effects)
 
     def remember(self, lane: Hashable, response_id: str, digest: str, next_seq: int, age_s: float) -> None:
         """A response that finished on this lane ``age_s`` seconds ago, in another process; oldest first."""
-        finished = self._lane(lane).finished
+        finished = self._table.lane(lane).finished
         finished.add(response_id, bytes.fromhex(digest), next_seq, self._clock() - max(0.0, age_s))
 
     # ----------------------------------------------------------------------------------- inside
-
-    def _lane(self, key: Hashable) -> Lane:
-        lane = self._lanes.get(key)
-        if lane is None:
-            limits = self._limits
-            finished = FinishedResponses(
-                limits.finished_responses_remembered, limits.finished_response_ttl_ms / 1000
-            )
-            lane = self._lanes[key] = Lane(key, finished)
-        return lane
 
     def _step(
         self, session: Session, event: ResponseDelta | ResponseCompleted | ResponseAborted
@@ -414,7 +354,7 @@ class Engine:
     ) -> None:
         now = self._clock()
         fingerprint = digest(head)
-        place = self._lane(lane)
+        place = self._table.lane(lane)
         known = run.digest if run is not None else place.finished.get(head.response_id, now)
         if known is not None:
             self._repeated_start(known == fingerprint, run)
@@ -456,46 +396,18 @@ class Engine:
         self._carry_out(run, run.session.end_early("duplicate_start", self._clock()))
         raise ProtocolError("duplicate_start", "a response with this id and another content is under way")
 
-    def _finished_or_unknown(
-        self, event: ResponseDelta | ResponseCompleted | ResponseAborted, finished: FinishedResponses
-    ) -> None:
-        if finished.get(event.response_id, self._clock()) is None:
-            raise ProtocolError("unknown_response", "no response with this id was started")
-        if isinstance(event, ResponseDelta) and not finished.repeats(event.response_id, event.seq):
-            raise ProtocolError("response_finished", f"delta {event.seq} came after the end of the response")
-
     def _open(self, head: ResponseHead, headers: Headers, fingerprint: bytes, lane: Lane, born: int) -> Run:
         policy = self._router.choose(head.route, head.tenant)
         session = self._session_type(
             head,
             policy,
-            self._cutter(policy),
+            self._cutters.new(policy),
             now=self._clock(),
             max_answer_chars=self._limits.max_answer_chars,
         )
-        run = self._add(session, headers, fingerprint, lane, born)
+        run = self._table.add(session, headers, fingerprint, lane, born)
         self._arm(run)
         return run
-
-    def _add(self, session: Session, headers: Headers, fingerprint: bytes, lane: Lane, born: int) -> Run:
-        head = session.head
-        chars = size_of(head) + (len(head.answer) if isinstance(head, Response) else session.answer_chars)
-        run = Run(session, lane, born, headers, fingerprint, chars)
-        self._runs[head.response_id] = lane.runs[head.response_id] = run
-        self._bounds.add(lane.load, sessions=1, chars=chars)
-        return run
-
-    def _cutter(self, policy: Policy) -> ClaimCutter:
-        return ClaimCutter(self._rater(policy), max_segment_chars=policy.max_segment_chars)
-
-    def _rater(self, policy: Policy) -> BuiltinSeverityRater:
-        # Compiled once a policy; the policy is kept beside it so that its id can't be another's.
-        cached = self._raters.get(id(policy))
-        if cached is None:
-            cached = self._raters[id(policy)] = (policy, BuiltinSeverityRater(policy.severity))
-            if len(self._raters) > _RATERS_KEPT:  # policies of restored responses come and go
-                self._raters.popitem(last=False)
-        return cached[1]
 
     def _carry_out(self, run: Run, effects: list[Effect]) -> None:
         for effect in effects:
@@ -507,20 +419,11 @@ class Engine:
                     run.task = self.spawn(self._judge_claims(run), name="judge")
             elif type(effect) is Cancel:
                 self._cancel(run)
-        session = run.session
-        if session.pending_claims != run.pending:
-            more, run.pending = session.pending_claims - run.pending, session.pending_claims
-            self._bounds.add(run.lane.load, pending=more)
-        if session.closed:
+        self._table.count(run)
+        if run.session.closed:
             self._close(run)
             return
-        if session.silent and not run.silent:  # it takes next to nothing until its input ends
-            run.silent = True
-            self._bounds.add(run.lane.load, sessions=-1)
-        if session.decided:  # the rest is read and ignored; the session has let go of its texts
-            if run.chars:
-                chars, run.chars = run.chars, 0
-                self._bounds.add(run.lane.load, chars=-chars)
+        if run.session.decided:
             run.evidence = None  # it holds the contexts
         self._arm(run)
 
@@ -530,11 +433,10 @@ class Engine:
             run.task.cancel()
 
     def _close(self, run: Run) -> None:
-        session, lane = run.session, run.lane
-        response_id = session.head.response_id
-        lane.finished.add(response_id, run.digest, session.next_seq, self._clock())
+        closed = run.closed()
+        run.lane.finished.add(closed.response_id, run.digest, closed.next_seq, self._clock())
         self._drop(run)
-        self._tell_closed(ClosedResponse(response_id, lane.key, run.born, run.digest.hex(), session.next_seq))
+        self._tell_closed(closed)
 
     def _tell_closed(self, closed: ClosedResponse) -> None:
         if self._on_closed is not None:
@@ -543,13 +445,10 @@ class Engine:
     def _drop(self, run: Run) -> None:
         if run.dropped:
             return
-        run.dropped = True
-        response_id = run.session.head.response_id
-        del self._runs[response_id], run.lane.runs[response_id]
+        self._table.remove(run)
         self._cancel(run)
         if run.timer is not None:
             run.timer.cancel()
-        self._bounds.add(run.lane.load, sessions=run.silent - 1, chars=-run.chars, pending=-run.pending)
 
     # ----------------------------------------------------------------------------------- timers
 
@@ -587,7 +486,7 @@ class Engine:
                 run.evidence = EvidenceIndex(run.session.head.contexts)
             while run.waiting and not run.session.decided:
                 async with self._slots.slot(run.lane.key):
-                    batch = self._next_batch(run)
+                    batch = run.next_batch(self._limits.max_claims_per_call)
                     if not batch:
                         continue
                     found, usage = await ask(self._judge, run.session, run.evidence, batch, self._clock())
@@ -597,8 +496,3 @@ class Engine:
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             run.task = None
-
-    def _next_batch(self, run: Run) -> dict[str, Claim]:
-        taken = run.waiting[: self._limits.max_claims_per_call]
-        del run.waiting[: len(taken)]
-        return {claim_id: claim for claim_id, claim in taken if run.session.awaits(claim_id)}

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
-
 from guardrail.claims.model import Claim
 from guardrail.effects import Channel
-from guardrail.engine_load import Load
-from guardrail.errors import UnreadableSession
-from guardrail.events import OutputEvent, Response, ResponseHead, ResponseStarted
+from guardrail.engine_load import Bounds, Load, over_their_share
+from guardrail.events import OutputEvent, Response, ResponseHead
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.finished import FinishedResponses
+from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.session import Session
-from guardrail.session_state import STATE_VERSION, check_version
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -90,58 +86,81 @@ class Run:
     silent: bool = False
     dropped: bool = False
 
+    def next_batch(self, most: int) -> dict[str, Claim]:
+        """Take the first claims that wait to be put to the judge, those that still need a verdict."""
+        taken = self.waiting[:most]
+        del self.waiting[: len(taken)]
+        return {claim_id: claim for claim_id, claim in taken if self.session.awaits(claim_id)}
 
-class _StoredHead(BaseModel):
-    """What is stored of a response once. ``headers`` holds bytes as characters of the same number."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    event: ResponseStarted | Response = Field(discriminator="type")
-    headers: tuple[tuple[str, str], ...] = ()
-    started_ms: int
-    digest: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredHead:
-    """What was stored of a response once. ``started_ms`` is in Unix milliseconds."""
-
-    event: ResponseStarted | Response
-    headers: Headers
-    started_ms: int
-    digest: bytes
-
-
-def capture_head(run: Run, unix_ms: Callable[[float], int]) -> dict[str, Any]:
-    """What is stored of a response once, JSON-able."""
-    return {
-        "v": STATE_VERSION,
-        "event": from_json(run.session.head.to_json()),
-        "headers": [[name, value.decode("latin-1")] for name, value in run.headers],
-        "started_ms": unix_ms(run.session.started_at),
-        "digest": run.digest.hex(),
-    }
-
-
-def read_head(head: Mapping[str, Any]) -> StoredHead:
-    """Read what ``capture_head`` made.
-
-    Raises StateError when a newer version wrote it, UnreadableSession when it makes no sense.
-    """
-    check_version(head)
-    try:
-        stored = _StoredHead.model_validate(head)
-        headers = tuple((name, value.encode("latin-1")) for name, value in stored.headers)
-        return StoredHead(stored.event, headers, stored.started_ms, bytes.fromhex(stored.digest))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UnreadableSession(f"head: {where}: {first['msg']}") from None
-    except ValueError:
-        raise UnreadableSession("head: a digest or header can't be read") from None
+    def closed(self) -> ClosedResponse:
+        """What there is to say of it when it is over."""
+        session = self.session
+        return ClosedResponse(
+            session.head.response_id, self.lane.key, self.born, self.digest.hex(), session.next_seq
+        )
 
 
 def size_of(head: ResponseHead) -> int:
     """Characters that a response holds before its deltas."""
     size = len(head.question) + sum(len(c.text) + len(c.id) + len(c.source or "") for c in head.contexts)
     return size + (len(json.dumps(head.metadata)) if head.metadata else 0)
+
+
+class RunTable:
+    """The responses in flight, by id and by lane, and what they take of the bounds."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._hot: set[Hashable] = set()
+        self.bounds = Bounds(limits)
+        self.by_id: dict[str, Run] = {}
+        self.lanes: dict[Hashable, Lane] = {}
+
+    def lane(self, key: Hashable) -> Lane:
+        """The lane, from its first response on until it is dropped."""
+        lane = self.lanes.get(key)
+        if lane is None:
+            limits = self._limits
+            finished = FinishedResponses(
+                limits.finished_responses_remembered, limits.finished_response_ttl_ms / 1000
+            )
+            lane = self.lanes[key] = Lane(key, finished)
+        return lane
+
+    def add(self, session: Session, headers: Headers, digest: bytes, lane: Lane, born: int) -> Run:
+        """Put a response into flight."""
+        head = session.head
+        chars = size_of(head) + (len(head.answer) if isinstance(head, Response) else session.answer_chars)
+        run = Run(session, lane, born, headers, digest, chars)
+        self.by_id[head.response_id] = lane.runs[head.response_id] = run
+        self.bounds.add(lane.load, sessions=1, chars=chars)
+        return run
+
+    def count(self, run: Run) -> None:
+        """See what the response takes now."""
+        session, load = run.session, run.lane.load
+        if session.pending_claims != run.pending:
+            more, run.pending = session.pending_claims - run.pending, session.pending_claims
+            self.bounds.add(load, pending=more)
+        if session.silent and not run.silent:  # it takes next to nothing until its input ends
+            run.silent = True
+            self.bounds.add(load, sessions=-1)
+        if session.decided and run.chars:  # the session has let go of its texts
+            chars, run.chars = run.chars, 0
+            self.bounds.add(load, chars=-chars)
+
+    def remove(self, run: Run) -> None:
+        """Take a response out of flight."""
+        run.dropped = True
+        response_id = run.session.head.response_id
+        del self.by_id[response_id], run.lane.runs[response_id]
+        self.bounds.add(run.lane.load, sessions=run.silent - 1, chars=-run.chars, pending=-run.pending)
+
+    def lanes_to_pause(self, lanes: Collection[Hashable]) -> set[Hashable]:
+        """Which of ``lanes`` not to read for now; see ``Engine.lanes_to_pause``."""
+        loads = {key: lane.load if (lane := self.lanes.get(key)) else Load() for key in lanes}
+        bounds = self.bounds
+        self._hot = over_their_share(loads, bounds.total.share(self._limits), self._hot, self._limits)
+        if bounds.shedding:
+            return set()
+        return set(lanes) if bounds.saturated else set(self._hot)

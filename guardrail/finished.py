@@ -6,7 +6,8 @@ from collections import OrderedDict
 from hashlib import blake2b
 from typing import NamedTuple
 
-from guardrail.events import ResponseHead
+from guardrail.errors import ProtocolError
+from guardrail.events import ResponseAborted, ResponseCompleted, ResponseDelta, ResponseHead
 
 
 def digest(head: ResponseHead) -> bytes:
@@ -45,7 +46,11 @@ class FinishedResponses:
         entry = self._entries.get(response_id)
         return None if entry is None else entry.digest
 
-    def repeats(self, response_id: str, seq: int) -> bool:
-        """Had this delta been read before the response finished?"""
-        entry = self._entries.get(response_id)
-        return entry is not None and seq < entry.next_seq
+    def require_repeated(
+        self, event: ResponseDelta | ResponseCompleted | ResponseAborted, now: float
+    ) -> None:
+        """Raises ProtocolError unless this event had been read before its response finished."""
+        if self.get(event.response_id, now) is None:
+            raise ProtocolError("unknown_response", "no response with this id was started")
+        if isinstance(event, ResponseDelta) and event.seq >= self._entries[event.response_id].next_seq:
+            raise ProtocolError("response_finished", f"delta {event.seq} came after the end of the response")

@@ -43,7 +43,8 @@ class Limits(BaseModel):
     )
     finished_responses_remembered: Positive = Field(
         default=20_000,
-        description="Ids of finished responses kept, so that a late event is told from an unknown one.",
+        description="Ids of finished responses kept for each partition, so that a late event is told from an "
+        "unknown one.",
     )
     finished_response_ttl_ms: Positive = Field(default=900_000, description="How long such an id is kept.")
     bad_record_share: Annotated[float, Field(ge=0, le=1)] = Field(

@@ -1,0 +1,116 @@
+"""Responses of an engine as they are stored, and sessions made of what is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from guardrail.claims.cutter import ClaimCutter
+from guardrail.engine_runs import Captured, Headers, Run
+from guardrail.errors import UnreadableSession
+from guardrail.events import Response, ResponseStarted
+from guardrail.policy import Policy
+from guardrail.session_state import STATE_VERSION, check_version
+from guardrail.stored_session import StoredSession
+
+
+class _StoredHead(BaseModel):
+    """What is stored of a response once. ``headers`` holds bytes as characters of the same number."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    event: ResponseStarted | Response = Field(discriminator="type")
+    headers: tuple[tuple[str, str], ...] = ()
+    started_ms: int
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHead:
+    """What was stored of a response once. ``started_ms`` is in Unix milliseconds."""
+
+    event: ResponseStarted | Response
+    headers: Headers
+    started_ms: int
+    digest: bytes
+
+
+def capture_head(run: Run, unix_ms: Callable[[float], int]) -> dict[str, Any]:
+    """What is stored of a response once, JSON-able."""
+    return {
+        "v": STATE_VERSION,
+        "event": from_json(run.session.head.to_json()),
+        "headers": [[name, value.decode("latin-1")] for name, value in run.headers],
+        "started_ms": unix_ms(run.session.started_at),
+        "digest": run.digest.hex(),
+    }
+
+
+def read_head(head: Mapping[str, Any]) -> StoredHead:
+    """Read what ``capture_head`` made.
+
+    Raises StateError when a newer version wrote it, UnreadableSession when it makes no sense.
+    """
+    check_version(head)
+    try:
+        stored = _StoredHead.model_validate(head)
+        headers = tuple((name, value.encode("latin-1")) for name, value in stored.headers)
+        return StoredHead(stored.event, headers, stored.started_ms, bytes.fromhex(stored.digest))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UnreadableSession(f"head: {where}: {first['msg']}") from None
+    except ValueError:
+        raise UnreadableSession("head: a digest or header can't be read") from None
+
+
+def capture(run: Run, epoch: float) -> Captured:
+    """What is new of a response. ``epoch``: Unix time, in seconds, at which the engine's clock was 0."""
+    session = run.session
+    if not isinstance(session, StoredSession):
+        raise TypeError("an engine without journal captures nothing")
+
+    def unix_ms(reading: float) -> int:
+        return round((epoch + reading) * 1000)
+
+    head = None if run.head_captured else capture_head(run, unix_ms)
+    run.head_captured = True
+    return Captured(run.born, head, session.capture(unix_ms), session.policy)
+
+
+def restored_session(
+    head: StoredHead,
+    progress: Sequence[Mapping[str, Any]],
+    policy: Policy,
+    *,
+    new_cutter: Callable[[], ClaimCutter],
+    now: float,
+    epoch: float,
+    max_answer_chars: int,
+) -> tuple[StoredSession, bool]:
+    """The session that was captured, or what can be had of it; and if it could be read."""
+
+    def reading(unix_ms: int) -> float:
+        return unix_ms / 1000 - epoch
+
+    try:
+        session = StoredSession.restored(
+            head.event,
+            policy,
+            progress,
+            new_cutter=new_cutter,
+            started_at=min(now, reading(head.started_ms)),
+            now=now,
+            reading=reading,
+            max_answer_chars=max_answer_chars,
+        )
+    except UnreadableSession:
+        salvaged = StoredSession.salvaged(
+            head.event, policy, progress, new_cutter=new_cutter, now=now, max_answer_chars=max_answer_chars
+        )
+        return salvaged, False
+    return session, True
