@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from guardrail import __version__
-from guardrail.cli import config, demo, run, schema, score, topics
+from guardrail.cli import config, dead_letters, demo, run, schema, score, topics
 from guardrail.cli.errors import GuardrailGroup
 
 __all__ = ["app", "main"]
@@ -61,6 +61,7 @@ app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
 app.command("score", epilog=score.EPILOG)(score.score_command)
 app.add_typer(topics.topics_app, name="topics")
+app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
 app.command("schema", epilog=schema.EPILOG)(schema.schema_command)
 app.add_typer(config.config_app, name="config")
 
