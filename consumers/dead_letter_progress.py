@@ -72,7 +72,7 @@ class Progress:
     def commit(self) -> Commit:
         """To be committed with what was written so far. Raises TransportError when it is too scattered."""
         ahead = [(max(start, self._reached), end) for start, end in self._before if end > self._reached]
-        (_, position), *ranges = [*self._done, *ahead]
+        (_, position), *ranges = _joined([*self._done, *ahead])
         note = _encode(position, ranges)
         if len(note) > MAX_METADATA_BYTES:
             raise TransportError(
@@ -81,6 +81,17 @@ class Progress:
                 "filter, or with one that leaves fewer records in between"
             )
         return Commit(position, note)
+
+
+def _joined(ranges: Ranges) -> list[tuple[int, int]]:
+    """The same offsets, with ranges that touch as one."""
+    joined = [ranges[0]]
+    for start, end in ranges[1:]:
+        if start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> Progress:

@@ -73,7 +73,7 @@ class Listing:
         if self._limit is not None and total > self._limit:
             more = f"the newest {self._limit} are shown; {total - self._limit:,} more are left out"
             console.print(Text(more, "dim"), soft_wrap=True)
-        print_counts(console, self._by_reason, "dead letters")
+        print_counts(console, self._by_reason, "")
 
     def _print_json(self, letter: DeadLetter) -> None:
         # ASCII only: json escapes everything else, so nothing in it can reach a terminal's controls.
@@ -159,7 +159,7 @@ def iso_time(timestamp_ms: int) -> str:
 
 
 def print_counts(console: Console, counts: Counter[str], what: str) -> None:
-    """``3 dead letters: 2 invalid_json, 1 unknown_schema``, the most frequent first."""
+    """``3 dead letters: 2 invalid_json, 1 unknown_schema``, the most frequent reasons first."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     parts = [
         f"{count:,} {shorten(escape_controls(name), _MAX_CELL) or _NO_REASON}"
@@ -168,7 +168,9 @@ def print_counts(console: Console, counts: Counter[str], what: str) -> None:
     if len(ranked) > _MAX_REASONS:
         parts.append(f"{sum(count for _, count in ranked[_MAX_REASONS:]):,} of other reasons")
     total = counts.total()
-    line = f"{total:,} {what}" + (f": {', '.join(parts)}" if parts else "")
+    line = f"{total:,} dead letter{'' if total == 1 else 's'}{what}" + (
+        f": {', '.join(parts)}" if parts else ""
+    )
     console.print(Text(line, "bold"), soft_wrap=True)
 
 
@@ -179,7 +181,7 @@ def print_plan(plan: ReplayReport) -> None:
     def say(text: str, style: str = "") -> None:
         console.print(Text(escape_controls(text), style), soft_wrap=True)
 
-    print_counts(console, plan.by_reason, "dead letters to write back")
+    print_counts(console, plan.by_reason, " to write back")
     for topic, count in sorted(plan.by_topic.items()):
         say(f"  {count:,} to {shorten(topic, _MAX_CELL)}")
     if plan.left:
@@ -202,7 +204,7 @@ def print_plan(plan: ReplayReport) -> None:
 def print_done(report: ReplayReport) -> None:
     """On stdout, what was written; on stderr, what could not be."""
     _print_unusable(err(), report)
-    print_counts(out(), report.by_reason, "dead letters written back")
+    print_counts(out(), report.by_reason, " written back")
 
 
 def _print_unusable(console: Console, report: ReplayReport) -> None:

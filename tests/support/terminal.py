@@ -45,6 +45,10 @@ class OnTerminal:
             self._text += data
         return self._text.decode(errors="replace")
 
+    def write(self, keys: bytes) -> None:
+        """As typed."""
+        os.write(self._ours, keys)
+
     def ended(self) -> tuple[int, str]:
         text = self.read_until("\0never written\0")
         status = self.process.wait(timeout=60)

@@ -1,0 +1,111 @@
+"""Progress of a replay, as it is committed and found again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+
+import pytest
+
+from consumers.checks import MAX_METADATA_BYTES
+from consumers.dead_letter_progress import Progress, resume, rewound
+from consumers.transport import Commit
+from guardrail.errors import TransportError
+
+
+def after(chosen: Collection[int], offsets: Collection[int], progress: Progress | None = None) -> Progress:
+    """Read ``offsets``, replaying those of ``chosen`` that were not replayed before."""
+    progress = progress or Progress(min(offsets))
+    for offset in offsets:
+        if progress.was_done(offset) or offset in chosen:
+            progress.done(offset)
+        else:
+            progress.left(offset)
+    return progress
+
+
+def test_without_gaps_there_is_only_a_position() -> None:
+    assert after(range(10), range(10)).commit() == Commit(10)
+    assert after((), range(10)).commit() == Commit(0)
+
+
+def test_offsets_without_records_belong_to_what_is_beside_them() -> None:
+    """Markers of transactions take offsets, and are no dead letters that were left behind."""
+    assert after({0, 3, 9}, [0, 3, 9]).commit() == Commit(10)
+
+
+def test_what_was_left_behind_is_between_ranges() -> None:
+    commit = after({0, 1, 4, 5, 8}, range(10)).commit()
+    assert commit == Commit(2, "1:2+2,2+1")
+    again = resume(commit, 0)
+    assert again.begin == 2
+    assert [offset for offset in range(2, 12) if again.was_done(offset)] == [4, 5, 8]
+
+
+def test_the_position_moves_over_what_was_done_ahead_of_it() -> None:
+    commit = after({4, 5, 8}, range(10)).commit()
+    commit = after({0, 1, 2, 3}, range(10), resume(commit, 0)).commit()
+    assert commit == Commit(6, "1:2+1")
+    assert after(range(10), range(6, 10), resume(commit, 0)).commit() == Commit(10)
+
+
+def test_a_reading_that_stops_half_way_keeps_what_is_beyond() -> None:
+    commit = after({4, 5, 8}, range(10)).commit()
+    progress = resume(commit, 0)
+    assert not progress.was_done(0)
+    progress.done(0)
+    assert progress.commit() == Commit(1, "1:3+2,2+1")
+
+
+def test_records_that_the_topic_no_longer_keeps_are_behind_the_position() -> None:
+    commit = after({4, 5, 8}, range(10)).commit()
+    assert after(range(10), range(5, 10), resume(commit, 5)).commit() == Commit(10)
+    assert resume(Commit(3), 7).begin == 7
+
+
+def test_to_start_over_and_to_read_once_more() -> None:
+    commit = after({0, 1, 4}, range(6)).commit()
+    assert resume(commit, 0, forget=True).commit() == Commit(0)
+    once_more = rewound(commit, 0)
+    assert once_more.begin == 0
+    assert [offset for offset in range(6) if once_more.was_done(offset)] == [0, 1, 4]
+    assert rewound(commit, 0).commit() == Commit(2, "1:2+1")
+    assert rewound(Commit(3), 5).begin == 5
+    assert rewound(None, 5).begin == 5
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_regular_gaps_fit_by_the_ten_thousands(every: int) -> None:
+    offsets = range(50_000)
+    commit = after(range(0, 50_000, every), offsets).commit()
+    assert len(commit.metadata) <= MAX_METADATA_BYTES
+    again = resume(commit, 0)
+    assert all(again.was_done(offset) == (offset % every == 0) for offset in range(again.begin, 50_000))
+
+
+def test_thousands_of_irregular_gaps_fit_and_more_are_refused() -> None:
+    chance = random.Random(4)
+    chosen = {offset for offset in range(6_000) if chance.random() < 0.5}
+    commit = after(chosen, range(6_000)).commit()
+    again = resume(commit, 0)
+    assert {offset for offset in range(again.begin, 6_000) if again.was_done(offset)} == {
+        offset for offset in chosen if offset >= again.begin
+    }
+    many = {offset for offset in range(40_000) if chance.random() < 0.5}
+    with pytest.raises(TransportError, match=r"separate ranges.*without a filter"):
+        after(many, range(40_000)).commit()
+
+
+@pytest.mark.parametrize(
+    "note", ["rubbish", "1:x", "1:3+0", "1:1+1,", "1:1+1 2+2", "1z:!", "1z:AAAA", "2:1+1", "1:+", "1:-1+1"]
+)
+def test_a_note_that_can_not_be_read_stops_the_replay(note: str) -> None:
+    with pytest.raises(TransportError, match="from-beginning"):
+        resume(Commit(3, note), 0)
+    assert resume(Commit(3, note), 0, forget=True).begin == 0
+
+
+@pytest.mark.parametrize("ranges", [[(5, 5)], [(5, 4)], [(5, 7), (6, 8)], [(8, 9), (5, 6)]])
+def test_ranges_ascend(ranges: list[tuple[int, int]]) -> None:
+    with pytest.raises(ValueError, match="not ascending"):
+        Progress(0, ranges)
