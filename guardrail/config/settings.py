@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -18,6 +19,11 @@ from guardrail.routing import PolicyRouter, Route
 ENV_PREFIX: Final = "GUARDRAIL_"
 ENV_DELIMITER: Final = "__"
 BUILT_IN_POLICY: Final = "default"
+
+_URL: Final = re.compile(r"[a-z][a-z0-9+.\-]*://\S+$", re.IGNORECASE)
+_URL_LOGIN: Final = re.compile(r"(?<=://)[^/?#@]+(?=@)")
+_QUERY_VALUE: Final = re.compile(r"(?<==)[^&#]+|(?<=\?)[^=&#]+(?=&|#|$)")
+_MASK: Final = "**********"
 
 LogFormat = Literal["auto", "json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -149,8 +155,20 @@ class Settings(BaseSettings):
         return PolicyRouter(self.policies, self.routes, self.default_policy)
 
     def masked(self) -> dict[str, Any]:
-        """The settings as plain values that YAML and JSON can hold, secrets masked."""
-        return self.model_dump(mode="json")
+        """The settings as plain values that YAML and JSON can hold, secrets masked, also those in URLs."""
+        values: dict[str, Any] = _without_url_secrets(self.model_dump(mode="json"))
+        return values
+
+
+def _without_url_secrets(value: Any) -> Any:
+    """Values with logins and query values of URLs masked; a query is where some gateways take their key."""
+    if isinstance(value, dict):
+        return {key: _without_url_secrets(below) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_without_url_secrets(below) for below in value]
+    if isinstance(value, str) and _URL.match(value):
+        return _QUERY_VALUE.sub(_MASK, _URL_LOGIN.sub(_MASK, value))
+    return value
 
 
 def _named(key: Any, policy: Any) -> Any:

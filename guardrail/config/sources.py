@@ -20,6 +20,8 @@ from guardrail.config.settings import ENV_DELIMITER, ENV_PREFIX, Settings
 from guardrail.printable import escape_controls
 
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+MAX_VALUES: Final = 100_000
+"""Values in a file, those that an alias repeats counted every time: a few lines can stand for billions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,9 @@ def read_file(path: Path) -> FileValues:
         lines, problems = _survey(node, path)
         if problems:
             raise SettingsError(problems)
+        if _too_many(node):
+            wrong = f"the file stands for more than {MAX_VALUES} values, aliases (*NAME) written out"
+            raise SettingsError([Problem("", wrong, "write values out, or repeat less", where=str(path))])
         values = loader.construct_document(node)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise SettingsError([_not_yaml(path, error)]) from None
@@ -109,6 +114,36 @@ def _not_yaml(path: Path, error: Exception) -> Problem:
         or type(error).__name__
     )
     return Problem("", f"not valid YAML: {escape_controls(str(said))}", "mend the line", where=where)
+
+
+def _too_many(root: yaml.Node) -> bool:
+    """Whether a document has more than MAX_VALUES values once its aliases are written out.
+
+    Every node is counted once and its count is then used again, so this is quick where writing out is not.
+    A node that stands within itself is yaml's to refuse.
+    """
+    sizes: dict[int, int] = {}
+    entered: set[int] = set()
+    todo = [root]
+    while todo:
+        node = todo[-1]
+        if id(node) in sizes:
+            todo.pop()
+            continue
+        below = _children(node)
+        if id(node) not in entered:
+            entered.add(id(node))
+            todo.extend(child for child in below if id(child) not in entered)
+            continue
+        todo.pop()
+        sizes[id(node)] = min(MAX_VALUES + 1, 1 + sum(sizes.get(id(child), 1) for child in below))
+    return sizes[id(root)] > MAX_VALUES
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
 
 
 def _survey(root: yaml.Node, path: Path) -> tuple[dict[Loc, int], list[Problem]]:

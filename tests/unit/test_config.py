@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -331,6 +332,19 @@ class TestFiles:
         path.write_bytes(b"kafka: \xff\xfe\xff")
         assert "not valid YAML" in problems_of(path)[""]
 
+    def test_aliases_that_stand_for_billions_of_values_are_refused_at_once(self, tmp_path: Path) -> None:
+        lines = ["a0: &a0 [" + ", ".join(["x"] * 10) + "]"]
+        lines += [f"a{i}: &a{i} [" + ", ".join([f"*a{i - 1}"] * 10) + "]" for i in range(1, 12)]
+        assert "more than 100000 values" in problems_of(write(tmp_path, "\n".join(lines)))[""]
+
+    def test_a_few_aliases_are_fine(self, tmp_path: Path) -> None:
+        text = """
+            routes: &routes
+              - &one {route: a, policy: default}
+              - {<<: *one, route: b}
+            """
+        assert len(load_settings(write(tmp_path, textwrap.dedent(text))).routes) == 2
+
     def test_deep_nesting_is_an_error_not_a_crash(self, tmp_path: Path) -> None:
         assert problems_of(write(tmp_path, "kafka: " + "[" * 5_000 + "]" * 5_000))
 
@@ -345,6 +359,18 @@ class TestShow:
         shown = yaml.safe_dump(load_settings(path).masked())
         assert "sk-hidden" not in shown
         assert "**********" in shown
+
+    @pytest.mark.parametrize(
+        ("url", "shown"),
+        [
+            ("https://host/v1?key=sk-hidden&b=c", "https://host/v1?key=**********&b=**********"),
+            ("https://host/v1?sk-hidden", "https://host/v1?**********"),
+            ("https://host:1/v1", "https://host:1/v1"),
+        ],
+    )
+    def test_what_stands_in_the_query_of_a_url_is_masked(self, tmp_path: Path, url: str, shown: str) -> None:
+        path = write(tmp_path, f"judge: {{llm: {{base_url: '{url}'}}}}")
+        assert load_settings(path).masked()["judge"]["llm"]["base_url"] == shown
 
     def test_what_is_shown_can_be_loaded_again(self, tmp_path: Path) -> None:
         settings = load_settings(EXAMPLE)
