@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.conn import AIOKafkaConnection, collect_hosts
 from aiokafka.errors import (
     CommitFailedError,
     GroupAuthorizationFailedError,
@@ -31,6 +31,7 @@ from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
 
 _RETRY_S: Final = 0.25
+_CLOSE_S: Final = 0.1
 _LOG_AGAIN_S: Final = 10.0
 _NOISY: Final = (
     "aiokafka",
@@ -119,27 +120,29 @@ async def _reach_any(settings: KafkaSettings) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout_ms / 1000
     waiting = False
+    last: BaseException = TimeoutError("no answer")
     while True:
-        last: BaseException = TimeoutError("no answer")
         for host, port, _family in hosts:
             left_ms = max(100, int((deadline - loop.time()) * 1000))
+            connection = AIOKafkaConnection(
+                host, port, client_id=settings.client_id, request_timeout_ms=left_ms, **security
+            )
             try:
                 async with asyncio.timeout(left_ms / 1000):
-                    connection = await create_conn(
-                        host, port, client_id=settings.client_id, request_timeout_ms=left_ms, **security
-                    )
-                    try:
-                        await confirm_login(connection, settings)
-                    finally:
-                        # With TLS it takes a moment, which a loop that ends at once would not give it.
-                        await asyncio.wait([connection.close()], timeout=_RETRY_S)
+                    await connection.connect()
+                    await confirm_login(connection, settings)
             except (KafkaError, OSError, TimeoutError, ValueError) as error:
                 final = refusal(settings, f"{host}:{port}", error)
                 if final is not None:
                     raise final from error
-                last = error
+                # Running out of time tells less than what went wrong before.
+                if not isinstance(error, TimeoutError) or isinstance(last, TimeoutError):
+                    last = error
             else:
                 return
+            finally:
+                # With TLS it takes a moment, which a loop that ends at once would not give it.
+                await asyncio.wait([connection.close()], timeout=_CLOSE_S)
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
         if not waiting:

@@ -32,8 +32,8 @@ _NAME_DIFFERS: Final = frozenset({62, 64})
 """OpenSSL's codes for a certificate of another host name and of another address."""
 
 
-class _LoginCut(KafkaError):
-    """The broker hung up on the first request after a login with a token."""
+class _NotLoggedIn(KafkaError):
+    """The library sees a login where the broker does not."""
 
 
 def security_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -101,14 +101,16 @@ def _secret(name: str, value: SecretStr | None, path: Path | None) -> str | None
 async def confirm_login(connection: AIOKafkaConnection, settings: KafkaSettings) -> None:
     """Make sure that a token was accepted: the client library takes the broker's refusal for a welcome.
 
-    A refused token is answered with the reason in the place of the usual empty answer (RFC 7628), and the
-    connection is cut at the next request. Raises an error that ``refusal`` knows.
+    A refused token is answered with the reason in the place of the usual empty answer (RFC 7628); what is
+    asked next is refused or meets a closed connection. Raises an error that ``refusal`` knows.
     """
     if settings.security_protocol.startswith("SASL_") and settings.sasl_mechanism == "OAUTHBEARER":
         try:
-            await connection.send(ApiVersionRequest())
-        except KafkaError as error:
-            raise _LoginCut("the broker did not accept the token") from error
+            answer = await connection.send(ApiVersionRequest())
+        except KafkaConnectionError as error:
+            raise _NotLoggedIn("the broker hung up after the login") from error
+        if answer.error_code == IllegalSaslStateError.errno:
+            raise _NotLoggedIn("the broker still waits for a login")
 
 
 def refusal(settings: KafkaSettings, address: str, error: BaseException) -> TransportUnavailable | None:
@@ -116,7 +118,7 @@ def refusal(settings: KafkaSettings, address: str, error: BaseException) -> Tran
     match error:
         case TokenRefused():
             return TransportUnavailable(f"no token to log in to Kafka with: {error.args[0]}")
-        case _LoginCut():
+        case _NotLoggedIn():
             return TransportUnavailable(
                 f"Kafka at {address} refused the login (the token was not accepted); check that it has not "
                 "expired, and that issuer, audience and scope are those that the broker wants"
@@ -138,7 +140,12 @@ def refusal(settings: KafkaSettings, address: str, error: BaseException) -> Tran
             login = f"sasl_mechanism {settings.sasl_mechanism}"
             if settings.sasl_mechanism != "OAUTHBEARER":
                 login += f", sasl_username {settings.sasl_username!r} and the password"
-            return TransportUnavailable(f"Kafka at {address} refused the login ({error}); check {login}")
+            why = error.args[0] if isinstance(error, SaslAuthenticationFailed) and error.args else None
+            if isinstance(error, UnsupportedSaslMechanismError):
+                why = "it does not offer this mechanism"
+            return TransportUnavailable(
+                f"Kafka at {address} refused the login ({why or type(error).__name__}); check {login}"
+            )
         case ValueError():  # SCRAM proves the broker too, and the library says so in this way
             return TransportUnavailable(
                 f"Kafka at {address} answered the login wrongly; check bootstrap_servers"
@@ -149,6 +156,8 @@ def refusal(settings: KafkaSettings, address: str, error: BaseException) -> Tran
 def hint(settings: KafkaSettings, error: BaseException) -> str:
     """What else may be wrong when every attempt to connect failed with ``error``, ready to be appended."""
     cut = isinstance(error, KafkaConnectionError | ConnectionError)
-    if cut and settings.security_protocol.endswith("SSL") and settings.ssl_certfile is None:
+    if not cut or not settings.security_protocol.endswith("SSL"):
+        return ""
+    if settings.ssl_certfile is None:
         return "; if the broker asks clients for a certificate, give ssl_certfile and ssl_keyfile"
-    return ""
+    return f"; check also that the broker trusts the certificate in ssl_certfile {settings.ssl_certfile}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ _KEPT_LOG = pytest.StashKey[Path]()
 
 
 def pytest_configure() -> None:
-    """A script that runs this suite with ``&`` hands on an ignored SIGINT, and children inherit it for good."""
+    """A script that runs this suite with ``&`` hands on an ignored SIGINT, and children inherit it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -52,10 +53,10 @@ def own_kafka(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
         broker.close()
 
 
-def own_broker(config: pytest.Config, sasl_users: Mapping[str, str] | None = None) -> KafkaBroker:
-    """A broker, not started. Where this machine can't run one the test is skipped, in CI it fails."""
+def own_broker(config: pytest.Config, **options: Any) -> KafkaBroker:
+    """A KafkaBroker, not started. Where this machine can't run one the test is skipped, in CI it fails."""
     try:
-        return KafkaBroker(sasl_users=sasl_users)
+        return KafkaBroker(**options)
     except JavaMissing as error:
         if os.environ.get("CI"):
             raise
