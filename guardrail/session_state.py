@@ -243,6 +243,7 @@ class _Reader:
                 verdict = self._verdict(stored, claims.pop(stored.claim, None))
                 verdicts.setdefault(verdict.segment, []).append(verdict)
         first_open = standing.get("resolved", 0)
+        _require(max((*verdicts, *segments), default=-1) < state.cut.segments)
         for index in sorted(verdicts):
             verdicts[index].sort(key=lambda verdict: verdict.index)
             if index < first_open:

@@ -1,0 +1,433 @@
+"""Lanes: where responses are read from and written to; and taking them up in another process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from guardrail.engine import Captured, ClosedResponse, Engine, Output
+from guardrail.errors import ProtocolError, StateError, UnreadableSession
+from guardrail.events import (
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    ResponseAborted,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    Verdict,
+)
+from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
+from guardrail.limits import Limits
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+from tests.support.judges import GatedJudge, WordJudge
+
+TEXT = "Paris is in France. Rome is in Italy. "
+TWO = f"{TEXT}And"
+"""Text with two claims to be judged at once."""
+TRACE = (("traceparent", b"00-\xff"),)
+
+
+class Process:
+    """An engine with a journal, and what came out of it."""
+
+    def __init__(self, judge: Judge, policy: Policy | None = None, limits: Limits | None = None) -> None:
+        self.outputs: list[Output] = []
+        self.closed: list[ClosedResponse] = []
+        self._changed = asyncio.Event()
+        self.engine = Engine(
+            judge,
+            PolicyRouter.single(policy or Policy()),
+            emit=self._emit,
+            on_closed=self._close,
+            limits=limits,
+            journal=True,
+        )
+
+    def _emit(self, output: Output) -> None:
+        self.outputs.append(output)
+        self._changed.set()
+
+    def _close(self, closed: ClosedResponse) -> None:
+        self.closed.append(closed)
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+    def start(self, response_id: str = "r1", lane: Hashable = "p0", born: int = 7, **fields: Any) -> None:
+        head = {"response_id": response_id, "contexts": [{"id": "c1", "text": "A source."}], **fields}
+        self.engine.handle(ResponseStarted.model_validate(head), TRACE, lane=lane, born=born)
+
+    def delta(self, seq: int, text: str, response_id: str = "r1", lane: Hashable = "p0") -> None:
+        self.engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text), lane=lane)
+
+    def complete(self, seq: int, response_id: str = "r1", lane: Hashable = "p0") -> None:
+        self.engine.handle(ResponseCompleted(response_id=response_id, seq=seq), lane=lane)
+
+    def capture(self, response_id: str = "r1") -> Captured:
+        captured = self.engine.capture(response_id)
+        assert captured is not None
+        return captured
+
+    def restore(
+        self, head: Any, progress: list[Any], policy: Policy, *, lane: Hashable = "p0", born: int = 7
+    ) -> None:
+        self.engine.restore(
+            json.loads(json.dumps(head)), json.loads(json.dumps(progress)), policy, lane=lane, born=born
+        )
+
+    @property
+    def events(self) -> list[Any]:
+        return [output.event for output in self.outputs]
+
+
+@asynccontextmanager
+async def process(
+    judge: Judge, policy: Policy | None = None, limits: Limits | None = None
+) -> AsyncIterator[Process]:
+    found = Process(judge, policy, limits)
+    async with found.engine:
+        yield found
+
+
+async def captured_halfway(policy: Policy | None = None) -> tuple[Captured, list[Any]]:
+    """A process that ends with one sentence released, another waiting for its verdict, and text left over."""
+    judge = GatedJudge()
+    async with process(judge, policy) as p:
+        p.start()
+        judge.gate.set()
+        p.delta(0, "Paris is in France. And ")
+        await p.until(lambda: any(isinstance(event, DeliverySegment) for event in p.events))
+        judge.gate.clear()
+        first = p.capture()
+        p.delta(1, "Rome is in Italy. Oslo is")
+        second = p.capture()
+        assert first.head is not None
+        assert second.head is None
+        return first, [first.progress, second.progress]
+
+
+async def test_outputs_and_closings_say_their_lane() -> None:
+    async with process(WordJudge()) as p:
+        p.start(lane=("topic", 3), born=41)
+        p.delta(0, TEXT, lane=("topic", 3))
+        p.complete(1, lane=("topic", 3))
+        await p.until(lambda: bool(p.closed))
+        assert {output.lane for output in p.outputs} == {("topic", 3)}
+        [closed] = p.closed
+        assert (closed.response_id, closed.lane, closed.born, closed.next_seq) == ("r1", ("topic", 3), 41, 1)
+        assert len(bytes.fromhex(closed.digest)) == 8
+        assert p.engine.capture("r1") is None
+
+
+async def test_a_response_goes_on_in_another_process() -> None:
+    first, progress = await captured_halfway()
+    judge = WordJudge()
+    async with process(judge) as p:
+        p.restore(first.head, progress, first.policy)
+        assert p.outputs == []
+        assert p.engine.pending_claims == 1
+        assert p.engine.knows("r1")
+        p.delta(0, "Paris is in France. And ")  # repeated by a producer
+        p.delta(2, " in Norway.")
+        p.complete(3)
+        await p.until(lambda: bool(p.closed))
+        assert [claim.text for request in judge.requests for claim in request.claims.values()] == [
+            "And Rome is in Italy.",
+            "Oslo is in Norway.",
+        ]
+        assert [event.seq for event in p.events if isinstance(event, DeliverySegment)] == [1, 2]
+        [verdict] = [event for event in p.events if isinstance(event, ResponseVerdict)]
+        assert verdict.counts.supported == 3
+        assert verdict.usage.judge_calls == 1 + len(judge.requests)
+        assert [event for event in p.events if isinstance(event, DeliveryCompleted)]
+        assert {output.headers for output in p.outputs} == {TRACE}
+        [closed] = p.closed
+        assert (closed.lane, closed.born, closed.next_seq) == ("p0", 7, 3)
+
+
+async def test_a_restored_response_is_captured_on_from_where_it_was() -> None:
+    first, progress = await captured_halfway()
+    async with process(GatedJudge()) as p:
+        p.restore(first.head, progress, first.policy)
+        again = p.capture()
+        assert again.head is None
+        assert again.progress is None
+        p.delta(2, " in Norway. And")
+        more = p.capture().progress
+        assert more is not None
+        assert more["text"] == " in Norway. And"
+        assert more["number"] == len(progress)
+    async with process(WordJudge()) as p:
+        p.restore(first.head, [*progress, more], first.policy)
+        p.delta(3, " so on.")
+        p.complete(4)
+        await p.until(lambda: bool(p.closed))
+        [verdict] = [event for event in p.events if isinstance(event, ResponseVerdict)]
+        assert verdict.complete
+        assert verdict.claims[0].text == "Paris is in France.", "judged two processes ago"
+        shown = "".join(event.text for event in p.events if isinstance(event, DeliverySegment))
+        assert shown == "And Rome is in Italy. Oslo is in Norway. And so on."
+
+
+async def test_a_repeated_start_is_known_after_a_restore() -> None:
+    first, progress = await captured_halfway()
+    async with process(GatedJudge()) as p:
+        p.restore(first.head, progress, first.policy)
+        p.start()
+        assert p.outputs == []
+        with pytest.raises(ProtocolError, match="another content"):
+            p.start(question="Something else?")
+
+
+async def test_state_that_cannot_be_read_ends_its_response_blocked() -> None:
+    first, progress = await captured_halfway()
+    progress[1]["claims"] = "none"
+    async with process(WordJudge()) as p:
+        p.restore(first.head, progress, first.policy)
+        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
+        assert blocked.rule == "session_state_unreadable"
+        assert blocked.seq == 1
+        assert blocked.released_chars == len("Paris is in France. ")
+        assert p.engine.pending_claims == 0
+        after = p.capture()
+        assert after.progress is not None
+        p.delta(2, " in Norway.")
+        p.complete(3)
+        assert p.closed
+    async with process(WordJudge()) as p:
+        p.restore(first.head, [*progress, after.progress], first.policy)
+        assert p.outputs == [], "it is blocked once"
+        p.complete(3)
+        assert p.closed
+        assert p.outputs == []
+
+
+async def test_a_head_that_cannot_be_read_is_told() -> None:
+    first, progress = await captured_halfway()
+    assert first.head is not None
+    async with process(WordJudge()) as p:
+        for change in ({"event": {"type": "response.started"}}, {"digest": "xyz"}, {"v": None}):
+            with pytest.raises(UnreadableSession):
+                p.restore({**first.head, **change}, progress, first.policy)
+        with pytest.raises(StateError, match="newer"):
+            p.restore({**first.head, "v": 2}, progress, first.policy)
+        assert p.engine.sessions == 0
+
+
+async def test_the_policy_it_began_with_goes_on() -> None:
+    first, progress = await captured_halfway(Policy(version="old", fallback_message="old message"))
+    async with process(WordJudge(), Policy(version="new")) as p:
+        p.restore(first.head, progress, first.policy)
+        p.engine.handle(ResponseAborted(response_id="r1"), lane="p0")
+        [verdict] = [event for event in p.events if isinstance(event, ResponseVerdict)]
+        assert verdict.policy.version == "old"
+        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
+        assert blocked.message == "old message"
+
+
+async def test_the_deadline_counts_from_the_start_in_whichever_process() -> None:
+    judge = GatedJudge()
+    async with process(judge) as p:
+        p.start(deadline_ms=86_400_000)
+        p.delta(0, TEXT)
+        captured = p.capture()
+    assert captured.head is not None
+    overdue = {**captured.head, "started_ms": captured.head["started_ms"] - 86_400_000}
+    async with process(GatedJudge()) as p:
+        p.restore(overdue, [captured.progress], captured.policy)
+        await p.until(lambda: any(isinstance(event, DeliveryBlocked) for event in p.events))
+        [verdict] = [event for event in p.events if isinstance(event, ResponseVerdict)]
+        assert {claim.verdict for claim in verdict.claims} <= {Verdict.UNVERIFIED}
+        assert verdict.timings.total_ms >= 86_400_000
+
+
+async def test_an_event_from_another_lane_ends_the_response_early() -> None:
+    async with process(GatedJudge()) as p:
+        p.start()
+        with pytest.raises(ProtocolError) as raised:
+            p.delta(0, TEXT, lane="p1")
+        assert raised.value.reason == "wrong_partition"
+        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
+        assert blocked.rule == "wrong_partition"
+        assert {output.lane for output in p.outputs} == {"p0"}
+        with pytest.raises(ProtocolError):
+            p.start(lane="p1")
+        p.complete(0)
+        assert [closed.lane for closed in p.closed] == ["p0"]
+
+
+async def test_one_that_was_begun_on_two_lanes_is_not_taken_up_twice() -> None:
+    first, progress = await captured_halfway()
+    async with process(GatedJudge()) as p:
+        p.restore(first.head, progress, first.policy, lane="p0", born=7)
+        p.restore(first.head, progress, first.policy, lane="p1", born=9)
+        assert [(closed.lane, closed.born) for closed in p.closed] == [("p1", 9)]
+        assert [event.rule for event in p.events if isinstance(event, DeliveryBlocked)] == ["wrong_partition"]
+
+
+async def test_each_lane_remembers_its_own_finished_responses() -> None:
+    async with process(WordJudge()) as p:
+        p.start()
+        p.complete(0)
+        p.start()  # a duplicate
+        with pytest.raises(ProtocolError) as raised:
+            p.delta(0, TEXT, lane="p1")
+        assert raised.value.reason == "unknown_response"
+        with pytest.raises(ProtocolError) as raised:
+            p.delta(0, TEXT)
+        assert raised.value.reason == "response_finished"
+
+
+async def test_what_finished_in_another_process_is_remembered() -> None:
+    limits = Limits(finished_response_ttl_ms=60_000, finished_responses_remembered=2)
+    async with process(WordJudge(), limits=limits) as p:
+        p.start()
+        p.complete(0)
+        [closed] = p.closed
+    async with process(WordJudge(), limits=limits) as p:
+        p.engine.remember("p0", "old", closed.digest, 4, 61.0)
+        p.engine.remember("p0", "r1", closed.digest, 4, 59.0)
+        p.start()
+        p.delta(3, "seen. ")
+        assert p.engine.sessions == 0
+        with pytest.raises(ProtocolError, match="after the end"):
+            p.delta(4, "not seen. ")
+        with pytest.raises(ProtocolError, match="finished already"):
+            p.start(question="Something else?")
+        with pytest.raises(ProtocolError) as raised:
+            p.delta(0, "forgotten", "old")
+        assert raised.value.reason == "unknown_response"
+
+
+async def test_a_dropped_lane_is_forgotten_without_a_word() -> None:
+    judge = GatedJudge()
+    async with process(judge) as p:
+        for lane in ("p0", "p1"):
+            p.start(lane, lane)
+            p.delta(0, TEXT, lane, lane)
+            p.start(f"over-{lane}", lane)
+            p.complete(0, f"over-{lane}", lane)
+        await p.until(lambda: len(p.closed) == 2)
+        p.outputs.clear()
+        await asyncio.sleep(0)
+        before = p.engine.load("p1")
+        p.engine.drop_lane("p0")
+        p.engine.drop_lane("never there")
+        assert not p.engine.knows("p0")
+        assert p.engine.knows("p1")
+        assert p.engine.load("p0") == 0.0
+        assert p.engine.load("p1") == before
+        judge.gate.set()
+        await p.until(lambda: len(p.events) == 2)
+        assert {output.lane for output in p.outputs} == {"p1"}
+        assert set(p.engine._table.by_id) == {"p1"}
+        with pytest.raises(ProtocolError) as raised:
+            p.delta(0, TEXT, "over-p0", "p0")
+        assert raised.value.reason == "unknown_response"
+
+
+class StubbornJudge(WordJudge):
+    """Answers although it was cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+        self.answered = asyncio.Event()
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.answered.set()
+        return await super().judge(request)
+
+
+async def test_a_late_verdict_for_a_dropped_lane_says_nothing() -> None:
+    judge = StubbornJudge()
+    async with process(judge) as p:
+        p.start()
+        p.delta(0, TEXT)
+        await judge.asked.wait()
+        p.engine.drop_lane("p0")
+        await judge.answered.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert p.outputs == []
+        assert p.engine.pending_claims == 0
+
+
+async def test_a_hot_lane_does_not_keep_others_from_the_judge() -> None:
+    judge = GatedJudge()
+    async with process(judge, limits=Limits(max_concurrent_judgements=1)) as p:
+        for n in range(5):
+            p.start(f"hot{n}", "hot")
+            p.delta(0, TEXT, f"hot{n}", "hot")
+        await judge.asked.wait()
+        p.start("cold", "cold")
+        p.delta(0, TEXT, "cold", "cold")
+        await asyncio.sleep(0)
+        judge.gate.set()
+        await p.until(lambda: len({output.event.response_id for output in p.outputs}) == 6)
+        order = [request.response_id for request in judge.requests]
+        assert order.index("cold") <= 2
+
+
+async def test_lanes_over_their_share_are_paused_before_all_are() -> None:
+    limits = Limits(max_pending_claims=10, max_sessions=100)
+    async with process(GatedJudge(), limits=limits) as p:
+        lanes = ["a", "b"]
+        for n in range(3):
+            p.start(f"a{n}", "a")
+            p.delta(0, TWO, f"a{n}", "a")
+        assert p.engine.load("a") == 0.6
+        assert p.engine.lanes_to_pause(lanes) == set()
+        p.start("b0", "b")
+        p.delta(0, TWO, "b0", "b")
+        assert p.engine.lanes_to_pause(lanes) == {"a"}
+        p.start("b1", "b")
+        p.delta(0, TWO, "b1", "b")
+        assert p.engine.saturated
+        assert p.engine.lanes_to_pause(lanes) == {"a", "b"}
+        p.engine.shedding = True
+        assert p.engine.lanes_to_pause(lanes) == set()
+        p.engine.discard(["b1", "a0"])
+        assert p.engine.lanes_to_pause(lanes) == set()
+
+
+async def test_nothing_is_kept_of_closed_responses_but_a_bounded_number_of_ids() -> None:
+    limits = Limits(finished_responses_remembered=10)
+    async with process(WordJudge(), limits=limits) as p:
+        for n in range(50):
+            p.start(f"r{n}", f"p{n % 2}")
+            p.delta(0, TEXT, f"r{n}", f"p{n % 2}")
+            p.complete(1, f"r{n}", f"p{n % 2}")
+            p.capture(f"r{n}")
+        await p.until(lambda: len(p.closed) == 50)
+        table = p.engine._table
+        assert table.by_id == {}
+        assert table.bounds.total.sessions == table.bounds.total.chars == table.bounds.total.pending == 0
+        assert {key: len(lane.finished) for key, lane in table.lanes.items()} == {"p0": 10, "p1": 10}
+        assert all(lane.runs == {} for lane in table.lanes.values())
+
+
+async def test_an_engine_without_journal_captures_nothing() -> None:
+    engine = Engine(WordJudge(), PolicyRouter.single(Policy()), emit=lambda _: None)
+    async with engine:
+        assert engine.capture("unknown") is None
+        engine.handle(ResponseStarted(response_id="r1"))
+        with pytest.raises(TypeError, match="journal"):
+            engine.capture("r1")
+        with pytest.raises(TypeError, match="journal"):
+            engine.restore({}, [], Policy(), lane=None, born=0)
