@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from guardrail.cli.options import ConfigOption, settings_from
+
+if TYPE_CHECKING:
+    from guardrail.config import Settings
 
 config_app = typer.Typer(
     no_args_is_help=True, help="Check, describe and show the settings.", rich_markup_mode="rich"
@@ -64,6 +67,25 @@ def check_command(
         ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
     ):
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
+    # No error: the check may run where the secrets are not mounted, on a build machine.
+    for path, why in _unreadable_files(settings):
+        console.print(f"   [yellow]note[/]      {safe(path)} can't be read here: {safe(why)}", soft_wrap=True)
+
+
+def _unreadable_files(settings: Settings) -> list[tuple[str, str]]:
+    """The settings that name a file which can't be opened, with their value, and why."""
+    found = []
+    for section, model in (("kafka", settings.kafka), ("judge.llm", settings.judge.llm)):
+        if section == "judge.llm" and settings.judge.kind != "llm":
+            continue
+        for name in type(model).model_fields:
+            value = getattr(model, name)
+            if isinstance(value, Path):
+                try:
+                    value.open("rb").close()
+                except OSError as error:
+                    found.append((f"{section}.{name} {value}", error.strerror or type(error).__name__))
+    return found
 
 
 @config_app.command("schema", epilog=SCHEMA_EPILOG)

@@ -45,6 +45,24 @@ def test_check_reads_the_environment_too(runner: CliRunner, monkeypatch: pytest.
     assert "GUARDRAIL_JUDGE__KIND" in result.stderr
 
 
+def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, tmp_path: Path) -> None:
+    """They may be mounted elsewhere only: no error."""
+    (tmp_path / "password").write_text("hidden-one")
+    file = tmp_path / "guardrail.yaml"
+    login = {"security_protocol": "SASL_SSL", "sasl_username": "me", "ssl_cafile": f"{tmp_path}/gone.pem"}
+    login["sasl_password_file"] = f"{tmp_path}/password"
+    judge = {"kind": "llm", "llm": {"api_key_file": f"{tmp_path}/no-key"}}
+    file.write_text(json.dumps({"kafka": login, "judge": judge}), encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 0
+    notes = [line for line in result.stdout.splitlines() if "can't be read here" in line]
+    assert [note.split()[1:3] for note in notes] == [
+        ["kafka.ssl_cafile", f"{tmp_path}/gone.pem"],
+        ["judge.llm.api_key_file", f"{tmp_path}/no-key"],
+    ]
+    assert "hidden-one" not in result.stdout
+
+
 def test_check_takes_the_environment_alone(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "mine")
     right = runner.invoke(app, ["config", "check"])
