@@ -23,7 +23,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from consumers.kafka import KafkaTransport
 from consumers.kafka_client import quiet_client_log
 from consumers.kafka_writer import KafkaWriter
-from consumers.transport import Commit, OutRecord, Partition
+from consumers.transport import Commit, OutRecord, Partition, Restored
 from guardrail.kafka_settings import KafkaSettings
 
 BATCH = 5_000
@@ -110,7 +110,7 @@ async def bare_loop(bootstrap: str, in_topic: str, out_topic: str, n: int) -> fl
 
 
 class _Anything:
-    async def on_assigned(self, committed: Mapping[Partition, Commit | None]) -> None:
+    async def on_assigned(self, restored: Mapping[Partition, Restored]) -> None:
         """Nothing to restore."""
 
     async def on_revoked(self, partitions: object) -> None:
@@ -121,7 +121,11 @@ async def transport_loop(
     bootstrap: str, in_topic: str, out_topic: str, n: int, *, parse: bool = True
 ) -> float:
     """Seconds for the same work through the guard's Kafka transport."""
-    settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=f"transport-{uuid.uuid4().hex}")
+    settings = KafkaSettings(
+        bootstrap_servers=bootstrap,
+        group_id=f"transport-{uuid.uuid4().hex}",
+        delivery_guarantee="at_least_once",
+    )
     transport = KafkaTransport(settings, [in_topic], output_topics=[out_topic])
     await transport.start(_Anything())
     try:

@@ -4,8 +4,9 @@
 
 Measures, in turns and in one run, over the same input records: a bare loop that consumes, parses and
 produces every record (what anybody would write), and the guard, which cuts, judges, decides and writes
-deliveries and verdicts. Once over a real Kafka and once in process. Without an address it starts a Kafka
-of its own. Prints input records (almost all are deltas of 4 characters) per second and the ratio.
+deliveries and verdicts, both at least once (benchmarks.exactly_once has the other guarantee). Once over a
+real Kafka and once in process. Without an address it starts a Kafka of its own. Prints input records (almost
+all are deltas of 4 characters) per second and the ratio.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import uvloop
 
 from benchmarks.bare_kafka_loop import bare_loop, create_topic, kafka_for_benchmark
 from benchmarks.instant_judge import InstantJudge
+from benchmarks.timed_transport import Timed
 from benchmarks.workload import token_streams
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.kafka_writer import KafkaWriter
 from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.transport import Commit, OutRecord, Partition, Record, Transport
+from consumers.transport import OutRecord, Transport
 from guardrail.config import LoggingSettings
 from guardrail.kafka_settings import KafkaSettings, Topics
 from guardrail.logs import configure_logging
@@ -37,47 +39,20 @@ PARTITIONS = 4
 BATCH = 5_000
 
 
-class Timed:
-    """A transport that notes when the first record was read and the last one written."""
-
-    def __init__(self, inner: Transport, records: int, stop: asyncio.Event) -> None:
-        self._inner = inner
-        self._left = records
-        self._stop = stop
-        self._committed: dict[Partition, int] = {}
-        self.first_read = 0.0
-        self.last_written = 0.0
-        self.written = 0
-        self.start = inner.start
-        self.pause = inner.pause
-        self.resume = inner.resume
-        self.stop = inner.stop
-
-    async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
-        records = await self._inner.poll(timeout_ms, max_records)
-        if records and not self.first_read:
-            self.first_read = time.perf_counter()
-        return records
-
-    async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
-        await self._inner.publish(records, commits)
-        if records:
-            self.last_written = time.perf_counter()
-            self.written += len(records)
-        self._committed.update({partition: commit.offset for partition, commit in commits.items()})
-        if sum(self._committed.values()) == self._left:
-            self._stop.set()
-
-
 async def guarded(transport: Transport, topics: Topics, records: int) -> tuple[float, int]:
     """Seconds from the first record read to the last one written, and how many were written."""
     stop = asyncio.Event()
     timed = Timed(transport, records, stop)
     guard = GuardConsumer(
-        timed, InstantJudge(), PolicyRouter.single(Policy()), topics=topics, commit_interval_ms=200
+        timed,
+        InstantJudge(),
+        PolicyRouter.single(Policy()),
+        topics=topics,
+        delivery_guarantee="at_least_once",
+        commit_interval_ms=200,
     )
     await guard.run(stop)
-    return timed.last_written - timed.first_read, timed.written
+    return timed.seconds, timed.written
 
 
 def input_records(responses: int, topic: str) -> list[OutRecord]:
@@ -114,7 +89,12 @@ async def over_kafka(bootstrap: str, responses: int, rounds: int) -> None:
     bare, ours, written = [], [], 0
     for number in range(rounds):
         bare.append(await bare_loop(bootstrap, topics.responses, f"bench-{run}-bare", len(records)))
-        settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=f"bench-{run}-{number}", topics=topics)
+        settings = KafkaSettings(
+            bootstrap_servers=bootstrap,
+            group_id=f"bench-{run}-{number}",
+            topics=topics,
+            delivery_guarantee="at_least_once",
+        )
         seconds, written = await guarded(KafkaTransport(settings), topics, len(records))
         ours.append(seconds)
     report("Kafka", len(records), bare, ours, written)

@@ -47,14 +47,22 @@ class Life:
     response_id: str
     policy: Policy
     digest: bytes
-    last_event_at: float
-    earliest_end: float
+    lane: str
+    born: int
+    last_event_at: float = 0.0
+    earliest_end: float = 0.0
     next_seq: int = 0
     text: str = ""
     reading: bool = True
     input_ended: bool = False
     completed: bool = False
     closed: bool = False
+    miscounted: bool = False
+    """Fewer deltas than ``next_seq`` may be known to have been read."""
+    spoilt: bool = False
+    """What was stored of it has been tampered with: it must end, but what it says is not checked."""
+    lost: bool = False
+    """It could not be restored at all."""
     shown: list[DeliverySegment] = field(default_factory=list)
     verdicts: dict[str, ClaimVerdict] = field(default_factory=dict)
     final: DeliveryCompleted | DeliveryBlocked | None = None
@@ -83,6 +91,8 @@ class Life:
     def restored(self, now: float) -> None:
         """Another engine has it: its time limit may have begun anew, or gone on."""
         self.last_event_at = now
+        # What was read of a decided response is not stored: nothing comes of it any more.
+        self.miscounted |= self.final is not None and not self.observing
 
     def overdue(self, now: float) -> tuple[bool, bool]:
         """May it have timed out, and must it have?"""
@@ -99,6 +109,11 @@ class Life:
         """Check one output against everything that came before it."""
         event, channel = output.event, output.channel
         require(not self.closed, "nothing comes after the end", event)
+        require(output.lane == self.lane, "an output is of its response's lane", event)
+        if self.spoilt:
+            if isinstance(event, DeliveryCompleted | DeliveryBlocked):
+                self.final, self.reading = event, False
+            return
         if isinstance(event, DeliverySegment):
             require(channel is Channel.DELIVERIES, "channel", event)
             self._show(event)
@@ -139,7 +154,11 @@ class Life:
 
     def check_end(self, rater: BuiltinSeverityRater) -> None:
         """It is over: exactly one end, everything shown was verified, and nothing is missing."""
+        if self.lost:
+            return
         require(self.closed, "every response ends", self.response_id)
+        if self.spoilt:
+            return
         final, verdict = self.final, self.verdict
         if final is None or verdict is None:
             raise Violation(f"every response has a final delivery and a verdict: {self}")

@@ -13,6 +13,7 @@ TOO_LONG = "answer_too_long"
 FINISHED = "response_finished"
 UNKNOWN = "unknown_response"
 GAP = "sequence_gap"
+WRONG_LANE = "wrong_partition"
 
 
 def expected(
@@ -72,9 +73,11 @@ def _in_flight(event: Text, life: Life, max_answer_chars: int) -> set[str]:
 
 
 def _ended(event: Text, life: Life) -> set[str]:
-    if isinstance(event, ResponseDelta) and event.seq >= life.next_seq:
+    if not isinstance(event, ResponseDelta):
+        return {REPEATED}
+    if event.seq >= life.next_seq:
         return {FINISHED}
-    return {REPEATED}
+    return {REPEATED, FINISHED} if life.miscounted else {REPEATED}
 
 
 def happened(event: Text, life: Life, outcome: str, now: float) -> None:
@@ -85,7 +88,7 @@ def happened(event: Text, life: Life, outcome: str, now: float) -> None:
         # A response that ended early ignores what was sent of it, also what comes late.
         life.next_seq = max(life.next_seq, event.seq)
         life.end_input()
-    elif outcome in {GAP, TOO_LONG}:
+    elif outcome in {GAP, TOO_LONG, WRONG_LANE}:
         life.reading = False
     elif outcome in {TOOK_EFFECT, PASSED_OVER}:
         if isinstance(event, ResponseDelta):
@@ -93,3 +96,6 @@ def happened(event: Text, life: Life, outcome: str, now: float) -> None:
             life.noted(now)
         else:
             life.end_input()
+    elif life.miscounted:
+        # To the engine it may have been a new one, so that the time limit begins anew.
+        life.last_event_at = now

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.engine import Engine, Output
+from guardrail.engine import ClosedResponse, Engine, Output
 from guardrail.errors import DecodeError, InputError, JudgeUnavailable
 from guardrail.events import Response, ResponseCompleted, ResponseDelta, ResponseStarted, Verdict, parse_input
 from guardrail.finished import digest
@@ -27,17 +28,19 @@ from tests.support.fuzzing.accounts import (
     rejected,
     require,
 )
-from tests.support.fuzzing.model import InputEvent, expected, happened
+from tests.support.fuzzing.model import WRONG_LANE, InputEvent, expected, happened
 from tests.support.fuzzing.records import FuzzRecord
+from tests.support.fuzzing.stored import Store
 
 SETTLED_S = 60.0
+LANES = ("p0", "p1")
 REFUSED = "refused: "
 OUTCOMES = (BEGAN, TOOK_EFFECT, PASSED_OVER, REPEATED, REFUSED)
 """How the count of every kind of outcome begins."""
 REASONS = frozenset(
     """
     empty_value invalid_json unknown_type unknown_schema invalid_event contexts_too_large answer_too_long
-    sequence_gap response_finished unknown_response duplicate_start
+    sequence_gap response_finished unknown_response duplicate_start wrong_partition
     """.split()  # noqa: SIM905
 )
 
@@ -123,35 +126,81 @@ class World:
             self._limits.finished_responses_remembered < 20 or self._limits.finished_response_ttl_ms < 5_000
         )
         self._judge = FaultyJudge(rng)
+        self._store = Store(rng, counts)
+        self._restarts = rng.randrange(2) == 1
+        self._read = 0
         self._open: dict[str, Life] = {}
-        self._finished: dict[str, Life] = {}
+        self._finished: dict[tuple[str, str], Life] = {}
         self._candidate: Life | None = None
         self._lives: list[Life] = []
+        self._violations: list[Violation] = []
 
     async def run(self, records: list[FuzzRecord]) -> None:
         """Take all records, let time pass, and settle the accounts. Raises Violation, or what crashed."""
+        half = self._rng.randrange(len(records)) if self._restarts and records else 0
+        async with self._engine() as engine:
+            await self._feed(engine, records[:half])
+            self._capture(engine, self._open.values())
+        async with self._engine() as engine:
+            for lane in LANES:
+                self._restore(engine, lane)
+            await self._feed(engine, records[half:])
+            await asyncio.sleep(SETTLED_S)
+            if self._violations:
+                raise self._violations[0]
+            require(engine.sessions == 0 and engine.pending_claims == 0, "nothing is left", engine.sessions)
+            require(not engine.saturated, "all bounds are free again")
+            require(all(engine.load(lane) == 0.0 for lane in LANES), "no lane has a share of the bounds")
+        require(not self._open, "every response ends", list(self._open))
+        for life in self._lives:
+            life.check_end(RATER)
+        self._counts["responses"] += len(self._lives)
+
+    def _engine(self) -> Engine:
         loop = asyncio.get_running_loop()
-        async with Engine(
+        return Engine(
             self._judge,
             self._router,
             emit=self._emitted,
             on_closed=self._closed,
             limits=self._limits,
+            journal=self._restarts,
             clock=loop.time,
-        ) as engine:
-            for number, record in enumerate(records):
-                if not number % 8:
-                    await self._let_time_pass(engine)
-                if self._between is not None:
-                    self._between()
-                self._counts[self._take(engine, record, loop.time())] += 1
-            await asyncio.sleep(SETTLED_S)
-            require(engine.sessions == 0 and engine.pending_claims == 0, "nothing is left", engine.sessions)
-            require(not engine.saturated, "all bounds are free again")
-        require(not self._open, "every response ends", list(self._open))
-        for life in self._lives:
-            life.check_end(RATER)
-        self._counts["responses"] += len(self._lives)
+            wall=lambda: 1_700_000_000 + loop.time(),
+        )
+
+    async def _feed(self, engine: Engine, records: list[FuzzRecord]) -> None:
+        loop = asyncio.get_running_loop()
+        for record in records:
+            if not self._read % 8:
+                await self._let_time_pass(engine)
+            if self._restarts and self._rng.randrange(60) == 59:
+                self._recover(engine, self._rng.choice(LANES))
+            if self._between is not None:
+                self._between()
+            self._counts[self._take(engine, record, loop.time())] += 1
+            self._read += 1
+
+    def _recover(self, engine: Engine, lane: str) -> None:
+        """A lane is thrown away and taken up again, as after a failed step."""
+        self._capture(engine, [life for life in self._open.values() if life.lane == lane])
+        engine.drop_lane(lane)
+        self._restore(engine, lane)
+
+    def _capture(self, engine: Engine, lives: Iterable[Life]) -> None:
+        if self._restarts:
+            for life in lives:
+                self._store.capture(engine, life)
+
+    def _restore(self, engine: Engine, lane: str) -> None:
+        if self._restarts:
+            lives = [
+                life for life in self._lives if life.lane == lane and life is self._open.get(life.response_id)
+            ]
+            self._store.restore(engine, lane, lives, asyncio.get_running_loop().time())
+            for life in lives:
+                if life.lost:
+                    del self._open[life.response_id]
 
     async def _let_time_pass(self, engine: Engine) -> None:
         kind = self._rng.randrange(8)
@@ -172,27 +221,40 @@ class World:
             require(error.reason in REASONS and bool(str(error)), "a reason is given", error.reason)
             self._refuse(engine, record.key, error.reason, now)
             return f"{REFUSED}{error.reason}"
-        life, finished = self._open.get(event.response_id), self._finished.get(event.response_id)
-        allowed = expected(
-            event, life, finished, now, self._limits.max_answer_chars, self._forgets and finished is not None
+        lane = _lane(record.key)
+        life, finished = self._open.get(event.response_id), self._finished.get((lane, event.response_id))
+        allowed = (
+            {WRONG_LANE}
+            if life is not None and life.lane != lane
+            else expected(
+                event,
+                life,
+                finished,
+                now,
+                self._limits.max_answer_chars,
+                self._forgets and finished is not None,
+            )
         )
         if isinstance(event, ResponseStarted | Response) and life is None:
-            outcome = self._start(engine, event, now)
+            outcome = self._start(engine, event, lane, now)
         else:
-            outcome = self._go_on(engine, event, life, allowed, now)
-        require(outcome in allowed, f"an event came to {outcome!r}, expected {sorted(allowed)}", event)
+            outcome = self._go_on(engine, event, life, lane, allowed, now)
+        spoilt = any(one is not None and one.spoilt for one in (life, finished))
+        require(
+            outcome in allowed or spoilt, f"an event came to {outcome!r}, expected {sorted(allowed)}", event
+        )
         return outcome if outcome in OUTCOMES else f"{REFUSED}{outcome}"
 
-    def _start(self, engine: Engine, event: ResponseStarted | Response, now: float) -> str:
+    def _start(self, engine: Engine, event: ResponseStarted | Response, lane: str, now: float) -> str:
         policy = self._router.choose(event.route, event.tenant)
-        life = self._candidate = Life(event.response_id, policy, digest(event), now, 0.0)
+        life = self._candidate = Life(event.response_id, policy, digest(event), lane, self._read)
         life.noted(now)
         if isinstance(event, Response):
             life.text, life.next_seq, life.completed = event.answer, 1, True
             life.end_input()
         outcome = BEGAN
         try:
-            engine.handle(event)
+            engine.handle(event, lane=lane, born=life.born)
         except InputError as error:
             outcome = error.reason
             life.reading = False
@@ -212,12 +274,12 @@ class World:
             return False
         else:
             require(life.closed, "a response that is not in flight is over", life)
-            self._finished[life.response_id] = life
+            self._finished[life.lane, life.response_id] = life
         self._lives.append(life)
         return True
 
     def _go_on(
-        self, engine: Engine, event: InputEvent, life: Life | None, allowed: set[str], now: float
+        self, engine: Engine, event: InputEvent, life: Life | None, lane: str, allowed: set[str], now: float
     ) -> str:
         """An event of a response in flight, or of none."""
         text = life.text if life is not None else ""
@@ -231,7 +293,7 @@ class World:
             life.completed = True
         outcome = ""
         try:
-            engine.handle(event)
+            engine.handle(event, lane=lane, born=self._read)
         except InputError as error:
             outcome = error.reason
             require(error.reason in REASONS and bool(str(error)), "a reason is given", error.reason)
@@ -239,7 +301,7 @@ class World:
             return outcome or REPEATED
         if outcome:
             life.text = text
-            if outcome == "duplicate_start":
+            if outcome in {"duplicate_start", WRONG_LANE}:
                 life.reading = False
         else:
             outcome = next(iter(allowed & {TOOK_EFFECT, PASSED_OVER}), REPEATED)
@@ -259,9 +321,10 @@ class World:
         if life is not None:
             life.reading = False
         else:
-            self._candidate = Life(response_id, self._router.choose(None, None), b"", now, 0.0)
+            policy = self._router.choose(None, None)
+            self._candidate = Life(response_id, policy, b"", _lane(key), self._read)
             self._candidate.noted(now)
-        engine.reject(response_id, reason)
+        engine.reject(response_id, reason, lane=_lane(key), born=self._read)
         if self._candidate is not None:
             rejected(self._candidate)
             self._adopt(engine, self._candidate)
@@ -269,6 +332,14 @@ class World:
     # --------------------------------------------------------------------------------- callbacks
 
     def _emitted(self, output: Output) -> None:
+        try:
+            self._check(output)
+        except Violation as violation:
+            # Raised into a timer of the loop it would be logged and forgotten.
+            self._violations.append(violation)
+            raise
+
+    def _check(self, output: Output) -> None:
         response_id = output.event.response_id
         life = self._open.get(response_id) or self._candidate
         if life is None or life.response_id != response_id:
@@ -277,12 +348,19 @@ class World:
         life.said(output)
         self._counts[f"output: {output.event.type}"] += 1  # type: ignore[attr-defined]
 
-    def _closed(self, response_id: str) -> None:
-        life = self._open.pop(response_id, None)
+    def _closed(self, response: ClosedResponse) -> None:
+        life = self._open.pop(response.response_id, None)
         if life is not None:
-            self._finished[response_id] = life
+            self._finished[life.lane, life.response_id] = life
         else:
             life = self._candidate
-        if life is None or life.response_id != response_id or life.closed:
-            raise Violation(f"an end without a response: {response_id}")
+        if life is None or life.response_id != response.response_id or life.closed:
+            raise Violation(f"an end without a response: {response}")
+        require((life.lane, life.born) == (response.lane, response.born), "it ends where it began", response)
         life.closed = True
+        self._store.closed(response, asyncio.get_running_loop().time())
+
+
+def _lane(key: bytes | None) -> str:
+    """Where a record with this key lies; most records of one response have the same."""
+    return LANES[zlib.crc32(key or b"") % 2]

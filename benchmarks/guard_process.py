@@ -1,0 +1,48 @@
+"""``guardrail`` in everything but the judge, which answers at once: what is left is the guard's own cost.
+
+    python -m benchmarks.guard_process TIMES run --config guardrail.yaml
+
+When the guard has stopped, TIMES holds when each verdict was given, as JSON: claim id to seconds on the
+monotonic clock, which all processes of a machine share. ``-`` keeps no times.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.instant_judge import InstantJudge
+from guardrail.cli import main as guardrail
+from guardrail.judges import factory
+from guardrail.judges.base import JudgeReply, JudgeRequest
+
+
+class TimedJudge(InstantJudge):
+    """Notes when it answered, and writes that down at the end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._times: dict[str, float] = {}
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        reply = await super().judge(request)
+        now = time.monotonic()
+        for claim_id in request.claims:
+            self._times[claim_id] = now
+        return reply
+
+    async def aclose(self) -> None:
+        self._path.write_text(json.dumps(self._times))
+
+
+def main() -> None:
+    """Command line."""
+    path = sys.argv.pop(1)
+    factory.build_judge = lambda settings: InstantJudge() if path == "-" else TimedJudge(Path(path))  # noqa: ARG005
+    guardrail()
+
+
+if __name__ == "__main__":
+    main()
