@@ -166,7 +166,7 @@ async def embedded(responses: Sequence[Response], at_once: int, rate: float) -> 
 
     followers = [asyncio.create_task(follow(topic)) for topic in (topics.deliveries, topics.verdicts)]
     try:
-        transport = MemoryTransport(broker, "guard", [topics.responses])
+        transport = MemoryTransport(broker, "guard", [topics.responses], sessions_topic=topics.sessions)
         return await run_guard(
             transport,
             topics,

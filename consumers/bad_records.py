@@ -29,10 +29,10 @@ class BadRecords:
         if taken >= self._least and self._bad > self._share * taken:
             raise TooManyBadRecords(
                 f"{self._bad:,} of the last {taken:,} records of {self._topic} could not be read; that is "
-                f"more than limits.bad_record_share ({self._share:g}) allows, and the guard stops before all of "
-                "them are dead letters. See who writes to the topic, and in which format: 'guardrail dead-letters "
-                "list' shows the first ones. If they are to be passed over, raise limits.bad_record_share; "
-                "1 switches this limit off"
+                f"more than limits.bad_record_share ({self._share:g}) allows, and the guard stops before all "
+                "of them are dead letters. See who writes to the topic, and in which format: 'guardrail "
+                "dead-letters list' shows the first ones. If they are to be passed over, raise "
+                "limits.bad_record_share; 1 switches this limit off"
             )
 
     def _note(self, *, bad: bool) -> None:

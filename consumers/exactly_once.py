@@ -82,7 +82,11 @@ class ExactlyOnce:
     def congested(self) -> Collection[Partition]:
         """Those that recover, and those whose records wait in the lane."""
         lanes = self._lanes
-        return [held for held in self._tasks if held not in lanes or lanes[held].congested]
+        return [
+            held
+            for held, task in self._tasks.items()
+            if not task.done() and (held not in lanes or lanes[held].congested)
+        ]
 
     @property
     def busy(self) -> bool:
@@ -156,9 +160,10 @@ class ExactlyOnce:
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
         """Restore the sessions. Raises StateError when a newer version stored them."""
         for partition, found in restored.items():
+            await self._cancelled({task} if (task := self._tasks.pop(partition, None)) else set())
             self._throw_away(partition)
             await self._restore(partition, found)
-            if self._ended or partition not in self._lanes:
+            if self._ended:
                 return
             name = f"lane {partition.topic}-{partition.index}"
             self._tasks[partition] = self._group.create_task(self._serve(partition), name=name)
@@ -195,14 +200,18 @@ class ExactlyOnce:
                 lane.end()
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=LAST_STEP_S)
-            for task in late:
-                log.warning("guard.last_step_timeout", task=task.get_name())
-                task.cancel()
             if late:
-                await asyncio.wait(late, timeout=LAST_STEP_S)
+                log.warning("guard.last_step_timeout", lanes=sorted(task.get_name() for task in late))
+                await self._cancelled(late)
         for partition in partitions:
             self._tasks.pop(partition, None)
             self._throw_away(partition)
+
+    async def _cancelled(self, tasks: set[asyncio.Task[None]]) -> None:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=LAST_STEP_S)
 
     def _throw_away(self, partition: Partition) -> None:
         lane = self._lanes.pop(partition, None)
@@ -213,7 +222,7 @@ class ExactlyOnce:
     async def _recover(self, partition: Partition, failures: int) -> None:
         """A new lane from what the broker has; none when the partition was given away meanwhile."""
         if failures > 1:
-            await asyncio.sleep(min(LONGEST_PAUSE_S, 0.05 * 2**failures))
+            await asyncio.sleep(min(LONGEST_PAUSE_S, 0.01 * 2**failures))
         try:
             restored = await self._transport.recover(partition)
         except PartitionLost as error:

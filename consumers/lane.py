@@ -18,7 +18,8 @@ from consumers.transport import Commit, OutRecord, Partition, Record, StateRecor
 from guardrail.engine import ClosedResponse, Engine
 
 MAX_OUTPUTS: Final = 5_000
-MAX_OUTPUT_BYTES: Final = 8 * 1024 * 1024
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""Of outputs, and of input, which is about what sessions store of it."""
 
 
 class Step(NamedTuple):
@@ -59,7 +60,7 @@ class Lane:
         self._next = commit.offset if commit else None
         self._committed = commit
         self._outputs: list[OutRecord] = []
-        self._output_bytes = 0
+        self._bytes = 0
         self._touched: dict[str, None] = {}
         self._closed: list[ClosedResponse] = []
         self._dirty_since: float | None = None
@@ -71,7 +72,7 @@ class Lane:
     @property
     def full(self) -> bool:
         """Enough for a step: records wait until it is taken."""
-        return len(self._outputs) >= MAX_OUTPUTS or self._output_bytes >= MAX_OUTPUT_BYTES
+        return len(self._outputs) >= MAX_OUTPUTS or self._bytes >= MAX_BYTES
 
     @property
     def congested(self) -> bool:
@@ -88,13 +89,18 @@ class Lane:
         if not self.admitting:
             return False
         if self.ready and not self.waiting and not self.full:
+            self._count(record)
             return True
         self.waiting.append(record)
         return False
 
     def next_waiting(self) -> Record | None:
         """The first of the records that wait, if it can be taken now."""
-        return self.waiting.popleft() if self.waiting and not self.full else None
+        if not self.waiting or self.full or not self.admitting:
+            return None
+        record = self.waiting.popleft()
+        self._count(record)
+        return record
 
     def reading(self, offset: int) -> Reading:
         """Part of Holding."""
@@ -105,7 +111,7 @@ class Lane:
         if not self._outputs:
             self._wake.set()
         self._outputs.append(record)
-        self._output_bytes += len(record.value or b"") + len(record.key or b"")
+        self._count(record)
 
     def taken(self, offset: int, response_id: str | None) -> None:
         """Part of Holding."""
@@ -123,6 +129,12 @@ class Lane:
         """A session of this lane is over."""
         self._closed.append(response)
         self._soil()
+
+    def _count(self, record: Record | OutRecord) -> None:
+        was_full = self.full
+        self._bytes += len(record.value or b"") + len(record.key or b"")
+        if self.full and not was_full:
+            self._wake.set()
 
     def _soil(self) -> None:
         if self._dirty_since is None:
@@ -158,7 +170,7 @@ class Lane:
 
     def _delay(self) -> float | None:
         now = time.monotonic()
-        if self._outputs:
+        if self._outputs or self.full:
             return self._last_step + self._gap_s - now
         if self._dirty_since is not None:
             return self._dirty_since + self._interval_s - now
@@ -169,7 +181,7 @@ class Lane:
 
     def take(self, engine: Engine) -> Step | None:
         """Everything since the last step; None when that is nothing. Never waits."""
-        outputs, self._outputs, self._output_bytes = self._outputs, [], 0
+        outputs, self._outputs, self._bytes = self._outputs, [], 0
         touched, self._touched = self._touched, {}
         closed, self._closed = self._closed, []
         self._dirty_since = None

@@ -29,7 +29,9 @@ async def play_all(
     """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows."""
     topics = settings.kafka.topics
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
-    transport = MemoryTransport(broker, settings.kafka.group_id, [topics.responses])
+    transport = MemoryTransport(
+        broker, settings.kafka.group_id, [topics.responses], sessions_topic=topics.sessions
+    )
     judge = build_judge(settings.judge)
     guard = GuardConsumer(transport, judge, settings.router(), limits=settings.limits, topics=topics)
     steps = schedule(responses)

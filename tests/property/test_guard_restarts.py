@@ -1,6 +1,6 @@
-"""However often guards crash, stop, start and share the work: every answer arrives, and arrives once.
+"""At least once: however often guards crash, stop, start and share the work, every answer arrives.
 
-"Once" means by id: what is written twice after a crash has the id it had the first time.
+And it arrives once by id: what is written twice after a crash has the id it had the first time.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from consumers.guard import GuardConsumer
-from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.memory import MemoryBroker
 from guardrail.events import DeliverySegment, Event
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from tests.support.guards import TOPICS, Reader, events_of, new_broker, send, until
+from tests.support.guards import TOPICS, Reader, events_of, member, new_broker, send, until
 from tests.support.judges import WordJudge
 
 FAITHFUL = "Paris is in France. Rome is in Italy. Hello! Oslo is in Norway. "
@@ -47,9 +47,16 @@ class Fleet:
 
     def start(self) -> None:
         if len(self._guards) < 2:
-            transport = MemoryTransport(self._broker, "guard", [TOPICS.responses])
+            transport = member(self._broker)
             router = PolicyRouter.single(Policy())
-            guard = GuardConsumer(transport, WordJudge(), router, poll_timeout_ms=2, commit_interval_ms=1)
+            guard = GuardConsumer(
+                transport,
+                WordJudge(),
+                router,
+                delivery_guarantee="at_least_once",
+                poll_timeout_ms=2,
+                commit_interval_ms=1,
+            )
             stop = asyncio.Event()
             self._guards.append((asyncio.ensure_future(guard.run(stop)), stop))
 

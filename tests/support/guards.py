@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Literal, TypeVar
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -30,6 +30,7 @@ from guardrail.routing import PolicyRouter
 
 TOPICS = Topics()
 DeliveryGuarantee = Literal["exactly_once", "at_least_once"]
+Member = TypeVar("Member", bound=MemoryTransport)
 
 
 def new_broker(partitions: int = 2) -> MemoryBroker:
@@ -91,8 +92,13 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.002)
 
 
-def member(broker: MemoryBroker, kind: type[MemoryTransport] = MemoryTransport) -> MemoryTransport:
+def member(broker: MemoryBroker) -> MemoryTransport:
     """A member of the group of guards."""
+    return member_of(MemoryTransport, broker)
+
+
+def member_of(kind: type[Member], broker: MemoryBroker) -> Member:
+    """The same, of a kind that a test made."""
     return kind(broker, "guard", [TOPICS.responses], sessions_topic=TOPICS.sessions)
 
 

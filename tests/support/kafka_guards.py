@@ -106,6 +106,9 @@ async def kafka_guard(
         judge,
         router,
         topics=settings.topics,
+        delivery_guarantee=settings.delivery_guarantee,
+        commit_gap_ms=settings.commit_gap_ms,
+        commit_interval_ms=settings.commit_interval_ms,
         poll_timeout_ms=settings.poll_timeout_ms,
         drain_timeout_ms=5_000,
     )

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
 from consumers.dead_letters import PREFIX
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryTransport
-from consumers.transport import Commit, Partition, Record
-from guardrail.errors import PartitionLost, TransportError
+from consumers.transport import Record
 from guardrail.events import (
     Context,
     DeliveryBlocked,
@@ -20,7 +20,18 @@ from guardrail.events import (
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from tests.support.guards import TOPICS, Reader, events_of, new_broker, running, running_guard, send, until
+from tests.support.guards import (
+    TOPICS,
+    DeliveryGuarantee,
+    Reader,
+    events_of,
+    member,
+    new_broker,
+    running,
+    running_guard,
+    send,
+    until,
+)
 from tests.support.judges import GatedJudge, WordJudge
 
 FAITHFUL = "Paris is in France. Rome is in Italy. "
@@ -31,11 +42,17 @@ def reason(record: Record) -> str:
     return dict(record.headers)[PREFIX + "reason"].decode()
 
 
-async def test_responses_are_guarded_from_topic_to_topics() -> None:
+@pytest.fixture(params=["exactly_once", "at_least_once"])
+def guarantee(request: pytest.FixtureRequest) -> DeliveryGuarantee:
+    """What is promised beyond the guarantees themselves holds under both."""
+    return cast("DeliveryGuarantee", request.param)
+
+
+async def test_responses_are_guarded_from_topic_to_topics(guarantee: DeliveryGuarantee) -> None:
     broker = new_broker()
     read = Reader(broker)
     trace = (("traceparent", b"00-abc-def-01"), ("other", b"x"))
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         send(broker, events_of("good", FAITHFUL), trace)
         send(broker, events_of("bad", WRONG), trace)
         await until(lambda: len(read.verdicts()) == 2)
@@ -56,10 +73,10 @@ async def test_responses_are_guarded_from_topic_to_topics() -> None:
     assert broker.lag("guard", TOPICS.responses) == 0
 
 
-async def test_a_whole_response_in_one_event() -> None:
+async def test_a_whole_response_in_one_event(guarantee: DeliveryGuarantee) -> None:
     broker = new_broker()
     read = Reader(broker)
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         send(broker, [Response(response_id="r", answer=FAITHFUL)])
         await until(lambda: len(read.verdicts()) == 1)
     assert read.shown("r") == FAITHFUL
@@ -79,11 +96,11 @@ RUBBISH = [
 
 @pytest.mark.parametrize(("value", "expected"), RUBBISH)
 async def test_rubbish_goes_to_the_dead_letters_byte_for_byte_and_the_stream_goes_on(
-    value: bytes, expected: str
+    value: bytes, expected: str, guarantee: DeliveryGuarantee
 ) -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         sent = broker.append(TOPICS.responses, None, value, (("mine", b"\x00\xff"),))
         send(broker, events_of("good", FAITHFUL))
         await until(lambda: len(read.verdicts()) == 1)
@@ -97,19 +114,21 @@ async def test_rubbish_goes_to_the_dead_letters_byte_for_byte_and_the_stream_goe
     assert read.shown("good") == FAITHFUL
 
 
-async def test_a_record_without_a_value_is_a_dead_letter_too() -> None:
+async def test_a_record_without_a_value_is_a_dead_letter_too(guarantee: DeliveryGuarantee) -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         broker.append(TOPICS.responses, b"k", None)
         await until(lambda: len(read.dead_letters()) == 1)
     assert read.dead_letters()[0].value is None
 
 
-async def test_rubbish_under_the_key_of_a_response_ends_that_response_and_no_other() -> None:
+async def test_rubbish_under_the_key_of_a_response_ends_that_response_and_no_other(
+    guarantee: DeliveryGuarantee,
+) -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         send(broker, events_of("hit", FAITHFUL, complete=False))
         send(broker, events_of("spared", FAITHFUL, complete=False)[:3])
         broker.append(TOPICS.responses, b"hit", b"rubbish")
@@ -119,10 +138,12 @@ async def test_rubbish_under_the_key_of_a_response_ends_that_response_and_no_oth
     assert read.shown("spared") == FAITHFUL
 
 
-async def test_a_chat_service_does_not_wait_for_a_response_whose_start_was_rubbish() -> None:
+async def test_a_chat_service_does_not_wait_for_a_response_whose_start_was_rubbish(
+    guarantee: DeliveryGuarantee,
+) -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         broker.append(TOPICS.responses, b"r", b'{"type": "response.started"}')
         send(broker, events_of("r", FAITHFUL)[1:])
         await until(lambda: bool(read.finals("r")))
@@ -148,10 +169,12 @@ async def test_a_chat_service_does_not_wait_for_a_response_whose_start_was_rubbi
     ],
     ids=["gap", "lost-last", "two-starts", "after-end", "start-twice", "repeat", "all-twice", "aborted"],
 )
-async def test_irregular_sequences_have_a_defined_outcome(irregular, expected_reason, rule) -> None:  # type: ignore[no-untyped-def]
+async def test_irregular_sequences_have_a_defined_outcome(  # type: ignore[no-untyped-def]
+    irregular, expected_reason, rule, guarantee: DeliveryGuarantee
+) -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         send(broker, irregular(events_of("r", FAITHFUL)))
         send(broker, events_of("other", FAITHFUL))
         await until(lambda: len(read.verdicts()) == 2)
@@ -164,48 +187,17 @@ async def test_irregular_sequences_have_a_defined_outcome(irregular, expected_re
     assert broker.lag("guard", TOPICS.responses) == 0
 
 
-async def test_a_response_that_never_completes_ends_and_lets_go_of_its_offset() -> None:
+async def test_a_response_that_never_completes_ends_and_lets_go_of_its_offset(
+    guarantee: DeliveryGuarantee,
+) -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    async with running_guard(broker, WordJudge(), Policy(incomplete_timeout_ms=30)):
+    async with running_guard(
+        broker, WordJudge(), Policy(incomplete_timeout_ms=30), delivery_guarantee=guarantee
+    ):
         send(broker, events_of("r", FAITHFUL, complete=False))
-        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+        await until(lambda: bool(read.verdicts()) and broker.lag("guard", TOPICS.responses) == 0)
     assert read.verdicts()["r"].rule == "timed out"
-
-
-async def test_nothing_is_committed_before_it_is_written() -> None:
-    """The position stays at the start of a response until its last output is out."""
-    broker = new_broker(1)
-    judge = GatedJudge()
-    partition = Partition(TOPICS.responses, 0)
-    async with running_guard(broker, judge):
-        send(broker, events_of("done", "Hello! "))
-        send(broker, events_of("held", FAITHFUL))
-        await judge.asked.wait()
-        start_of_held = len(events_of("done", "Hello! "))
-        await until(lambda: (broker.committed("guard", partition) or Commit(-1)).offset == start_of_held)
-        judge.gate.set()
-        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
-    assert Reader(broker).shown("held") == FAITHFUL
-
-
-async def test_a_response_in_flight_is_read_again_by_the_next_guard_and_nothing_is_lost() -> None:
-    broker = new_broker(1)
-    read = Reader(broker)
-    judge = GatedJudge()
-    started = events_of("r", FAITHFUL)
-    finished = events_of("finished", "Hello! ")
-    async with running_guard(broker, judge, drain_timeout_ms=1):
-        send(broker, [finished[0], *started[:4], *finished[1:], *started[4:-1]])
-        await judge.asked.wait()
-        await until(lambda: bool(read.finals("finished")))
-    assert broker.lag("guard", TOPICS.responses) > 0
-    async with running_guard(broker, WordJudge()):
-        send(broker, started[-1:])
-        await until(lambda: "r" in read.verdicts())
-    assert read.shown("r") == FAITHFUL
-    assert not read.dead_letters(), "the tail of a finished response is recognised, not dead-lettered"
-    assert len(read.finals("finished")) == 1
 
 
 async def test_stopping_waits_for_verdicts_that_are_under_way() -> None:
@@ -213,7 +205,7 @@ async def test_stopping_waits_for_verdicts_that_are_under_way() -> None:
     judge = GatedJudge()
     read = Reader(broker)
     stop = asyncio.Event()
-    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
+    transport = member(broker)
     guard = GuardConsumer(transport, judge, PolicyRouter.single(Policy()), poll_timeout_ms=5)
     send(broker, events_of("r", FAITHFUL))
     async with asyncio.TaskGroup() as group:
@@ -227,14 +219,14 @@ async def test_stopping_waits_for_verdicts_that_are_under_way() -> None:
     assert broker.lag("guard", TOPICS.responses) == 0
 
 
-async def test_a_partition_that_moves_takes_its_responses_along() -> None:
+async def test_a_partition_that_moves_takes_its_responses_along(guarantee: DeliveryGuarantee) -> None:
     broker = new_broker(2)
     read = Reader(broker)
     ids = [f"r{n}" for n in range(8)]
-    async with running_guard(broker, WordJudge()):
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
         for name in ids:
             send(broker, events_of(name, FAITHFUL)[:5])
-        async with running_guard(broker, WordJudge()):
+        async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
             for name in ids:
                 send(broker, events_of(name, FAITHFUL)[5:])
             await until(lambda: len(read.verdicts()) == len(ids))
@@ -242,11 +234,15 @@ async def test_a_partition_that_moves_takes_its_responses_along() -> None:
     assert not read.dead_letters()
 
 
-async def test_reading_pauses_at_the_bounds_and_goes_on_when_there_is_room() -> None:
+async def test_reading_pauses_at_the_bounds_and_goes_on_when_there_is_room(
+    guarantee: DeliveryGuarantee,
+) -> None:
     broker = new_broker(1)
     read = Reader(broker)
     judge = GatedJudge()
-    async with running_guard(broker, judge, limits=Limits(max_sessions=3, resume_at=0.5)) as guard:
+    async with running_guard(
+        broker, judge, limits=Limits(max_sessions=3, resume_at=0.5), delivery_guarantee=guarantee
+    ) as guard:
         for n in range(3):
             send(broker, events_of(f"r{n}", FAITHFUL))
         await judge.asked.wait()
@@ -258,11 +254,13 @@ async def test_reading_pauses_at_the_bounds_and_goes_on_when_there_is_room() -> 
     assert {v.rule for v in read.verdicts().values()} == {"score and rules passed"}
 
 
-async def test_a_full_guard_turns_new_responses_away_rather_than_stand_still() -> None:
+async def test_a_full_guard_turns_new_responses_away_rather_than_stand_still(
+    guarantee: DeliveryGuarantee,
+) -> None:
     broker = new_broker(1)
     read = Reader(broker)
     limits = Limits(max_sessions=2, resume_at=0.6, overload_grace_ms=30)
-    async with running_guard(broker, WordJudge(), limits=limits):
+    async with running_guard(broker, WordJudge(), limits=limits, delivery_guarantee=guarantee):
         for name in ("a", "b"):
             send(broker, events_of(name, FAITHFUL, complete=False))
         await until(lambda: len(read.events(TOPICS.deliveries)) == 2)
@@ -291,57 +289,10 @@ async def test_a_guard_that_is_still_connecting_can_be_stopped() -> None:
         stop.set()
 
 
-async def test_a_partition_lost_while_committing_costs_no_output() -> None:
-    broker = new_broker(1)
-    read = Reader(broker)
-
-    class Lost(MemoryTransport):
-        async def publish(self, records, commits) -> None:  # type: ignore[no-untyped-def]
-            if commits:
-                raise PartitionLost("given to another member; nothing was written")
-            await super().publish(records, commits)
-
-    transport = Lost(broker, "guard", [TOPICS.responses])
-    guard = GuardConsumer(
-        transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, commit_interval_ms=1
-    )
-    send(broker, events_of("r", FAITHFUL))
-    async with running(guard):
-        await until(lambda: bool(read.verdicts()))
-    assert read.shown("r") == FAITHFUL
-
-
-async def test_what_is_being_written_when_the_guard_stops_is_written_to_the_end() -> None:
-    broker = new_broker(1)
-    read = Reader(broker)
-    writing, go_on = asyncio.Event(), asyncio.Event()
-
-    class Slow(MemoryTransport):
-        async def publish(self, records, commits) -> None:  # type: ignore[no-untyped-def]
-            if records:
-                writing.set()
-                await go_on.wait()
-            await super().publish(records, commits)
-
-    transport = Slow(broker, "guard", [TOPICS.responses])
-    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5)
-    stop = asyncio.Event()
-    send(broker, events_of("r", FAITHFUL))
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(guard.run(stop))
-        await writing.wait()
-        stop.set()
-        await asyncio.wait({running}, timeout=0.05)
-        assert not running.done()
-        go_on.set()
-    assert read.shown("r") == FAITHFUL
-    assert broker.lag("guard", TOPICS.responses) == 0
-
-
 async def test_an_event_too_large_for_a_record_is_written_without_its_largest_parts() -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
+    transport = member(broker)
     guard = GuardConsumer(
         transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
     )
@@ -360,7 +311,7 @@ async def test_an_event_too_large_for_a_record_is_written_without_its_largest_pa
 async def test_rubbish_too_large_for_a_dead_letter_does_not_stop_the_guard() -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    transport = MemoryTransport(broker, "guard", [TOPICS.responses])
+    transport = member(broker)
     guard = GuardConsumer(
         transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
     )
@@ -371,18 +322,3 @@ async def test_rubbish_too_large_for_a_dead_letter_does_not_stop_the_guard() -> 
     assert letter.value is None
     assert dict(letter.headers)[PREFIX + "value-bytes"] == b"20000"
     assert dict(letter.headers)[PREFIX + "offset"] == b"0"
-
-
-async def test_a_failure_to_write_ends_the_guard_and_commits_nothing() -> None:
-    broker = new_broker(1)
-
-    class Failing(MemoryTransport):
-        async def publish(self, records, commits) -> None:  # type: ignore[no-untyped-def]
-            raise TransportError("the broker is gone")
-
-    transport = Failing(broker, "guard", [TOPICS.responses])
-    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5)
-    send(broker, events_of("r", FAITHFUL))
-    with pytest.raises(TransportError, match="the broker is gone"):
-        await guard.run(asyncio.Event())
-    assert broker.committed("guard", Partition(TOPICS.responses, 0)) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pytest
 
@@ -15,10 +16,21 @@ from guardrail.events import DeliveryBlocked, Event, ResponseCompleted, Response
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from tests.support.guards import TOPICS, Reader, events_of, new_broker, running, running_guard, send, until
+from tests.support.guards import (
+    TOPICS,
+    Reader,
+    events_of,
+    member_of,
+    new_broker,
+    running,
+    running_guard,
+    send,
+    until,
+)
 from tests.support.judges import GatedJudge, WordJudge
 
 FAITHFUL = "Paris is in France. Rome is in Italy. "
+at_least_once = partial(running_guard, delivery_guarantee="at_least_once")
 
 
 def start(response_id: str, question: str = "") -> Event:
@@ -40,12 +52,12 @@ async def test_a_response_blocked_by_rubbish_stays_blocked() -> None:
     broker = new_broker(1)
     read = Reader(broker)
     events = events_of("r", FAITHFUL)
-    async with running_guard(broker, WordJudge()):
+    async with at_least_once(broker, WordJudge()):
         send(broker, events[:3])
         broker.append(TOPICS.responses, b"r", b"rubbish")
         await until(lambda: bool(read.finals("r")))
         await committed_up_to(broker, 4)
-    async with running_guard(broker, WordJudge()):
+    async with at_least_once(broker, WordJudge()):
         send(broker, events[3:])
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     assert [type(final) for final in read.finals("r")] == [DeliveryBlocked]
@@ -56,11 +68,11 @@ async def test_a_start_that_was_refused_is_not_taken_up() -> None:
     broker = new_broker(1)
     read = Reader(broker)
     text = [ResponseDelta(response_id="r", seq=0, text=FAITHFUL), ResponseCompleted(response_id="r", seq=1)]
-    async with running_guard(broker, WordJudge()):
+    async with at_least_once(broker, WordJudge()):
         send(broker, [start("r", "A"), start("older"), start("r", "B"), *text])
         await until(lambda: bool(read.finals("r")))
         await committed_up_to(broker, 5)
-    async with running_guard(broker, WordJudge()):
+    async with at_least_once(broker, WordJudge()):
         send(broker, [ResponseCompleted(response_id="older", seq=0)])
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     assert [type(final) for final in read.finals("r")] == [DeliveryBlocked]
@@ -71,13 +83,13 @@ async def test_a_response_that_timed_out_is_not_judged_again_when_its_text_stand
     broker = new_broker(1)
     read = Reader(broker)
     events = events_of("r", FAITHFUL)
-    async with running_guard(broker, WordJudge(), Policy(incomplete_timeout_ms=20)):
+    async with at_least_once(broker, WordJudge(), Policy(incomplete_timeout_ms=20)):
         send(broker, [start("older"), *events[:3]])
         await until(lambda: bool(read.finals("r")))
     broker.group("guard").committed[Partition(TOPICS.responses, 0)] = Commit(
         0, '{"v":1,"position":4,"open":"0"}'
     )  # as if the older one were in flight still
-    async with running_guard(broker, WordJudge()):
+    async with at_least_once(broker, WordJudge()):
         send(broker, events[3:])
         send(broker, [ResponseCompleted(response_id="older", seq=0)])
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
@@ -88,10 +100,10 @@ async def test_responses_that_had_ended_are_not_written_again() -> None:
     broker = new_broker(1)
     read = Reader(broker)
     judge = GatedJudge()
-    async with running_guard(broker, judge, drain_timeout_ms=1):
+    async with at_least_once(broker, judge, drain_timeout_ms=1):
         send(broker, [start("older"), *events_of("done", "Hello! ")])
         await until(lambda: bool(read.finals("done")))
-    async with running_guard(broker, WordJudge()):
+    async with at_least_once(broker, WordJudge()):
         send(broker, [ResponseCompleted(response_id="older", seq=0)])
         await until(lambda: bool(read.finals("older")))
     assert len(read.finals("done")) == 1
@@ -111,9 +123,16 @@ async def test_after_a_failed_write_nothing_is_committed_not_even_by_a_rebalance
             await super().publish(records, commits)
 
     def guard(kind: type[MemoryTransport]) -> GuardConsumer:
-        transport = kind(broker, "guard", [TOPICS.responses])
+        transport = member_of(kind, broker)
         router = PolicyRouter.single(Policy())
-        return GuardConsumer(transport, WordJudge(), router, poll_timeout_ms=5, commit_interval_ms=1)
+        return GuardConsumer(
+            transport,
+            WordJudge(),
+            router,
+            poll_timeout_ms=5,
+            commit_interval_ms=1,
+            delivery_guarantee="at_least_once",
+        )
 
     send(broker, events_of("r", FAITHFUL))
     failing = asyncio.ensure_future(guard(Flaky).run(asyncio.Event()))
@@ -129,7 +148,8 @@ async def test_after_a_failed_write_nothing_is_committed_not_even_by_a_rebalance
 async def test_rubbish_under_many_keys_takes_no_room_from_others() -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    async with running_guard(broker, WordJudge(), limits=Limits(max_sessions=10, overload_grace_ms=1)):
+    limits = Limits(max_sessions=10, overload_grace_ms=1, bad_record_share=1)
+    async with at_least_once(broker, WordJudge(), limits=limits):
         for number in range(100):
             broker.append(TOPICS.responses, f"k{number}".encode(), b"x")
         send(broker, events_of("r", FAITHFUL))
@@ -142,7 +162,7 @@ async def test_under_a_policy_that_observes_text_leaves_whatever_becomes_of_the_
     broker = new_broker(1)
     read = Reader(broker)
     events = events_of("r", FAITHFUL)
-    async with running_guard(broker, WordJudge(), Policy(mode="observe")):
+    async with at_least_once(broker, WordJudge(), Policy(mode="observe")):
         send(broker, events[:3])
         broker.append(TOPICS.responses, b"r", b"rubbish")
         send(broker, [*events[3:5], *events[6:]])  # and a gap
