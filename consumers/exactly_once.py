@@ -20,7 +20,7 @@ from consumers.restoring import restore
 from consumers.session_store import SessionStore
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail.engine import ClosedResponse, Engine
-from guardrail.errors import PartitionLost, StepFailed
+from guardrail.errors import PartitionLost, StepFailed, TransportUnavailable
 from guardrail.limits import Limits
 
 SLICE: Final = 250
@@ -128,7 +128,10 @@ class ExactlyOnce:
                 if closing:
                     return  # whoever comes next restores it
                 if failures >= MOST_FAILURES:
-                    raise
+                    raise TransportUnavailable(
+                        f"{failures} steps of {partition.topic}[{partition.index}] failed one after the other, "
+                        f"the last one so: {error}"
+                    ) from error
             else:
                 return
             await self._recover(partition, failures)

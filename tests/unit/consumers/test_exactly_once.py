@@ -1,0 +1,439 @@
+"""Exactly once: what a step holds, what is stored, and what becomes of steps that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from consumers.guard import GuardConsumer
+from consumers.memory import MemoryBroker
+from consumers.partitioning import partition_of
+from consumers.transport import Partition, Restored
+from guardrail.errors import StateError, TooManyBadRecords, TransportUnavailable
+from guardrail.events import DeliveryBlocked, DeliverySegment, ResponseCompleted, ResponseStarted
+from guardrail.judges.base import Judge
+from guardrail.limits import Limits
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+from tests.support.faulty_transport import Fault, FaultyTransport
+from tests.support.guards import (
+    TOPICS,
+    Reader,
+    events_of,
+    member_of,
+    new_broker,
+    running,
+    running_guard,
+    send,
+    until,
+)
+from tests.support.judges import GatedJudge, WordJudge
+
+FAITHFUL = "Paris is in France. Rome is in Italy. "
+PARTITION = Partition(TOPICS.responses, 0)
+ALONE = {"finished", "policy"}
+
+
+def make_guard(transport: FaultyTransport, judge: Judge | None = None, **options: Any) -> GuardConsumer:
+    defaults: dict[str, Any] = {"poll_timeout_ms": 5, "commit_gap_ms": 0, "commit_interval_ms": 1}
+    router = options.pop("router", PolicyRouter.single(Policy()))
+    return GuardConsumer(transport, judge or WordJudge(), router, **{**defaults, **options})
+
+
+@asynccontextmanager
+async def faulty_guard(
+    broker: MemoryBroker, faults: Iterable[Fault] = (), judge: Judge | None = None, **options: Any
+) -> AsyncIterator[FaultyTransport]:
+    transport = member_of(FaultyTransport, broker)
+    planned = iter(faults)
+    transport.next_fault = lambda: next(planned, None)
+    async with running(make_guard(transport, judge, **options)):
+        yield transport
+
+
+def state(broker: MemoryBroker) -> dict[str, Any]:
+    records = broker.records(TOPICS.sessions)
+    return {(record.key or b"").decode(): json.loads(record.value or b"null") for record in records}
+
+
+def kinds(broker: MemoryBroker) -> set[str]:
+    return {key.partition("/")[0] for key in state(broker)}
+
+
+def key_on(index: int) -> str:
+    """An id whose events are in this one of two partitions."""
+    return next(key for n in range(20) if partition_of((key := f"r{n}").encode(), 2) == index)
+
+
+def segments(read: Reader, response_id: str) -> list[int]:
+    events = read.events(TOPICS.deliveries)
+    return [e.seq for e in events if isinstance(e, DeliverySegment) and e.response_id == response_id]
+
+
+async def test_a_step_holds_outputs_state_and_position_together() -> None:
+    broker = new_broker(1)
+    events = events_of("r", FAITHFUL)
+    async with faulty_guard(broker) as transport:
+        send(broker, events[:7])  # the first sentence, and a bit
+        await until(
+            lambda: (
+                broker.lag("guard", TOPICS.responses) == 0
+                and len(Reader(broker).events(TOPICS.deliveries)) == 1
+            )
+        )
+    for _, records, changes, commit in transport.steps:
+        text = "".join(
+            increment.get("text", "")
+            for change in changes
+            if change.key.startswith(b"progress/") and change.value is not None
+            for increment in json.loads(change.value)["sessions"].values()
+        )
+        assert records or text, "no step without anything to say"
+        assert commit.offset <= 7
+    stored = state(broker)
+    assert stored["head/0/r"]["head"]["event"]["response_id"] == "r"
+    assert stored["head/0/r"]["policy"] == next(key for key in stored if key.startswith("policy/"))[7:]
+
+
+async def test_what_is_stored_grows_with_the_text_and_holds_nothing_twice() -> None:
+    broker = new_broker(1)
+    text = "".join(f"Sentence number {n} is quite plain. " for n in range(60))
+    events = events_of("r", text, complete=False)
+    async with faulty_guard(broker, commit_interval_ms=1) as transport:
+        for event in events:
+            send(broker, [event])
+            await asyncio.sleep(0)
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+    written = [change for step in transport.steps for change in step[2] if change.value is not None]
+    assert len({change.key for change in written}) == len(written), "no key is written twice"
+    texts = [
+        increment.get("text", "")
+        for change in written
+        if change.key.startswith(b"progress/")
+        for increment in json.loads(change.value or b"")["sessions"].values()
+    ]
+    assert "".join(texts) == text
+
+
+async def test_a_response_that_begins_and_ends_within_a_step_is_remembered_and_not_stored() -> None:
+    broker = new_broker(1)
+    send(broker, events_of("r", "Hello! "))
+    async with faulty_guard(broker) as transport:
+        await until(lambda: bool(Reader(broker).finals("r")))
+    assert kinds(broker) == {"finished"}
+    [[_, _, changes, _]] = transport.steps
+    assert [entry[0] for entry in json.loads(changes[0].value or b"")["responses"]] == ["r"]
+
+
+async def test_nothing_but_policies_is_left_when_finished_responses_are_forgotten() -> None:
+    broker = new_broker(1)
+    async with faulty_guard(broker, limits=Limits(finished_response_ttl_ms=50)):
+        send(broker, events_of("r", FAITHFUL)[:5])
+        await until(lambda: "head" in kinds(broker))
+        send(broker, events_of("r", FAITHFUL)[5:])
+        await until(lambda: kinds(broker) == {"policy"})
+
+
+async def test_finished_responses_stored_are_bounded_in_number() -> None:
+    broker = new_broker(1)
+    async with faulty_guard(broker, limits=Limits(finished_responses_remembered=5)):
+        for n in range(40):
+            send(broker, events_of(f"r{n}", "Hello! "))
+            await until(lambda n=n: bool(Reader(broker).finals(f"r{n}")))  # type: ignore[misc]
+    stored = [
+        entry
+        for key, value in state(broker).items()
+        if key.startswith("finished/")
+        for entry in value["responses"]
+    ]
+    assert "r39" in [entry[0] for entry in stored]
+    assert len(stored) <= 6
+
+
+@pytest.mark.parametrize("fault", ["before", "after"])
+@pytest.mark.parametrize("step", range(6))
+async def test_a_failed_step_whether_applied_or_not_costs_and_doubles_nothing(
+    fault: Fault, step: int
+) -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with faulty_guard(broker, [None] * step + [fault, fault]) as transport:
+        for event in events_of("r", FAITHFUL):
+            send(broker, [event])
+            await asyncio.sleep(0.002)
+        await until(lambda: bool(read.verdicts()))
+    assert transport.recovered == 2
+    assert read.shown("r") == FAITHFUL
+    assert segments(read, "r") == [0, 1]
+    assert len(read.finals("r")) == 1
+    assert kinds(broker) <= ALONE
+
+
+async def test_a_late_duplicate_is_recognised_after_a_failure_and_a_restart() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with faulty_guard(broker, [None, "before"]):
+        send(broker, events_of("r", "Hello! "))
+        await until(lambda: bool(read.finals("r")))
+        send(broker, events_of("r", "Hello! "))
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+    async with faulty_guard(broker):
+        send(broker, events_of("r", "Hello! "))
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+    assert len(read.finals("r")) == 1
+    assert not read.dead_letters()
+
+
+async def test_claims_judged_before_a_restart_are_not_asked_again() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    asked: list[str] = []
+
+    class Counting(WordJudge):
+        async def judge(self, request):  # type: ignore[no-untyped-def]
+            asked.extend(claim.text for claim in request.claims.values())
+            return await super().judge(request)
+
+    async with faulty_guard(broker, judge=Counting()):
+        send(broker, events_of("r", FAITHFUL)[:7])
+        await until(lambda: segments(read, "r") == [0])
+    async with faulty_guard(broker, judge=Counting()):
+        send(broker, events_of("r", FAITHFUL)[7:])
+        await until(lambda: bool(read.verdicts()))
+    assert len(asked) == len(set(asked)) == 2
+    assert segments(read, "r") == [0, 1]
+
+
+async def test_a_response_ends_under_the_policy_that_it_began_with() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with faulty_guard(broker):
+        send(broker, events_of("r", FAITHFUL)[:5])
+        await until(lambda: "head" in kinds(broker))
+    async with faulty_guard(broker, router=PolicyRouter.single(Policy(version="2", mode="hold"))):
+        send(broker, events_of("r", FAITHFUL)[5:])
+        send(broker, events_of("later", FAITHFUL))
+        await until(lambda: len(read.verdicts()) == 2)
+    versions = {name: verdict.policy.version for name, verdict in read.verdicts().items()}
+    assert versions == {"r": "1", "later": "2"}
+
+
+async def test_a_lost_partition_is_dropped_and_the_others_go_on() -> None:
+    broker = new_broker(2)
+    read = Reader(broker)
+    async with faulty_guard(broker, ["lost"]):
+        send(broker, events_of("x", "Hello! "))
+        await asyncio.sleep(0.01)
+        assert not read.finals("x")
+        async with running_guard(broker, WordJudge()):  # the rebalance gives it to somebody
+            await until(lambda: bool(read.finals("x")))
+    assert len(read.finals("x")) == 1
+
+
+async def test_a_stuck_partition_does_not_hold_up_the_others() -> None:
+    broker = new_broker(2)
+    read = Reader(broker)
+    recovering, back = asyncio.Event(), asyncio.Event()
+
+    class Stuck(FaultyTransport):
+        async def recover(self, partition: Partition) -> Restored:
+            recovering.set()
+            await back.wait()
+            return await super().recover(partition)
+
+    transport = member_of(Stuck, broker)
+    faults: list[Fault] = ["before"]
+    transport.next_fault = lambda: faults.pop() if faults else None
+    async with running(make_guard(transport)):
+        send(broker, events_of(key_on(0), FAITHFUL))
+        await recovering.wait()
+        send(broker, events_of(key_on(1), FAITHFUL))
+        await until(lambda: bool(read.finals(key_on(1))))
+        assert not read.finals(key_on(0))
+        back.set()
+        await until(lambda: bool(read.finals(key_on(0))))
+    assert segments(read, key_on(0)) == segments(read, key_on(1)) == [0, 1]
+
+
+async def test_the_last_step_is_committed_when_the_guard_stops_and_when_a_partition_moves() -> None:
+    broker = new_broker(2)
+    read = Reader(broker)
+    ids = [f"r{n}" for n in range(8)]
+    async with running_guard(broker, WordJudge(), commit_interval_ms=60_000):
+        for name in ids:
+            send(broker, events_of(name, FAITHFUL)[:5])
+        await asyncio.sleep(0.02)
+        async with running_guard(broker, WordJudge(), commit_interval_ms=60_000):
+            await asyncio.sleep(0.02)
+            for name in ids:
+                send(broker, events_of(name, FAITHFUL)[5:])
+            await until(lambda: len(read.verdicts()) == len(ids))
+    assert {name: segments(read, name) for name in ids} == {name: [0, 1] for name in ids}
+    assert broker.lag("guard", TOPICS.responses) == 0
+
+
+async def test_a_guard_whose_last_step_hangs_leaves_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consumers.exactly_once.LAST_STEP_S", 0.05)
+    broker = new_broker(1)
+    hanging = asyncio.Event()
+
+    class Hanging(FaultyTransport):
+        async def transact(self, partition, records, state, commit) -> None:  # type: ignore[no-untyped-def]
+            hanging.set()
+            await asyncio.Event().wait()
+
+    stop = asyncio.Event()
+    guard = asyncio.ensure_future(make_guard(member_of(Hanging, broker)).run(stop))
+    send(broker, events_of("r", FAITHFUL))
+    await hanging.wait()
+    stop.set()
+    await guard
+    async with faulty_guard(broker):
+        await until(lambda: bool(Reader(broker).verdicts()))
+    assert segments(Reader(broker), "r") == [0, 1]
+
+
+async def test_a_guard_gives_up_when_no_step_of_a_partition_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consumers.exactly_once.MOST_FAILURES", 3)
+    broker = new_broker(1)
+    transport = member_of(FaultyTransport, broker)
+    transport.next_fault = lambda: "before"
+    send(broker, events_of("r", FAITHFUL))
+    with pytest.raises(TransportUnavailable, match="3 steps"):
+        await make_guard(transport).run(asyncio.Event())
+    assert not Reader(broker).events(TOPICS.deliveries)
+
+
+@pytest.mark.parametrize("damage", [b"rubbish", b"{}", b'{"v":1}'])
+async def test_a_head_that_cannot_be_read_ends_its_response_and_no_other(damage: bytes) -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with faulty_guard(broker):
+        send(broker, [ResponseStarted(response_id="hit"), *events_of("spared", FAITHFUL)[:5]])
+        await until(lambda: sum(key.startswith("head/") for key in state(broker)) == 2)
+    broker.append(TOPICS.sessions, b"head/0/hit", damage)
+    async with faulty_guard(broker):
+        send(broker, [ResponseCompleted(response_id="hit", seq=0), *events_of("spared", FAITHFUL)[5:]])
+        await until(lambda: len(read.verdicts()) == 2)
+    [final] = read.finals("hit")
+    assert isinstance(final, DeliveryBlocked)
+    assert read.verdicts()["hit"].rule == "session_state_unreadable"
+    assert segments(read, "spared") == [0, 1]
+    assert kinds(broker) <= ALONE
+
+
+async def test_progress_that_cannot_be_read_ends_the_responses_it_may_be_of() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with faulty_guard(broker):
+        send(broker, events_of("hit", FAITHFUL)[:5])
+        await until(lambda: "progress/0" in state(broker))
+    broker.append(TOPICS.sessions, b"progress/0", b"rubbish")
+    async with faulty_guard(broker):
+        send(broker, events_of("later", FAITHFUL))
+        send(broker, events_of("hit", FAITHFUL)[5:])
+        await until(lambda: len(read.verdicts()) == 2)
+    assert read.verdicts()["hit"].rule == "session_state_unreadable"
+    assert read.shown("later") == FAITHFUL
+    assert kinds(broker) <= ALONE
+
+
+async def test_state_of_a_newer_version_stops_the_guard_and_says_why() -> None:
+    broker = new_broker(1)
+    async with faulty_guard(broker):
+        send(broker, events_of("r", FAITHFUL)[:5])
+        await until(lambda: "head" in kinds(broker))
+    broker.append(TOPICS.sessions, b"progress/7", b'{"v":2}')
+    with pytest.raises(StateError, match="version 2"):
+        await make_guard(member_of(FaultyTransport, broker)).run(asyncio.Event())
+
+
+async def test_mostly_unreadable_input_stops_the_guard_before_it_is_all_dead_letters() -> None:
+    broker = new_broker(1)
+    for _ in range(500):
+        broker.append(TOPICS.responses, None, b"rubbish")
+    with pytest.raises(TooManyBadRecords, match=r"100 of the last 100 .*limits\.bad_record_share"):
+        await make_guard(member_of(FaultyTransport, broker)).run(asyncio.Event())
+    assert len(Reader(broker).dead_letters()) < 100
+    assert broker.lag("guard", TOPICS.responses) >= 400
+
+
+async def test_a_head_too_large_for_a_record_is_stored_in_parts() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    head = ResponseStarted(response_id="r", question="Ä?" * 20_000)
+    events = [head, *events_of("r", FAITHFUL)[1:]]
+    async with faulty_guard(broker, max_record_bytes=14_096):
+        send(broker, events[:5])
+        await until(lambda: "head/0/r" in {(r.key or b"").decode() for r in broker.records(TOPICS.sessions)})
+    records = broker.records(TOPICS.sessions)
+    assert max(len(record.value or b"") for record in records) <= 10_000
+    assert sum((record.key or b"").startswith(b"part/") for record in records) >= 6
+    async with faulty_guard(broker, max_record_bytes=14_096):
+        send(broker, events[5:])
+        await until(lambda: bool(read.verdicts()))
+    assert read.shown("r") == FAITHFUL
+    assert kinds(broker) <= ALONE
+
+
+async def test_an_event_on_another_partition_ends_its_response_and_spoils_no_state() -> None:
+    broker = new_broker(2)
+    read = Reader(broker)
+    events = events_of(key_on(0), FAITHFUL)
+    async with faulty_guard(broker):
+        send(broker, events[:5])
+        await until(lambda: "head" in kinds(broker))
+        broker.append(TOPICS.responses, key_on(1).encode(), events[5].to_json())
+        await until(lambda: bool(read.finals(key_on(0))))
+        send(broker, events[5:])
+        await until(lambda: kinds(broker) <= ALONE)
+    assert read.finals(key_on(0))[0].rule == "wrong_partition"
+
+
+async def test_a_step_is_bounded_and_records_that_find_its_lane_full_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("consumers.lane.MAX_OUTPUTS", 3)
+    broker = new_broker(1)
+    for n in range(30):
+        broker.append(TOPICS.responses, None, f"rubbish {n}".encode())
+    async with faulty_guard(broker, limits=Limits(bad_record_share=1)) as transport:
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+    assert [len(records) for _, records, _, _ in transport.steps] == [3] * 10
+    expected = [f"rubbish {n}".encode() for n in range(30)]
+    assert [letter.value for letter in Reader(broker).dead_letters()] == expected
+
+
+async def test_cancelled_at_any_moment_nothing_is_doubled_or_lost() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    send(broker, events_of("r", FAITHFUL))
+    for ticks in range(60):
+        guard = asyncio.ensure_future(make_guard(member_of(FaultyTransport, broker)).run(asyncio.Event()))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        guard.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await guard
+    async with faulty_guard(broker):
+        await until(lambda: bool(read.verdicts()))
+    assert segments(read, "r") == [0, 1]
+    assert len(read.finals("r")) == 1
+
+
+async def test_a_judge_that_hangs_does_not_keep_a_partition_from_moving() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    judge = GatedJudge()
+    guard = make_guard(member_of(FaultyTransport, broker), judge, revoke_timeout_ms=20, drain_timeout_ms=20)
+    async with running(guard):
+        send(broker, events_of("r", FAITHFUL))
+        await judge.asked.wait()
+    async with faulty_guard(broker):
+        await until(lambda: bool(read.verdicts()))
+    assert read.shown("r") == FAITHFUL
