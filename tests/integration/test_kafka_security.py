@@ -15,7 +15,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
+from consumers.kafka import KafkaTransport
 from consumers.kafka_client import client_options, connect_admin, require_topics
+from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
 from tests.conftest import own_broker
@@ -23,6 +25,7 @@ from tests.support.certificates import KEY_PASSWORD, Authority, Issued
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_listeners import Listener, oauth_login, plain_login, scram_login, tls
 from tests.support.token_server import CLIENT_ID, CLIENT_SECRET, Answer, TokenServer, unsigned_token
+from tests.support.transports import RecordingListener, poll_while
 
 pytestmark = pytest.mark.kafka
 
@@ -122,6 +125,35 @@ async def round_trip(settings: KafkaSettings) -> None:
         await consumer.stop()
         await producer.stop()
         await admin.close()
+
+
+async def step_of_the_transport(settings: KafkaSettings) -> None:
+    """What the guard itself uses takes a step, and another member finds it."""
+    names = [f"topic-{uuid.uuid4().hex}" for _ in range(3)]
+    topic, output, sessions = names
+    topics = settings.topics.model_copy(update={"sessions": sessions})
+    settings = settings.model_copy(update={"group_id": uuid.uuid4().hex, "topics": topics})
+    admin = await connect_admin(settings)
+    await admin.create_topics([NewTopic(name, 1, 1) for name in names])
+    await admin.close()
+    place = Partition(topic, 0)
+    for found in (None, Commit(7)):
+        transport, listener = KafkaTransport(settings, [topic], output_topics=[output]), RecordingListener()
+        try:
+            await transport.start(listener)
+            await _until_assigned(transport, listener)
+            assert listener.held == {place: found}
+            if found is None:
+                state = [StateRecord(b"key", b"value")]
+                await transport.transact(place, [OutRecord(output, b"id", b"verdict")], state, Commit(7))
+            else:
+                assert listener.state == {place: {b"key": b"value"}}
+        finally:
+            await transport.stop()
+
+
+async def _until_assigned(transport: KafkaTransport, listener: RecordingListener) -> None:
+    await poll_while(transport, lambda: not listener.held)
 
 
 async def refused(settings: KafkaSettings) -> str:
@@ -260,8 +292,11 @@ class TestTokenEndpoint:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(wire.server.certfile, wire.server.keyfile)
         async with TokenServer(tls=context) as server:
-            await round_trip(self.settings(wire, server.url, sasl_oauth_cafile=wire.authority.cafile))
+            settings = self.settings(wire, server.url, sasl_oauth_cafile=wire.authority.cafile)
+            await round_trip(settings)
             assert len(server.asked) == 1
+            await step_of_the_transport(settings)
+            assert len(server.asked) == 2, "one token for all clients of its two members"
             assert server.asked[0]["grant_type"] == "client_credentials"
 
     async def test_an_endpoint_of_an_unknown_authority(self, wire: Wire) -> None:
