@@ -1,0 +1,251 @@
+"""Does the guard stay flat? Steady load for half an hour, its memory and file descriptors plotted.
+
+    python -m benchmarks.soak --minutes 30 --out docs/
+
+A real Kafka, a ``guardrail run`` process (exactly once; the local judge, or one that answers at once), and a
+load of responses that begin and end all the time: streamed, aborted, abandoned by their producers, with bad
+records among them. The ids of finished responses reach the bound on what is remembered within the warm-up.
+Writes soak.png, soak.json and soak.md. Exit status 1 unless flat: resident memory after the warm-up, fitted
+by a line, grows by less than 5 % an hour beyond twice the fit's standard error; no more descriptors are open
+in the last third than in the first; every response got its final event; the guard left with status 0.
+Needs matplotlib (the extra ``benchmark``). Without an address it starts a Kafka of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import AsyncExitStack
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import yaml
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
+from benchmarks.soak_load import write_load
+from benchmarks.soak_report import Sample, judge, write
+from consumers.kafka_client import quiet_client_log
+
+PARTITIONS = 4
+GRACE_S = 90.0
+STOP_TIMEOUT_S = 60
+# So low that both bounds on what is remembered are reached within minutes.
+LIMITS = {"finished_responses_remembered": 200, "finished_response_ttl_ms": 60_000}
+POLICIES = {"default": {"incomplete_timeout_ms": 10_000}}
+
+
+def start_guard(folder: Path, kafka: dict[str, Any], judge_kind: str) -> subprocess.Popen[bytes]:
+    """The process that is watched."""
+    config = folder / "guardrail.yaml"
+    settings = {"kafka": kafka, "limits": LIMITS, "policies": POLICIES, "logging": {"level": "error"}}
+    config.write_text(yaml.safe_dump(settings))
+    if judge_kind == "instant":
+        command = [sys.executable, "-m", "benchmarks.guard_process", "-"]
+    else:
+        command = [str(Path(sys.executable).with_name("guardrail"))]
+    return subprocess.Popen([*command, "run", "--config", str(config)])
+
+
+class Watcher:
+    """Samples the guard's process, the finals that readers have seen, and the lag of its group."""
+
+    def __init__(self, guard: subprocess.Popen[bytes], started: Synchronized[int], group: str) -> None:
+        self._proc = Path(f"/proc/{guard.pid}")
+        self._started = started
+        self._group = group
+        self._cpu = (time.monotonic(), self._cpu_seconds())
+        self._begun = time.monotonic()
+        self.finals = 0
+        self.samples: list[Sample] = []
+
+    async def read(self, deliveries: AIOKafkaConsumer) -> None:
+        """Count final events, until cancelled."""
+        while True:
+            for records in (await deliveries.getmany(timeout_ms=500)).values():
+                self.finals += sum(
+                    json.loads(record.value or b"{}").get("type") != "delivery.segment" for record in records
+                )
+
+    async def sample(self, admin: AIOKafkaAdminClient, input_reader: AIOKafkaConsumer) -> None:
+        """Add a sample."""
+        status = dict(
+            line.split(":", 1) for line in (self._proc / "status").read_text().splitlines() if ":" in line
+        )
+        now, cpu = time.monotonic(), self._cpu_seconds()
+        before, used = self._cpu
+        self._cpu = (now, cpu)
+        self.samples.append(
+            Sample(
+                seconds=round(now - self._begun, 1),
+                rss_mib=round(int(status["VmRSS"].split()[0]) / 1024, 2),
+                fds=len(list((self._proc / "fd").iterdir())),
+                threads=int(status["Threads"]),
+                cpu=round((cpu - used) / (now - before), 3),
+                in_flight=self._started.value - self.finals,
+                lag=await self._lag(admin, input_reader),
+            )
+        )
+
+    def _cpu_seconds(self) -> float:
+        fields = (self._proc / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    async def _lag(self, admin: AIOKafkaAdminClient, input_reader: AIOKafkaConsumer) -> int:
+        """The lag; what it was when the broker can't say just now, which is no fault of the guard."""
+        partitions = sorted(input_reader.assignment())
+        try:
+            ends = await input_reader.end_offsets(partitions)
+            committed = await admin.list_consumer_group_offsets(self._group, partitions=partitions)
+        except KafkaError:
+            return self.samples[-1].lag if self.samples else 0
+        return sum(ends[tp] - max(0, committed[tp].offset) for tp in partitions)
+
+
+async def watch(
+    bootstrap: str,
+    topics: dict[str, str],
+    watcher: Watcher,
+    writing: Future[int],
+    guard: subprocess.Popen[bytes],
+    every_s: float,
+    started: Synchronized[int],
+) -> None:
+    """Sample until the load is written and every response has its final event, or the guard has ended."""
+    quiet_client_log()
+    async with AsyncExitStack() as stack:
+        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+        await admin.start()
+        stack.push_async_callback(admin.close)
+        deliveries = AIOKafkaConsumer(
+            topics["deliveries"],
+            bootstrap_servers=bootstrap,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        )
+        input_reader = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+        for consumer in (deliveries, input_reader):
+            await consumer.start()
+            stack.push_async_callback(consumer.stop)
+        input_reader.assign([TopicPartition(topics["responses"], index) for index in range(PARTITIONS)])
+        reading = asyncio.create_task(watcher.read(deliveries))
+        try:
+            deadline = float("inf")
+            while guard.poll() is None and time.monotonic() < deadline:
+                if writing.done():
+                    deadline = min(deadline, time.monotonic() + GRACE_S)
+                    if watcher.finals >= started.value:
+                        break
+                else:
+                    await watcher.sample(admin, input_reader)
+                done, _ = await asyncio.wait({reading}, timeout=every_s)
+                for task in done:
+                    task.result()
+        finally:
+            reading.cancel()
+            await asyncio.wait({reading})
+
+
+def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
+    """Run it all; was it flat?"""
+    run = uuid.uuid4().hex[:8]
+    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
+    topics = {name: f"soak-{run}-{name}" for name in names}
+    for topic in topics.values():
+        asyncio.run(create_topic(bootstrap, topic, PARTITIONS))
+    group = f"soak-{run}"
+    kafka = {"bootstrap_servers": bootstrap, "group_id": group, "topics": topics}
+    context = multiprocessing.get_context("spawn")
+    started: Synchronized[int] = context.Value("q", 0)
+    stop = context.Event()
+    seconds, warm_up_s = arguments.minutes * 60, arguments.warm_up_minutes * 60
+    with tempfile.TemporaryDirectory() as folder:
+        guard = start_guard(Path(folder), kafka, arguments.judge)
+        try:
+            with ProcessPoolExecutor(
+                1, mp_context=context, initializer=_share, initargs=(started, stop)
+            ) as pool:
+                writing = pool.submit(
+                    _write, bootstrap, topics["responses"], arguments.responses, arguments.rate, seconds
+                )
+                watcher = Watcher(guard, started, group)
+                try:
+                    asyncio.run(watch(bootstrap, topics, watcher, writing, guard, arguments.every, started))
+                finally:
+                    stop.set()
+                bad = writing.result()
+            guard.send_signal(signal.SIGTERM)
+            status = guard.wait(STOP_TIMEOUT_S)
+        finally:
+            if guard.poll() is None:
+                guard.kill()
+                guard.wait()
+    result, line = judge(watcher.samples, warm_up_s, started.value, watcher.finals, status)
+    title = (
+        f"{arguments.minutes:g} minutes, {arguments.responses} responses at once, {arguments.rate:g} tokens/s"
+        f" each, {arguments.judge} judge, exactly once, {started.value:,} responses, {bad:,} bad records"
+    )
+    write(Path(arguments.out), arguments.name, title, watcher.samples, result, line, warm_up_s)
+    print(title)
+    print(
+        f"resident {result.rss_mean_mib} MiB, {result.rss_growth_mib_an_hour:+} MiB an hour "
+        f"(standard error {result.rss_growth_error_mib_an_hour}); descriptors {result.fds_first_third:g} to "
+        f"{result.fds_last_third:g}; answered {result.answered:,} of {result.responses:,}; "
+        f"left with status {status}: {'flat' if result.flat else 'NOT FLAT'}"
+    )
+    return result.flat
+
+
+class _Shared:
+    """What the writer's process has of this one; given to it as it begins, which is the only time."""
+
+    started: Synchronized[int]
+    stop: Event
+
+
+def _share(started: Synchronized[int], stop: Event) -> None:
+    _Shared.started, _Shared.stop = started, stop
+
+
+def _write(bootstrap: str, topic: str, at_once: int, rate: float, seconds: float) -> int:
+    return write_load(bootstrap, topic, at_once, rate, seconds, 0, _Shared.started, _Shared.stop.is_set)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--warm-up-minutes", type=float, help="default: 5, or a third of a shorter run")
+    parser.add_argument("--responses", type=int, default=50, help="streams at once")
+    parser.add_argument("--rate", type=float, default=20.0, help="tokens a second of each stream")
+    parser.add_argument("--judge", choices=["local", "instant"], default="local")
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between samples")
+    parser.add_argument("--out", default=".", help="folder for the plot and the summaries")
+    parser.add_argument("--name", default="soak", help="name of these files")
+    arguments = parser.parse_args()
+    if arguments.warm_up_minutes is None:
+        arguments.warm_up_minutes = min(5.0, arguments.minutes / 3)
+    with kafka_for_benchmark(arguments.bootstrap_servers) as bootstrap:
+        flat = soak(bootstrap, arguments)
+    sys.exit(0 if flat else 1)
+
+
+if __name__ == "__main__":
+    main()
