@@ -209,7 +209,7 @@ class _Run:
                 slot.wanted.set()
             async with asyncio.TaskGroup() as work:
                 work.create_task(self.sender.run(bootstrap, self.topics.responses, self._may_send))
-                work.create_task(self.nemesis.run(lambda: self.begun / self.plan.responses))
+                work.create_task(self.nemesis.run(self._share))
             sent_seconds = time.monotonic() - self.began
             finished = await self._all_done() and await verifier.settled()
             seconds = time.monotonic() - self.began
@@ -227,9 +227,7 @@ class _Run:
             findings=findings,
             happened=self.nemesis.happened,
             gaps=self.reader.gaps,
-            guard_ends=Counter(
-                {f"status {status}": n for slot in self.slots for status, n in slot.ends.items()}
-            ),
+            guard_ends=Counter(f"status {status}" for slot in self.slots for status in slot.ends.elements()),
             seconds=seconds,
             sent_seconds=sent_seconds,
             finished=finished,
@@ -241,7 +239,11 @@ class _Run:
         """Not further than the faults have come, nor so far that the guards are left far behind."""
         self.begun = begun
         behind = self.sender.answered - self.reader.done
-        return behind < 20 * self.plan.at_once and self.nemesis.may_send(begun / self.plan.responses)
+        return behind < 5 * self.plan.at_once and self.nemesis.may_send(begun / self.plan.responses)
+
+    def _share(self) -> float:
+        """How much of the workload has been sent; none before the guards are at work."""
+        return self.begun / self.plan.responses if self.reader.done else 0.0
 
     async def _all_done(self) -> bool:
         """Wait until every response has its final events; False when nothing finishes any more."""

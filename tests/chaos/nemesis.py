@@ -88,11 +88,6 @@ class Nemesis:
     started: int = 0
 
     @property
-    def behind(self) -> bool:
-        """Are more faults waiting than may overlap? Then the workload waits for them."""
-        return self.started - len(self.finished) >= AT_ONCE
-
-    @property
     def finished(self) -> list[Happened]:
         return [one for one in self.happened if one.ended]
 
@@ -101,8 +96,8 @@ class Nemesis:
         return Counter(one.fault.kind for one in self.finished)
 
     def may_send(self, share: float) -> bool:
-        """May the workload go on past this share of itself?"""
-        return not self.behind or self.started == len(self.faults) or share < self.faults[self.started].at
+        """May the workload go past this share of itself? Not before the fault that is due there has begun."""
+        return self.started == len(self.faults) or share < self.faults[self.started].at
 
     async def run(self, share: Callable[[], float]) -> None:
         """All faults, each when ``share`` (of the workload that has been sent) says that it is its turn."""
@@ -247,7 +242,7 @@ class Nemesis:
             one.order(trouble="")
 
     async def _sends_fail(self, fault: Fault, slot: GuardSlot) -> None:
-        slot.order(refused_sends=1 + int(3 * fault.force))
+        slot.order(refused_sends=5 + int(10 * fault.force))
         await asyncio.sleep(1.0)
 
     async def _network(self, fault: Fault, slot: GuardSlot) -> None:

@@ -113,12 +113,20 @@ class ForgetfulProducer(DoomedProducer):
 
 
 class DetachedProducer(DoomedProducer):
-    """Bug: outputs leave in a transaction of their own, before that of the position."""
+    """Bug: outputs leave in a transaction of their own, before that of the position and the state."""
 
-    async def send_offsets(self, group: str, partition: Partition, commit: Commit) -> None:
+    async def send(
+        self,
+        records: Sequence[OutRecord],
+        state_topic: str,
+        state_partition: int,
+        state: Sequence[StateRecord],
+    ) -> None:
+        await super().send(records, state_topic, state_partition, ())
+        await self.settled()
         await TransactionalProducer.commit(self)
         await self.begin()
-        await super().send_offsets(group, partition, commit)
+        await super().send((), state_topic, state_partition, state)
 
 
 PRODUCERS: Final[dict[str, type[DoomedProducer]]] = {

@@ -33,7 +33,7 @@ class Sender:
         self._unacknowledged: deque[asyncio.Future[Any]] = deque()
 
     async def run(self, bootstrap: str, topic: str, may_send: Callable[[int], bool]) -> None:
-        """Send everything; ``may_send(cases begun)`` is asked before every tick. Raises KafkaError."""
+        """Send everything; ``may_send(cases begun)`` is asked before each case. Raises KafkaError."""
         producer = AIOKafkaProducer(
             bootstrap_servers=bootstrap,
             enable_idempotence=True,
@@ -58,16 +58,16 @@ class Sender:
         allowed, begun = 0.0, 0
         clock = time.monotonic()
         for number, sent in streams(self.workload, at_once=self._at_once):
-            if self._rate:
-                while allowed < 1.0 or not may_send(begun):
-                    clock = max(clock + TICK_S, time.monotonic() - 0.5)  # what was missed is not caught up
-                    await asyncio.sleep(max(0.0, clock - time.monotonic()))
-                    allowed = min(allowed + per_tick, 2 * per_tick + 1)
-                allowed -= 1.0
+            while (self._rate and allowed < 1.0) or (number >= begun and not may_send(begun)):
+                clock = max(clock + TICK_S, time.monotonic() - 0.5)  # what was missed is not caught up
+                await asyncio.sleep(max(0.0, clock - time.monotonic()))
+                allowed = min(allowed + per_tick, 2 * per_tick + 1)
+            allowed -= 1.0
             while begun <= number:
                 self.answered += self.workload.case(begun).ending not in SILENT
                 begun += 1
             await self._send(producer, topic, sent)
+        may_send(begun)
 
     async def _send(self, producer: AIOKafkaProducer, topic: str, sent: Sent) -> None:
         headers = list(BAD_HEADERS) if sent.bad else None
