@@ -118,6 +118,8 @@ class KafkaHarness:
         if compacted:
             configs["cleanup.policy"] = "compact"
         await self._admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
+        while name not in await self._admin.list_topics():
+            continue  # a broker learns of a new topic a moment later
         return name
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:

@@ -1,0 +1,519 @@
+"""Steps over a real Kafka: fencing, zombies, unknown outcomes, a broker that goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import uuid
+from collections.abc import AsyncIterator, Collection
+from typing import Any
+
+import pytest
+from aiokafka.producer.transaction_manager import TransactionState
+
+from consumers.kafka import KafkaTransport
+from consumers.kafka_state import read_state
+from consumers.kafka_transactions import TransactionalProducer, transactional_id
+from consumers.transport import Commit, OutRecord, Partition, StateRecord
+from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError, TransportUnavailable
+from guardrail.kafka_settings import KafkaSettings
+from tests.support.kafka_broker import KafkaBroker
+from tests.support.transports import (
+    MAX_RECORD_BYTES,
+    KafkaHarness,
+    RecordingListener,
+    poll_until,
+    poll_while,
+)
+
+pytestmark = pytest.mark.kafka
+
+
+class Place:
+    """Topics and a group of one test."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.harness = KafkaHarness(bootstrap_servers)
+        self.group = f"group-{uuid.uuid4().hex}"
+        self.topic = self.output = self.sessions = ""
+        self._closing: list[Any] = []
+
+    async def create(self, partitions: int = 1) -> Partition:
+        self.topic = await self.harness.create_topic(partitions)
+        self.output = await self.harness.create_topic(partitions)
+        self.sessions = await self.harness.create_topic(partitions, compacted=True)
+        return Partition(self.topic, 0)
+
+    @property
+    def settings(self) -> KafkaSettings:
+        topics = self.harness.settings.topics.model_copy(update={"sessions": self.sessions})
+        return self.harness.settings.model_copy(update={"group_id": self.group, "topics": topics})
+
+    async def producer(self, partition: Partition, **changes: Any) -> TransactionalProducer:
+        made = TransactionalProducer(self.settings.model_copy(update=changes), partition)
+        self._closing.append(made)
+        await made.start()
+        return made
+
+    async def member(self, **changes: Any) -> tuple[KafkaTransport, RecordingListener]:
+        """A member that holds all partitions."""
+        listener = RecordingListener()
+        made = self.harness.exact_member(self.topic, self.sessions, self.group, **changes)
+        assert isinstance(made, KafkaTransport)
+        self._closing.append(made)
+        await made.start(listener)
+        await poll_while(made, lambda: not listener.held)
+        return made, listener
+
+    def out(self, *values: bytes) -> list[OutRecord]:
+        return [OutRecord(self.output, b"k", value) for value in values]
+
+    async def written(self) -> list[bytes | None]:
+        return [record.value for record in await self.harness.read_all(self.output)]
+
+    async def state(self, index: int = 0) -> dict[bytes, bytes]:
+        return (await read_state(self.settings, self.sessions, [index]))[index]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(one.stop() for one in self._closing))
+        await self.harness.close()
+
+
+@pytest.fixture
+async def place(kafka_bootstrap: str) -> AsyncIterator[Place]:
+    made = Place(kafka_bootstrap)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def own_place(own_kafka: KafkaBroker) -> AsyncIterator[Place]:
+    own_kafka.start()
+    made = Place(own_kafka.bootstrap_servers)
+    yield made
+    await made.close()
+
+
+def nothing_unseen(caplog: pytest.LogCaptureFixture) -> None:
+    """No exception was dropped unread: the loop logs that when the future or task is collected."""
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+def a(value: bytes) -> list[StateRecord]:
+    return [StateRecord(b"a", value)]
+
+
+class DiesBeforeCommit(TransactionalProducer):
+    """Goes silent when everything is sent and before the commit, as a killed process does."""
+
+    def __init__(self, settings: KafkaSettings, partition: Partition, topics: Collection[str] = ()) -> None:
+        super().__init__(settings, partition, topics)
+        self.silent = asyncio.Event()
+
+    async def commit(self) -> None:
+        self.silent.set()
+        await asyncio.Event().wait()
+
+    async def abort(self) -> None:
+        return
+
+
+async def test_the_successor_ends_the_open_transaction_of_a_killed_producer(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = await place.create()
+    killed = DiesBeforeCommit(place.settings, partition)
+    await killed.start()
+    step = asyncio.ensure_future(killed.transact(place.out(b"never"), a(b"never"), Commit(9)))
+    await killed.silent.wait()
+    member, listener = await place.member()
+    assert listener.held == {partition: None}
+    assert listener.state == {partition: {}}
+    # Not after the transaction's timeout: a reader sees what comes next at once.
+    await member.transact(partition, place.out(b"first"), a(b"1"), Commit(1))
+    assert await place.written() == [b"first"]
+    await killed.stop()
+    with pytest.raises(StepFailed):
+        await step
+    assert await place.state() == {b"a": b"1"}
+    del killed, step
+    nothing_unseen(caplog)
+
+
+async def test_a_zombie_that_was_replaced_writes_nothing(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = await place.create()
+    zombie = await place.producer(partition)
+    await zombie.transact(place.out(b"one"), a(b"1"), Commit(1))
+    successor = await place.producer(partition)
+    with pytest.raises(StepFailed, match="another producer has fenced"):
+        await zombie.transact(place.out(b"never"), a(b"never"), Commit(2))
+    assert zombie.fenced
+    with pytest.raises(StepFailed, match="a step before"):
+        await zombie.transact(place.out(b"never"), a(b"never"), Commit(2))
+    await successor.transact(place.out(b"two"), a(b"2"), Commit(2))
+    await zombie.stop()
+    assert await place.written() == [b"one", b"two"]
+    assert await place.state() == {b"a": b"2"}
+    nothing_unseen(caplog)
+
+
+async def test_a_zombie_caught_in_the_middle_of_a_step_writes_nothing(place: Place) -> None:
+    partition = await place.create()
+    frozen, go_on = asyncio.Event(), asyncio.Event()
+
+    class Frozen(TransactionalProducer):
+        async def send_offsets(self, group: str, partition: Partition, commit: Commit) -> None:
+            frozen.set()
+            await go_on.wait()
+            await super().send_offsets(group, partition, commit)
+
+    zombie = Frozen(place.settings, partition)
+    await zombie.start()
+    step = asyncio.ensure_future(zombie.transact(place.out(b"never"), a(b"never"), Commit(9)))
+    await frozen.wait()
+    member, listener = await place.member()
+    assert (listener.held, listener.state) == ({partition: None}, {partition: {}})
+    go_on.set()
+    with pytest.raises(StepFailed):
+        await step
+    await zombie.stop()
+    await member.transact(partition, place.out(b"first"), [], Commit(1))
+    assert await place.written() == [b"first"]
+
+
+async def test_a_member_that_was_fenced_and_still_holds_its_partition_recovers(place: Place) -> None:
+    partition = await place.create()
+    member, _ = await place.member()
+    await member.transact(partition, place.out(b"one"), a(b"1"), Commit(1))
+    intruder = await place.producer(partition)
+    await intruder.transact([], a(b"2"), Commit(5, "intruder"))
+    with pytest.raises(StepFailed, match="fenced"):
+        await member.transact(partition, place.out(b"never"), a(b"never"), Commit(2))
+    with pytest.raises(StepFailed):
+        await member.transact(partition, place.out(b"never"), a(b"never"), Commit(2))
+    restored = await member.recover(partition)
+    assert restored.commit == Commit(5, "intruder")
+    assert dict(restored.state) == {b"a": b"2"}
+    await member.transact(partition, place.out(b"two"), a(b"3"), Commit(6))
+    assert await place.written() == [b"one", b"two"]
+
+
+async def test_a_frozen_member_does_not_fence_its_successor_when_it_recovers(place: Place) -> None:
+    """Its heartbeats stop, the group gives its partition away, and then it wants to recover."""
+    partition = await place.create()
+    first, _ = await place.member(session_timeout_ms=1_500, heartbeat_interval_ms=400)
+    assert first._consumer is not None
+    heartbeats: Any = first._consumer._coordinator
+    await heartbeats._stop_heartbeat_task()
+    second, _ = await place.member(session_timeout_ms=1_500, heartbeat_interval_ms=400)
+    await second.transact(partition, [], a(b"2"), Commit(2))
+    with pytest.raises(StepFailed, match="fenced"):
+        await first.transact(partition, place.out(b"never"), a(b"never"), Commit(9))
+    with pytest.raises(PartitionLost):
+        await first.recover(partition)
+    await second.transact(partition, place.out(b"second"), a(b"3"), Commit(3))
+    assert await place.written() == [b"second"]
+    assert await place.state() == {b"a": b"3"}
+
+
+@pytest.mark.parametrize("size", [MAX_RECORD_BYTES + 65_536, 9 * 1024 * 1024])
+async def test_a_record_that_no_topic_takes_fails_the_step_for_good(place: Place, size: int) -> None:
+    """Over the topic's limit, which only the broker knows, and over our own: the rest must not stay."""
+    partition = await place.create()
+    member, _ = await place.member()
+    with pytest.raises(TransportError, match=r"max\.message\.bytes") as caught:
+        await member.transact(partition, place.out(b"a", b"x" * size, b"b"), a(b"1"), Commit(1))
+    assert not isinstance(caught.value, StepFailed)
+    assert (await member.recover(partition)).commit is None
+    await member.transact(partition, place.out(b"after"), [], Commit(1))
+    assert await place.written() == [b"after"]
+    assert await place.state() == {}
+
+
+async def test_a_missing_topic_fails_the_step_in_time(place: Place) -> None:
+    partition = await place.create()
+    member, _ = await place.member(delivery_timeout_ms=1_000)
+    records = [*place.out(b"never"), OutRecord("no-such-topic", b"k", b"never")]
+    with pytest.raises(StepFailed, match=r"no answer within 1 s.*topics still exist"):
+        await member.transact(partition, records, a(b"1"), Commit(1))
+    assert (await member.recover(partition)).commit is None
+    assert await place.written() == []
+
+
+async def test_a_failed_send_is_not_committed_away(place: Place) -> None:
+    """The library would commit without the record; waiting for every send is what prevents that."""
+    partition = await place.create()
+
+    class CommitsUnawaited(TransactionalProducer):
+        async def settled(self) -> None:
+            return
+
+    careless = CommitsUnawaited(place.settings, partition)
+    await careless.start()
+    await careless.transact(place.out(b"a", b"x" * (MAX_RECORD_BYTES + 65_536)), a(b"1"), Commit(1))
+    await careless.stop()
+    member, listener = await place.member()
+    assert listener.held == {partition: Commit(1)}
+    assert len(await place.written()) < 2
+    await member.stop()
+
+
+async def test_state_that_ends_in_markers_or_aborted_records_is_read_to_its_end(place: Place) -> None:
+    """Three partitions: empty, all aborted, and committed ones before an aborted end; nobody waits long."""
+    await place.create(partitions=3)
+    aborted = await place.producer(Partition(place.topic, 1))
+    mixed = await place.producer(Partition(place.topic, 2))
+    for step in range(5):
+        await mixed.transact([], [StepRecord(step)], Commit(step))
+    for producer, index in ((aborted, 1), (mixed, 2)):
+        for step in range(3):
+            await producer.begin()
+            await producer.send([], place.sessions, index, [StepRecord(100 + step)] * 20)
+            await producer.settled()
+            await producer.abort()
+            assert producer._producer._txn_manager.state == TransactionState.READY
+    async with asyncio.timeout(5):
+        read = await read_state(place.settings, place.sessions, [0, 1, 2])
+    assert read[0] == {}
+    assert read[1] == {}
+    assert list(read[2]) == [b"step/%d" % step for step in range(5)]
+
+
+def StepRecord(step: int) -> StateRecord:  # noqa: N802
+    return StateRecord(b"step/%d" % step, b"%d" % step)
+
+
+async def test_long_state_is_restored_while_the_membership_is_kept(place: Place) -> None:
+    """Restoring takes longer than the session timeout, and nobody is expelled."""
+    partition = await place.create()
+    slow = asyncio.Event()
+
+    class SlowStart(TransactionalProducer):
+        async def start(self) -> None:
+            await super().start()
+            await asyncio.wait_for(slow.wait(), 60)
+
+    listener = RecordingListener()
+    made = place.harness.exact_member(
+        place.topic,
+        place.sessions,
+        place.group,
+        producer_class=SlowStart,
+        session_timeout_ms=1_200,
+        heartbeat_interval_ms=300,
+    )
+    await made.start(listener)
+    asyncio.get_running_loop().call_later(3.0, slow.set)
+    await poll_while(made, lambda: not listener.held)
+    assert listener.log == [("assigned", (partition,))]
+    await made.transact(partition, place.out(b"one"), [], Commit(1))
+    await made.stop()
+    assert await place.written() == [b"one"]
+
+
+async def test_a_rebalance_ends_a_restoring_that_is_under_way(place: Place) -> None:
+    await place.create(partitions=2)
+    hanging = [True]
+
+    class Hangs(TransactionalProducer):
+        async def start(self) -> None:
+            await super().start()
+            if hanging[0]:
+                await asyncio.Event().wait()
+
+    one, two = RecordingListener(), RecordingListener()
+    first = place.harness.exact_member(place.topic, place.sessions, place.group, producer_class=Hangs)
+    await first.start(one)
+    for _ in range(10):
+        assert list(await first.poll(50, 10)) == []
+    second = place.harness.exact_member(place.topic, place.sessions, place.group)
+    await second.start(two)
+    hanging[0] = False
+    await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
+    assert [what for what, _ in one.log] == ["assigned"]
+    await first.stop()
+    await second.stop()
+
+
+async def test_a_rebalance_ends_a_recovery_that_is_under_way(place: Place) -> None:
+    partition = await place.create(partitions=2)
+    hanging = [False]
+
+    class Hangs(TransactionalProducer):
+        async def start(self) -> None:
+            await super().start()
+            if hanging[0]:
+                await asyncio.Event().wait()
+
+    first, one = await place.member(producer_class=Hangs)
+    hanging[0] = True
+    recovery = asyncio.ensure_future(first.recover(partition))
+
+    async def wait(partitions: Collection[Partition]) -> None:
+        with pytest.raises(PartitionLost):
+            await recovery
+
+    one.while_revoked = wait
+    two = RecordingListener()
+    second = place.harness.exact_member(place.topic, place.sessions, place.group)
+    await second.start(two)
+    await poll_while([first, second], lambda: not recovery.done())
+    hanging[0] = False
+    await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
+    one.while_revoked = None
+    for listener, member in ((one, first), (two, second)):
+        for held in listener.held:
+            await member.transact(held, place.out(b"v"), [], Commit(1))
+    await second.stop()
+    assert await place.written() == [b"v", b"v"]
+
+
+async def test_a_static_member_that_comes_back_gets_its_partitions_without_a_rebalance(
+    place: Place,
+) -> None:
+    await place.create(partitions=2)
+    names = {"group_instance_id": "one"}, {"group_instance_id": "two"}
+    one, two = RecordingListener(), RecordingListener()
+    first = place.harness.exact_member(place.topic, place.sessions, place.group, **names[0])
+    second = place.harness.exact_member(place.topic, place.sessions, place.group, **names[1])
+    await first.start(one)
+    await second.start(two)
+    await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
+    (held,) = two.held
+    await second.transact(held, place.out(b"one"), a(b"1"), Commit(1))
+    before = len(one.log)
+    await second.stop()
+    back, again = await place.member(**names[1])
+    await poll_until([first, back], lambda _: bool(again.held))
+    assert again.held == {held: Commit(1)}
+    assert again.state == {held: {b"a": b"1"}}
+    assert len(one.log) == before
+    await first.stop()
+
+
+async def test_a_sessions_topic_with_too_few_partitions_is_told(place: Place) -> None:
+    await place.create(partitions=3)
+    place.sessions = await place.harness.create_topic(1, compacted=True)
+    made = place.harness.exact_member(place.topic, place.sessions, place.group)
+    await made.start(RecordingListener())
+    with pytest.raises(TransportUnavailable, match=r"1 partitions.*give it as many"):
+        await poll_until(made, lambda found: False)
+    await made.stop()
+
+
+async def test_several_input_topics_are_refused() -> None:
+    with pytest.raises(ConfigError, match="one input topic, not a, b"):
+        KafkaTransport(KafkaSettings(), ["a", "b"])
+
+
+async def test_publish_and_transact_are_for_one_guarantee_each(place: Place) -> None:
+    partition = await place.create()
+    exact, _ = await place.member()
+    with pytest.raises(TransportError, match="at_least_once"):
+        await exact.publish(place.out(b"v"), {})
+    other = place.harness.member(place.topic, f"{place.group}-other")
+    await other.start(RecordingListener())
+    with pytest.raises(TransportError, match="exactly_once"):
+        await other.transact(partition, [], [], Commit(0))
+    with pytest.raises(TransportError, match="exactly_once"):
+        await other.recover(partition)
+    await other.stop()
+
+
+def test_transactional_ids_name_group_topic_and_partition() -> None:
+    settings = KafkaSettings(transactional_id_prefix="team", group_id="g")
+    assert transactional_id(settings, Partition("rag.responses", 3)) == "team-g-rag.responses-3"
+
+
+async def test_a_commit_whose_outcome_is_unknown_is_resolved_by_recovery(
+    own_place: Place, own_kafka: KafkaBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker is killed as the commit is sent, and back while we recover: all of the step or nothing."""
+    partition = await own_place.create()
+    killing = [False]
+
+    class Unlucky(TransactionalProducer):
+        async def commit(self) -> None:
+            if killing[0]:
+                asyncio.get_running_loop().call_later(0.002, own_kafka.kill)
+            await super().commit()
+
+    await own_place.harness.write([OutRecord(own_place.topic, b"k", b"%d" % n) for n in range(10)])
+    # A session that outlasts the restart, so that the partition stays ours.
+    member, _ = await own_place.member(
+        producer_class=Unlucky, delivery_timeout_ms=1_500, session_timeout_ms=90_000
+    )
+    await member.transact(partition, own_place.out(b"one"), a(b"1"), Commit(1))
+    killing[0] = True
+    step = asyncio.ensure_future(member.transact(partition, own_place.out(b"two"), a(b"2"), Commit(2)))
+    await asyncio.wait([step])
+    failed = step.exception() is not None
+    if failed:
+        assert isinstance(step.exception(), StepFailed)
+        assert "unknown" in str(step.exception())
+    killing[0] = False
+    own_kafka.kill()
+    recovery = asyncio.ensure_future(member.recover(partition))
+    for _ in range(5):
+        assert list(await member.poll(50, 10)) == []
+    assert not recovery.done()
+    await asyncio.to_thread(own_kafka.start)
+    await poll_until(member, lambda _: recovery.done())
+    restored = await recovery
+    if dict(restored.state) == {b"a": b"1"}:
+        assert failed
+        assert restored.commit == Commit(1)
+        assert await own_place.written() == [b"one"]
+    else:
+        assert dict(restored.state) == {b"a": b"2"}
+        assert restored.commit == Commit(2)
+        assert await own_place.written() == [b"one", b"two"]
+    assert restored.commit is not None
+    read = await poll_until(member, bool)
+    assert read[0].offset >= restored.commit.offset
+    await member.transact(partition, own_place.out(b"three"), a(b"3"), Commit(3))
+    assert (await own_place.written())[-1] == b"three"
+    await member.stop()
+    nothing_unseen(caplog)
+
+
+async def test_a_restarted_broker_is_found_again_by_steps_and_polls(
+    own_place: Place, own_kafka: KafkaBroker
+) -> None:
+    partition = await own_place.create()
+    member, _ = await own_place.member()
+    await member.transact(partition, own_place.out(b"one"), a(b"1"), Commit(0))
+    own_kafka.stop()
+    for _ in range(10):
+        assert list(await member.poll(50, 10)) == []
+    await asyncio.to_thread(own_kafka.start)
+    await own_place.harness.write([OutRecord(own_place.topic, b"k", b"v")])
+    read = await poll_until(member, bool)
+    try:
+        await member.transact(partition, own_place.out(b"two"), a(b"2"), Commit(1))
+    except StepFailed:
+        assert (await member.recover(partition)).commit == Commit(0)
+        await member.transact(partition, own_place.out(b"two"), a(b"2"), Commit(1))
+    assert [record.value for record in read] == [b"v"]
+    assert await own_place.written() == [b"one", b"two"]
+
+
+async def test_a_broker_that_stays_away_ends_the_recovery_with_a_remedy(
+    own_place: Place, own_kafka: KafkaBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition = await own_place.create()
+    member, _ = await own_place.member(
+        recovery_timeout_ms=1_500, request_timeout_ms=1_000, delivery_timeout_ms=500
+    )
+    own_kafka.kill()
+    with pytest.raises(StepFailed, match="no answer within"):
+        await member.transact(partition, own_place.out(b"one"), a(b"1"), Commit(1))
+    with pytest.raises(TransportUnavailable, match="recovery_timeout_ms 1500"):
+        await member.recover(partition)
+    await member.stop()
+    assert len([r for r in caplog.records if "trying again" in r.getMessage()]) <= 2
+    own_kafka.start()
+    nothing_unseen(caplog)
