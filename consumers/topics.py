@@ -23,10 +23,12 @@ from aiokafka.errors import (
 
 from consumers.kafka_client import connect_admin, translated
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
+from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
+_QUARTER_MS: Final = _HOUR_MS // 4
+_SEGMENT_BYTES: Final = 16 * MEBIBYTE
 _FRAMING_BYTES: Final = 65_536
 """Room for key, headers and batch framing above the largest value."""
 _POLL_S: Final = 0.1
@@ -70,11 +72,14 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
     compacted = {
         **common,
         "cleanup.policy": "compact",
-        # Restoring reads the whole topic: keep the part that is not compacted yet small.
+        # Restoring reads the whole partition, and nothing in the segment being written is compacted: keep
+        # small what is not compacted yet.
+        "segment.bytes": str(max(_SEGMENT_BYTES, 2 * (settings.max_request_bytes + _FRAMING_BYTES))),
+        "segment.ms": str(_QUARTER_MS),
         "min.cleanable.dirty.ratio": "0.1",
-        "segment.ms": str(_HOUR_MS),
-        "max.compaction.lag.ms": str(6 * _HOUR_MS),
-        "delete.retention.ms": str(_DAY_MS),
+        "max.compaction.lag.ms": str(2 * _QUARTER_MS),
+        # Tombstones are most of what is written here. They have to outlast one reading only.
+        "delete.retention.ms": str(max(_QUARTER_MS, 2 * settings.recovery_timeout_ms)),
     }
     # Smaller than the others, so that every record fits into the dead letters with its reasons.
     largest_input = {"max.message.bytes": str(settings.max_request_bytes - _FRAMING_BYTES)}
