@@ -308,6 +308,8 @@ class _Reader:
             _require(first_open <= stored.segment < state.cut.segments)
             state.open[stored.segment - first_open].pending.append(self._claim(stored))
         _require(not state.open or bool(state.open[0].pending))
+        # Text that is at its end with all of it resolved has been decided; nothing would ever end this one.
+        _require(bool(state.open) or state.text_ended_ms is None)
 
     def _claim(self, stored: _StoredClaim) -> Claim:
         return Claim(
