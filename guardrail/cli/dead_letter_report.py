@@ -66,7 +66,7 @@ class Listing:
             for letter in letters:
                 self._print_json(letter)
         elif letters:
-            _print_table(self._out, letters)
+            print_table(self._out, letters)
         # JSON lines are for programs; the summary is for whoever looks on.
         console = err() if self._as_json else self._out
         total = self._by_reason.total()
@@ -118,7 +118,8 @@ def _without_value(letter: DeadLetter) -> DeadLetter:
     return replace(letter, record=letter.record._replace(value=None), omitted_bytes=letter.size)
 
 
-def _print_table(console: Console, letters: list[DeadLetter]) -> None:
+def print_table(console: Console, letters: list[DeadLetter]) -> None:
+    """Folded to its width on a terminal; elsewhere a line each, for grep."""
     rows = [_row(letter) for letter in letters]
     if console.is_terminal:
         table = Table(box=None, pad_edge=False, header_style="bold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from consumers.dead_letter_reader import DeadLetter, Selection, Span, read_letter
@@ -17,6 +19,7 @@ from consumers.dead_letter_replay import ReplayReport, ReplayRequest
 from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
+from guardrail.cli.dead_letter_report import print_table
 from guardrail.cli.dead_letters import since_time_ms
 from guardrail.errors import DecodeError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
@@ -132,6 +135,19 @@ def test_hostile_bytes_reach_no_terminal(runner: CliRunner, letters: list[DeadLe
         if not options:
             assert max(len(line) for line in shown.splitlines()) < 400
             assert len(shown.splitlines()) == 4
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_on_a_terminal_the_table_folds_and_shows_nothing_hostile(width: int) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=width)
+    print_table(console, [letter(0), letter(12_345, HOSTILE, key=HOSTILE.encode())])
+    assert isinstance(console.file, io.StringIO)
+    shown = console.file.getvalue()
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert "0:12345" in shown
+    assert "\\x1b[31m" in shown
+    assert "\x1b[31m" not in shown
+    assert "\u202e" not in shown
 
 
 def test_json_has_all_headers_and_values_when_asked(runner: CliRunner, letters: list[DeadLetter]) -> None:
