@@ -12,6 +12,8 @@ REPLAYED: Final = "guardrail-replayed"
 """On a record written back by ``guardrail dead-letters replay``: how many times it was, in decimal."""
 MAX_MESSAGE_CHARS: Final = 500
 MAX_ADDED_BYTES: Final = 4_096
+HEADER_BYTES: Final = 10
+"""What a header takes at most beside its name and its content."""
 
 
 def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -> OutRecord:
@@ -19,9 +21,10 @@ def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -
 
     Headers added, all UTF-8: ``…reason`` (a stable code, always the first of them), ``…error`` (class),
     ``…message``, ``…stage`` (what refused it: ``decode``, ``session`` or ``guard``), and the original
-    ``…topic``, ``…partition``, ``…offset`` and ``…timestamp`` (milliseconds since 1970). A value that would
-    make the record larger than ``max_bytes`` is left out, and ``…value-bytes`` says how large it is: it can
-    be read at its original place, and the guard is not stopped by what it can't write.
+    ``…topic``, ``…partition``, ``…offset`` and ``…timestamp`` (milliseconds since 1970). Where the record
+    would be larger than ``max_bytes``, its value, then its headers, then its key are left out, and
+    ``…value-bytes``, ``…headers-bytes`` and ``…key-bytes`` say how large they are: they can be read at their
+    original place, and the guard is not stopped by what it can't write.
     """
     about = {
         "reason": error.reason,
@@ -33,13 +36,21 @@ def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -
         "offset": str(record.offset),
         "timestamp": str(record.timestamp_ms),
     }
-    value = record.value
-    size = len(value or b"") + len(record.key or b"") + sum(len(n) + len(v or b"") for n, v in record.headers)
-    if size + MAX_ADDED_BYTES > max_bytes:
-        value = None
-        about["value-bytes"] = str(len(record.value or b""))
+    key, value, headers = record.key, record.value, record.headers
+    sizes = (
+        len(key or b""),
+        sum(len(name.encode()) + len(content or b"") + HEADER_BYTES for name, content in headers),
+        len(value or b""),
+    )
+    most = max_bytes - MAX_ADDED_BYTES
+    if sum(sizes) > most:
+        value, about["value-bytes"] = None, str(sizes[2])
+    if sum(sizes[:2]) > most:
+        headers, about["headers-bytes"] = (), str(sizes[1])
+    if sizes[0] > most:
+        key, about["key-bytes"] = None, str(sizes[0])
     added = tuple((PREFIX + name, text.encode("utf-8", "replace")) for name, text in about.items())
-    return OutRecord(topic, record.key, value, (*record.headers, *added))
+    return OutRecord(topic, key, value, (*headers, *added))
 
 
 def _stage(error: InputError) -> str:

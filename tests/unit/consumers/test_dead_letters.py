@@ -45,3 +45,16 @@ def test_a_value_that_does_not_fit_is_left_out_and_its_size_told() -> None:
     large = RECORD._replace(value=b"x" * 9_000)
     assert added(DecodeError("invalid_json", "no JSON"), large, 10_000)["value-bytes"] == "9000"
     assert dead_letter("dead", large, DecodeError("invalid_json", "no JSON"), 10_000).value is None
+
+
+def test_headers_and_a_key_that_do_not_fit_are_left_out_too() -> None:
+    error = DecodeError("invalid_json", "no JSON")
+    large_headers = RECORD._replace(headers=(("h", b"x" * 9_000),))
+    letter = dead_letter("dead", large_headers, error, 10_000)
+    about = dict(letter.headers)
+    assert (letter.key, letter.value) == (RECORD.key, None)
+    assert about[PREFIX + "headers-bytes"] == b"9011"
+    assert "h" not in about
+    letter = dead_letter("dead", RECORD._replace(key=b"k" * 9_000), error, 10_000)
+    assert (letter.key, letter.value) == (None, None)
+    assert dict(letter.headers)[PREFIX + "key-bytes"] == b"9000"
