@@ -111,8 +111,8 @@ def written_back(letter: DeadLetter, topic: str) -> OutRecord:
     """The refused record as it was, with one mark that counts its replays. Raises Unusable."""
     if letter.omitted_bytes is not None:
         raise Unusable(
-            f"it did not fit into a dead letter (its value has {letter.omitted_bytes} bytes) and stands whole "
-            "only at its origin"
+            f"it did not fit into a dead letter (its value has {letter.omitted_bytes} bytes) and stands "
+            "whole only at its origin"
         )
     headers = list(letter.headers)
     marks = [index for index, (name, _) in enumerate(headers) if name == REPLAYED]
