@@ -277,8 +277,7 @@ async def test_the_last_step_is_committed_when_the_guard_stops_and_when_a_partit
     assert broker.lag("guard", TOPICS.responses) == 0
 
 
-async def test_a_guard_whose_last_step_hangs_leaves_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consumers.exactly_once.LAST_STEP_S", 0.05)
+async def test_a_guard_whose_last_step_hangs_leaves_all_the_same() -> None:
     broker = new_broker(1)
     hanging = asyncio.Event()
 
@@ -288,7 +287,8 @@ async def test_a_guard_whose_last_step_hangs_leaves_all_the_same(monkeypatch: py
             await asyncio.Event().wait()
 
     stop = asyncio.Event()
-    guard = asyncio.ensure_future(make_guard(member_of(Hanging, broker)).run(stop))
+    hung = make_guard(member_of(Hanging, broker), drain_timeout_ms=20, leave_timeout_ms=100)
+    guard = asyncio.ensure_future(hung.run(stop))
     send(broker, events_of("r", FAITHFUL))
     await hanging.wait()
     stop.set()
@@ -437,3 +437,23 @@ async def test_a_judge_that_hangs_does_not_keep_a_partition_from_moving() -> Non
     async with faulty_guard(broker):
         await until(lambda: bool(read.verdicts()))
     assert read.shown("r") == FAITHFUL
+
+
+async def test_what_an_at_least_once_guard_noted_as_over_does_not_begin_again() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    judge = GatedJudge()
+    open_events, over = events_of("open", FAITHFUL), events_of("over", "Hello! ")
+    async with running_guard(broker, judge, drain_timeout_ms=1, delivery_guarantee="at_least_once"):
+        send(broker, [*open_events[:7], *over])
+        await judge.asked.wait()
+        await until(lambda: bool(read.finals("over")))
+    assert broker.lag("guard", TOPICS.responses) > 0
+    async with faulty_guard(broker, [None, "before"]):
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+    async with faulty_guard(broker):
+        send(broker, open_events[7:])
+        await until(lambda: bool(read.finals("open")))
+    assert read.shown("open") == FAITHFUL
+    assert len(read.finals("over")) == 1
+    assert not read.dead_letters()
