@@ -114,12 +114,14 @@ class AtLeastOnce:
 
     # ------------------------------------------------------------------------------------ writing
 
-    async def close(self) -> None:
-        """Not cancelled: what is being written at this moment would be lost, and yet committed."""
+    async def close(self, within_s: float) -> None:
+        """Not cancelled at once: what is being written at this moment would be written again."""
         self._closing = True
         self._has_output.set()
         if self._writer is not None:
-            await asyncio.wait({self._writer})
+            _, late = await asyncio.wait({self._writer}, timeout=within_s)
+            if late:
+                log.warning("guard.last_step_timeout", records=len(self._outbox))
 
     async def _write(self) -> None:
         """Write what comes up, in order; at the end, once more, everything there is."""

@@ -28,7 +28,9 @@ MOST_FAILURES: Final = 20
 """Steps of a partition that fail one after the other before the guard gives up and says so."""
 LONGEST_PAUSE_S: Final = 5.0
 LAST_STEP_S: Final = 5.0
-"""How long the last steps may take when partitions are given back, or the guard stops."""
+"""How long the last steps may take when partitions are given back."""
+CANCEL_S: Final = 1.0
+"""How long tasks may take to end that were given up."""
 
 log = structlog.get_logger(__name__)
 
@@ -129,8 +131,8 @@ class ExactlyOnce:
                     return  # whoever comes next restores it
                 if failures >= MOST_FAILURES:
                     raise TransportUnavailable(
-                        f"{failures} steps of {partition.topic}[{partition.index}] failed one after the other, "
-                        f"the last one so: {error}"
+                        f"{failures} steps of {partition.topic}[{partition.index}] failed one after the "
+                        f"other, the last one so: {error}"
                     ) from error
             else:
                 return
@@ -185,11 +187,11 @@ class ExactlyOnce:
                 log.info("guard.revoke_timeout", claims=self._engine.pending_claims)
         await self._end(partitions)
 
-    async def close(self) -> None:
+    async def close(self, within_s: float) -> None:
         self._ended = True
-        await self._end(tuple(self._tasks))
+        await self._end(tuple(self._tasks), within_s)
 
-    async def _end(self, partitions: Collection[Partition]) -> None:
+    async def _end(self, partitions: Collection[Partition], within_s: float = LAST_STEP_S) -> None:
         """Commit the last steps, within a deadline, and let go of the lanes."""
         tasks = set()
         for partition in partitions:
@@ -202,7 +204,7 @@ class ExactlyOnce:
             else:
                 lane.end()
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=LAST_STEP_S)
+            _, late = await asyncio.wait(tasks, timeout=within_s)
             if late:
                 log.warning("guard.last_step_timeout", lanes=sorted(task.get_name() for task in late))
                 await self._cancelled(late)
@@ -214,7 +216,7 @@ class ExactlyOnce:
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=LAST_STEP_S)
+            await asyncio.wait(tasks, timeout=CANCEL_S)
 
     def _throw_away(self, partition: Partition) -> None:
         lane = self._lanes.pop(partition, None)

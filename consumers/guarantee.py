@@ -74,8 +74,8 @@ class Guarantee(Protocol):
         """Nothing more will come of a response; all its outputs have been put."""
         ...
 
-    async def close(self) -> None:
-        """Write what there is, commit, and end the tasks. Within a deadline."""
+    async def close(self, within_s: float) -> None:
+        """Write what there is, commit, and end the tasks; what takes longer is given up, and logged."""
         ...
 
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:

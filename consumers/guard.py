@@ -29,6 +29,8 @@ from guardrail.routing import PolicyRouter
 
 SLICE: Final = 250
 ROOM_FOR_HEADERS: Final = 4_096
+CLOSING_SHARE: Final = 0.6
+"""Of the time to leave in: put by for leaving the group and closing, when the last step takes too long."""
 
 log = structlog.get_logger(__name__)
 
@@ -51,8 +53,10 @@ class GuardConsumer:
         commit_interval_ms: int = 500,
         revoke_timeout_ms: int = 2_000,
         drain_timeout_ms: int = 10_000,
+        leave_timeout_ms: int = 8_000,
         max_record_bytes: int = 8 * 1024 * 1024,
     ) -> None:
+        """``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end."""
         self._transport = transport
         self._limits = limits or Limits()
         topics = topics or Topics()
@@ -65,6 +69,9 @@ class GuardConsumer:
         self._max_poll_records = max_poll_records
         self._max_value_bytes = max_record_bytes - ROOM_FOR_HEADERS
         self._drain_timeout_s = drain_timeout_ms / 1000
+        self._leave_timeout_s = leave_timeout_ms / 1000
+        self._not_stopped_at = 0.0
+        """When ``stop`` was last seen not to be set: the time to leave in counts from there."""
         exactly_once = delivery_guarantee == "exactly_once"
         self._engine = Engine(
             judge,
@@ -109,11 +116,11 @@ class GuardConsumer:
                     return
                 await self._read(stop)
                 await self._drain()
-                await self._guarantee.close()
+                await self._guarantee.close(self._left_s(self._leave_timeout_s * CLOSING_SHARE))
         except BaseExceptionGroup as errors:
             raise _root_cause(errors) from errors
         finally:
-            await self._transport.stop()
+            await self._transport.stop(self._left_s() if stop.is_set() else self._leave_timeout_s)
             log.info("guard.stopped")
 
     async def _started(self, stop: asyncio.Event) -> bool:
@@ -122,15 +129,22 @@ class GuardConsumer:
             start = group.create_task(self._transport.start(self), name="guard-start")
             stopped = group.create_task(stop.wait(), name="guard-stop")
             await asyncio.wait({start, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            self._not_stopped_at = time.monotonic()
             stopped.cancel()
             started = start.done()
             start.cancel()
         return started
 
+    def _left_s(self, but: float = 0.0) -> float:
+        """What is left, after ``but`` is put by, of the time to leave in."""
+        end = self._not_stopped_at + self._drain_timeout_s + self._leave_timeout_s - but
+        return max(0.0, end - time.monotonic())
+
     # ---------------------------------------------------------------------------------- reading
 
     async def _read(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
+            self._not_stopped_at = time.monotonic()
             timeout_ms = min(self._poll_timeout_ms, 20) if self._paused else self._poll_timeout_ms
             records = await self._transport.poll(timeout_ms, self._max_poll_records)
             # Those who hold the partitions now: should one be thrown away while we are at it, its records
@@ -187,7 +201,7 @@ class GuardConsumer:
         log.info("guard.draining", sessions=self._engine.sessions, claims=self._engine.pending_claims)
         self._transport.pause(self._guarantee.holdings().keys())
         try:
-            async with asyncio.timeout(self._drain_timeout_s):
+            async with asyncio.timeout(self._left_s(self._leave_timeout_s)):
                 await self._engine.drain()
         except TimeoutError:
             log.warning("guard.drain_timeout", claims=self._engine.pending_claims)

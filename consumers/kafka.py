@@ -36,6 +36,7 @@ from consumers.kafka_client import (
     require_topics,
     translated,
 )
+from consumers.kafka_membership import Membership
 from consumers.kafka_positions import committed_positions
 from consumers.kafka_steps import Steps
 from consumers.kafka_transactions import TransactionalProducer
@@ -54,6 +55,8 @@ from guardrail.kafka_settings import KafkaSettings
 
 _FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2
+_GIVE_UP_START_S: Final = 5.0
+_LEAST_CLOSING_S: Final = 1.0
 
 _T = TypeVar("_T")
 
@@ -99,6 +102,7 @@ class KafkaTransport:
         self._consumer: AIOKafkaConsumer | None = None
         self._writer: KafkaWriter | None = None
         self._steps: Steps | None = None
+        self._membership: Membership | None = None
         self._listener: AssignmentListener | None = None
         self._held: dict[TopicPartition, Partition] = {}
         self._starts: dict[TopicPartition, int] = {}
@@ -156,9 +160,10 @@ class KafkaTransport:
                 if self._writer is not None:
                     await self._writer.start()
                 await self._consumer.start()
+            self._membership = Membership(self._consumer._coordinator, settings, self._fail)
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
         except BaseException as error:
-            await self.stop()
+            await self.stop(_GIVE_UP_START_S)
             if isinstance(error, (KafkaError, OSError, TimeoutError)):
                 raise translated(error, f"connecting to Kafka at {settings.bootstrap_servers}") from error
             raise
@@ -275,23 +280,31 @@ class KafkaTransport:
             consumer.resume(tp)
         return at
 
-    async def stop(self) -> None:
-        """Leave the group and close. The listener hears nothing; drain before."""
+    async def stop(self, within_s: float | None = None) -> None:
+        """Leave the group and close. The listener hears nothing; drain before.
+
+        ``within_s`` is request_timeout_ms when left out, and at least what closing a socket takes.
+        """
         self._end_assignment()
+        if self._membership is not None:
+            self._membership.leave()
         steps, self._steps = self._steps, None
         consumer, self._consumer = self._consumer, None
         writer, self._writer = self._writer, None
         admin, self._admin = self._admin, None
         fetch, self._fetch = self._fetch, None
-        limit_s = self._settings.request_timeout_ms / 1000
+        now = asyncio.get_running_loop().time
+        deadline = now() + (self._settings.request_timeout_ms / 1000 if within_s is None else within_s)
         if steps is not None:
             # Before the group hears of it, so that nobody waits for a transaction that is open.
-            await steps.close()
+            await closed_in_time("producers", steps.close(), max(_LEAST_CLOSING_S, deadline - now()))
+        limit_s = max(_LEAST_CLOSING_S, deadline - now())
         if consumer is not None:
             await close_consumer(consumer, limit_s)
         if fetch is not None:
             fetch.task.cancel()  # its consumer is gone, so nothing is left to be disturbed by it
             await asyncio.gather(fetch.task, return_exceptions=True)
+        limit_s = max(_LEAST_CLOSING_S, deadline - now())
         if writer is not None:
             await closed_in_time("producer", writer.stop(), limit_s)
         if admin is not None:
@@ -355,8 +368,9 @@ class KafkaTransport:
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Runs in the library's background task, after the group has agreed on the assignment."""
         consumer, listener = self._consumer, self._listener
-        if consumer is None or listener is None:
+        if consumer is None or listener is None or self._membership is None:
             return
+        self._membership.joined()
         tps = sorted(partitions)
         held = {tp: Partition(tp.topic, tp.partition) for tp in tps}
         self._over = asyncio.get_running_loop().create_future()
@@ -445,6 +459,9 @@ class KafkaTransport:
     def _failed(self, error: Exception, doing: str) -> None:
         known = isinstance(error, (KafkaError, TimeoutError))
         self._failure = translated(error, doing) if known else error
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = self._failure or error
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

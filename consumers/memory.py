@@ -161,7 +161,7 @@ class MemoryTransport:
         self._wake()
         return restored
 
-    async def stop(self) -> None:
+    async def stop(self, within_s: float | None = None) -> None:  # noqa: ARG002 - takes no time
         """Leave the group. The listener hears nothing; drain before. Not to be called from the listener."""
         member, self._member = self._member, None
         if member is None:

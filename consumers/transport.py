@@ -134,6 +134,6 @@ class Transport(Protocol):
         """
         ...
 
-    async def stop(self) -> None:
-        """Leave the group and close. Does not commit."""
+    async def stop(self, within_s: float | None = None) -> None:
+        """Leave the group and close. Does not commit. What takes longer than ``within_s`` is given up."""
         ...

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -24,8 +26,9 @@ guardrail run --config guardrail.yaml --log-format json
 
 GUARDRAIL_JUDGE__LLM__API_KEY=… guardrail run -c guardrail.yaml --judge llm
 
-[bold]Signals[/]: SIGTERM or SIGINT once stops reading, finishes the responses in flight and leaves with
-status 0; a second one leaves at once."""
+[bold]Signals[/]: SIGTERM or SIGINT once stops reading, finishes the responses in flight within
+shutdown.budget_ms and leaves with status 0; the next guard goes on with those left. A second one leaves at
+once."""
 
 
 def run_command(
@@ -44,13 +47,13 @@ def run_command(
         Literal["local", "llm"] | None,
         typer.Option(show_default="judge.kind, local", help="What gives the verdicts."),
     ] = None,
-    drain_timeout_ms: Annotated[
+    shutdown_budget_ms: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            min=500,
             metavar="MS",
-            show_default="shutdown.drain_timeout_ms, 20000",
-            help="How long responses in flight may take to finish after a signal.",
+            show_default="shutdown.budget_ms, 25000",
+            help="Longest time from a signal to the end of the process; keep it under the grace period.",
         ),
     ] = None,
     log_format: Annotated[
@@ -82,13 +85,13 @@ def run_command(
         {
             "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
             "judge": {"kind": judge},
-            "shutdown": {"drain_timeout_ms": drain_timeout_ms},
+            "shutdown": {"budget_ms": shutdown_budget_ms},
             "logging": {"format": log_format, "level": log_level},
         },
     )
     configure_logging(settings.logging)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(settings))
+        runner.run(serve(settings, on_stop=partial(_end_in_time, settings.shutdown.budget_ms / 1000)))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -100,8 +103,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def serve(settings: Settings) -> None:
-    """Guard until a signal comes, then drain. Raises ConfigError and TransportError."""
+async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) -> None:
+    """Guard until a signal comes, then drain. ``on_stop`` is called with the first signal.
+
+    Raises ConfigError and TransportError.
+    """
     import structlog
 
     from consumers.guard import GuardConsumer
@@ -110,7 +116,7 @@ async def serve(settings: Settings) -> None:
 
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
-    _stop_on_signals(stop)
+    _stop_on_signals(stop, on_stop)
     topics = settings.kafka.topics
     judge = build_judge(settings.judge)
     try:
@@ -127,6 +133,7 @@ async def serve(settings: Settings) -> None:
             max_poll_records=settings.kafka.max_poll_records,
             max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
+            leave_timeout_ms=settings.shutdown.leave_timeout_ms,
         )
         log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
         await guard.run(stop)
@@ -165,7 +172,25 @@ def _difference(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, A
     return different
 
 
-def _stop_on_signals(stop: asyncio.Event) -> None:
+def _end_in_time(budget_s: float) -> None:
+    """End the process after ``budget_s``, whatever it still waits for, with status 1.
+
+    Every phase of leaving has its own limit. This is for what has none: threads that the interpreter joins.
+    """
+    import structlog
+
+    log = structlog.stdlib.get_logger("guardrail.run")
+
+    def end() -> None:
+        log.error("guard.shutdown_budget_spent", budget_s=budget_s)
+        os._exit(1)
+
+    timer = threading.Timer(budget_s, end)
+    timer.daemon = True
+    timer.start()
+
+
+def _stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], None]) -> None:
     """SIGTERM or SIGINT sets ``stop``; the next one ends the process, with 128 + its number as status."""
     import structlog
 
@@ -178,6 +203,7 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
             os._exit(128 + number)
         log.info("guard.stopping", signal=number.name)
         stop.set()
+        on_stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)

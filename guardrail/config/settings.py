@@ -50,11 +50,22 @@ class ShutdownSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    drain_timeout_ms: Annotated[int, Field(gt=0)] = Field(
-        default=20_000,
-        description="How long responses in flight may take to finish after SIGTERM; those left are read "
-        "again by the next guard. Keep it under the grace period of whatever stops the process.",
+    budget_ms: Annotated[int, Field(ge=500)] = Field(
+        default=25_000,
+        description="Longest time from SIGTERM to the end of the process. About two thirds go to responses "
+        "in flight; the next guard goes on with those left. The rest is for committing and leaving. Keep it "
+        "under the grace period of whatever stops the process (terminationGracePeriodSeconds).",
     )
+
+    @property
+    def leave_timeout_ms(self) -> int:
+        """For the last commits, leaving the group and closing: no more than these need."""
+        return min(8_000, self.budget_ms * 2 // 5)
+
+    @property
+    def drain_timeout_ms(self) -> int:
+        """For responses in flight: what is left, less a twentieth for the end of the process itself."""
+        return self.budget_ms * 19 // 20 - self.leave_timeout_ms
 
 
 class Settings(BaseSettings):

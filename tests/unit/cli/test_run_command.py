@@ -68,7 +68,7 @@ async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
 
 
 async def test_what_could_not_finish_is_left_to_the_next_guard(broker: MemoryBroker) -> None:
-    settings = Settings.model_validate({"shutdown": {"drain_timeout_ms": 50}})
+    settings = Settings.model_validate({"shutdown": {"budget_ms": 500}})
     guard = asyncio.create_task(run.serve(settings))
     stream = verdicts(broker)
     send(
@@ -94,7 +94,7 @@ async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch:
 
     monkeypatch.setattr(os, "_exit", leave)
     guard = asyncio.create_task(
-        run.serve(Settings.model_validate({"shutdown": {"drain_timeout_ms": 60_000}}))
+        run.serve(Settings.model_validate({"shutdown": {"budget_ms": 60_000}}))
     )
     stream = verdicts(broker)
     send(
