@@ -9,6 +9,7 @@ are read back and checked.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import platform
 import shutil
@@ -219,6 +220,9 @@ class _Run:
                 await slot.retire()
             reading.cancel()
             telling.cancel()
+        (self.folder / "faults.jsonl").write_text(
+            "".join(json.dumps(one.told()) + "\n" for one in self.nemesis.happened)
+        )
         self.tell("reading everything back")
         findings = await verifier.check(self.workload, self.reader.logs)
         numbers = [case.number for case in self.workload if case.ending not in SILENT]

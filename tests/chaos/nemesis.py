@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from tests.chaos.processes import BrokerControl, GuardSlot
@@ -50,7 +51,7 @@ class Fault(NamedTuple):
     kind: str
     guard: int
     force: float
-    at: float
+    after: float
 
 
 @dataclass(slots=True)
@@ -61,6 +62,13 @@ class Happened:
     began: float
     ended: float = 0.0
     note: str = ""
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    """When it began, as the guards' logs write it."""
+
+    def told(self) -> dict[str, Any]:
+        """For the evidence."""
+        lasted_s = round(self.ended - self.began, 3)
+        return {"at": self.at, **self.fault._asdict(), "lasted_s": lasted_s, "note": self.note}
 
 
 def schedule(seed: int, faults: int, guards: int) -> list[Fault]:
@@ -71,7 +79,8 @@ def schedule(seed: int, faults: int, guards: int) -> list[Fault]:
     rng.shuffle(kinds)
     times = sorted(rng.uniform(0.02, 0.98) for _ in kinds)
     return [
-        Fault(kind, rng.randrange(guards), rng.random(), at) for kind, at in zip(kinds, times, strict=True)
+        Fault(kind, rng.randrange(guards), rng.random(), after)
+        for kind, after in zip(kinds, times, strict=True)
     ]
 
 
@@ -97,14 +106,14 @@ class Nemesis:
 
     def may_send(self, share: float) -> bool:
         """May the workload go past this share of itself? Not before the fault that is due there has begun."""
-        return self.started == len(self.faults) or share < self.faults[self.started].at
+        return self.started == len(self.faults) or share < self.faults[self.started].after
 
     async def run(self, share: Callable[[], float]) -> None:
         """All faults, each when ``share`` (of the workload that has been sent) says that it is its turn."""
         room = asyncio.Semaphore(AT_ONCE)
         async with asyncio.TaskGroup() as group:
             for fault in self.faults:
-                while share() < fault.at:  # noqa: ASYNC110 - the sender's progress is looked at
+                while share() < fault.after:  # noqa: ASYNC110 - the sender's progress is looked at
                     await asyncio.sleep(0.05)
                 await room.acquire()
                 self.started += 1

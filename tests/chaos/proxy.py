@@ -153,6 +153,8 @@ class FaultProxy:
                 delay = max(delay, 0.0) + len(data) / self.weather.bytes_per_s
             if delay > 0:
                 await asyncio.sleep(delay)
+            if sink.is_closing():  # uvloop knows no write to it
+                raise ConnectionResetError
             sink.write(data)
             await sink.drain()
 

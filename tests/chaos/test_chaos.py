@@ -66,4 +66,4 @@ def test_a_schedule_follows_from_its_seed_and_has_every_kind() -> None:
     assert faults == schedule(5, 200, 3)
     assert faults != schedule(6, 200, 3)
     assert {fault.kind for fault in faults} == set(WEIGHTS)
-    assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
+    assert [fault.after for fault in faults] == sorted(fault.after for fault in faults)

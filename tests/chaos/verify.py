@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
 
 from tests.chaos.checker import (
     Place,
@@ -75,13 +76,19 @@ class Verifier:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _SETTLE_S
         while loop.time() < deadline:
-            committed, input_ends = await self._positions()
-            stable = await ends(self._bootstrap, "read_committed", self._outputs, self._partitions)
-            high = await ends(self._bootstrap, "read_uncommitted", self._outputs, self._partitions)
-            if stable == high and not [*check_positions(committed, input_ends)]:
-                return True
+            try:
+                if await self._settled():
+                    return True
+            except KafkaError as error:
+                if not error.retriable:
+                    raise  # else: the broker has just been started
             await asyncio.sleep(0.2)
         return False
+
+    async def _settled(self) -> bool:
+        stable = await ends(self._bootstrap, "read_committed", self._outputs, self._partitions)
+        high = await ends(self._bootstrap, "read_uncommitted", self._outputs, self._partitions)
+        return stable == high and not [*check_positions(*await self._positions())]
 
     async def check(self, workload: Workload, live: Logs) -> Findings:
         """All checks. ``live`` is what the reader saw that was there all the time."""
