@@ -194,7 +194,7 @@ def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
             if guard.poll() is None:
                 guard.kill()
                 guard.wait()
-    result, line = judge(watcher.samples, warm_up_s, started.value, watcher.finals, status)
+    result, line = judge(watcher.samples, warm_up_s, seconds, started.value, watcher.finals, status)
     title = (
         f"{arguments.minutes:g} minutes, {arguments.responses} responses at once, {arguments.rate:g} tokens/s"
         f" each, {arguments.judge} judge, exactly once, {started.value:,} responses, {bad:,} bad records"

@@ -72,10 +72,23 @@ def fit(xs: Sequence[float], ys: Sequence[float]) -> Line:
 
 
 def judge(
-    samples: Sequence[Sample], warm_up_s: float, responses: int, answered: int, exit_status: int
+    samples: Sequence[Sample],
+    warm_up_s: float,
+    load_s: float,
+    responses: int,
+    answered: int,
+    exit_status: int,
 ) -> tuple[Result, Line]:
-    """Is it flat? Memory by its fit, descriptors by the medians of the first and the last third."""
-    counted = [sample for sample in samples if sample.seconds >= warm_up_s]
+    """Is it flat? Memory by its fit, descriptors by the medians of the first and the last third.
+
+    What counts is the time of steady load, from the end of the warm-up to ``load_s``. Raises ValueError where
+    that holds fewer than three samples.
+    """
+    counted = [sample for sample in samples if warm_up_s <= sample.seconds <= load_s]
+    if len(counted) < 3:
+        raise ValueError(
+            f"only {len(counted)} samples after the warm-up: the guard ended, or the run is short"
+        )
     line = fit([s.seconds for s in counted], [s.rss_mib for s in counted])
     mean = statistics.fmean(s.rss_mib for s in counted)
     third = max(1, len(counted) // 3)
