@@ -31,11 +31,17 @@ BATCH_BYTES = 128 * 1024
 
 
 async def create_topic(bootstrap: str, name: str, partitions: int) -> None:
-    """A topic with one replica."""
+    """A topic with one replica; returns once the broker tells others of it."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     try:
         await admin.create_topics([NewTopic(name, partitions, 1)])
+        while any(  # noqa: ASYNC110 - the broker has nothing to wait for
+            p["error_code"] or t["error_code"]
+            for t in await admin.describe_topics([name])
+            for p in t["partitions"] or [t]
+        ):
+            await asyncio.sleep(0.05)
     finally:
         await admin.close()
 
