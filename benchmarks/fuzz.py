@@ -28,6 +28,7 @@ from tests.support.fuzzing.run import Tally, run_seeds
 CHUNK = 100
 SEEDS_A_RUN = 10_000_000
 MOST_FINDINGS = 20
+PROGRESS = 50_000
 
 
 def chunks(first: int) -> Iterator[range]:
@@ -40,6 +41,7 @@ def chunks(first: int) -> Iterator[range]:
 def fuzz(events: int, seed: int, processes: int) -> Tally:
     """Episodes until ``events`` mutated records have been taken."""
     tally = Tally()
+    told = 0
     waiting = chunks(seed * SEEDS_A_RUN)
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
@@ -57,6 +59,11 @@ def fuzz(events: int, seed: int, processes: int) -> Tally:
                     sys.exit(
                         f"a process died within the seeds {seeds.start}..{seeds.stop}; its trace is above"
                     )
+            told += PROGRESS if (tell := tally.mutated >= told + PROGRESS) else 0
+            if tell:
+                print(
+                    f"{tally.mutated:,} mutated, {len(tally.findings)} findings", file=sys.stderr, flush=True
+                )
             if len(tally.findings) >= MOST_FINDINGS:
                 events = 0
     return tally
