@@ -74,7 +74,7 @@ def transactional_id(settings: KafkaSettings, partition: Partition) -> str:
 class TransactionalProducer:
     """Writes the steps of one partition, one after the other. After a failed one it is only good to stop.
 
-    ``begin``, ``send``, ``settled``, ``send_offsets`` and ``commit`` are the parts of a step, in the order in
+    ``begin``, ``send``, ``send_offsets``, ``settled`` and ``commit`` are the parts of a step, in the order in
     which ``transact`` calls them.
     """
 
@@ -151,8 +151,9 @@ class TransactionalProducer:
             async with self._deadline:
                 await self.begin()
                 await self.send(records, self._state_topic, self._partition.index, state)
-                await self.settled()
+                # The position goes its way while the records go theirs; the commit waits for both.
                 await self.send_offsets(self._settings.group_id, self._partition, commit)
+                await self.settled()
                 await self.commit()
         except TransportError:
             raise

@@ -460,7 +460,7 @@ async def test_a_commit_whose_outcome_is_unknown_is_resolved_by_recovery(
     for _ in range(5):
         assert list(await member.poll(50, 10)) == []
     assert not recovery.done()
-    await asyncio.to_thread(own_kafka.start)
+    own_kafka.start()
     await poll_until(member, lambda _: recovery.done())
     restored = await recovery
     if dict(restored.state) == {b"a": b"1"}:
@@ -489,7 +489,7 @@ async def test_a_restarted_broker_is_found_again_by_steps_and_polls(
     own_kafka.stop()
     for _ in range(10):
         assert list(await member.poll(50, 10)) == []
-    await asyncio.to_thread(own_kafka.start)
+    own_kafka.start()
     await own_place.harness.write([OutRecord(own_place.topic, b"k", b"v")])
     read = await poll_until(member, bool)
     try:

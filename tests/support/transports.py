@@ -62,7 +62,7 @@ class Harness(Protocol):
         ...
 
     async def read_all(self, topic: str) -> list[Record]:
-        """All that a reader of committed records sees."""
+        """All that a reader of committed records sees, once every transaction has ended."""
         ...
 
     async def close(self) -> None: ...
@@ -141,19 +141,23 @@ class KafkaHarness:
             await writer.stop()
 
     async def read_all(self, topic: str) -> list[Record]:
-        """With a plain aiokafka consumer, not with the transport under test."""
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.settings.bootstrap_servers, isolation_level="read_committed"
-        )
+        """With a plain aiokafka consumer, not with the transport under test.
+
+        A commit is answered before its markers are written, so the end is that of uncommitted readers.
+        """
+        servers = self.settings.bootstrap_servers
+        consumer = AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")
+        uncommitted = AIOKafkaConsumer(bootstrap_servers=servers)
         await consumer.start()
         try:
+            await uncommitted.start()
             await consumer._client._wait_on_metadata(topic)
             tps = [
                 TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())
             ]
             consumer.assign(tps)
             await consumer.seek_to_beginning(*tps)
-            ends = await consumer.end_offsets(tps)
+            ends = await uncommitted.end_offsets(tps)
             found: list[Record] = []
             for tp in tps:
                 while await consumer.position(tp) < ends[tp]:
@@ -172,6 +176,7 @@ class KafkaHarness:
             return found
         finally:
             await consumer.stop()
+            await uncommitted.stop()
 
     async def close(self) -> None:
         if self._admin is not None:
