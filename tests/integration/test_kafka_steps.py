@@ -329,9 +329,9 @@ async def test_a_rebalance_ends_a_restoring_that_is_under_way(place: Place) -> N
     await first.start(one)
     for _ in range(10):
         assert list(await first.poll(50, 10)) == []
+    hanging[0] = False
     second = place.harness.exact_member(place.topic, place.sessions, place.group)
     await second.start(two)
-    hanging[0] = False
     await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
     assert [what for what, _ in one.log] == ["assigned"]
     await first.stop()
@@ -353,6 +353,7 @@ async def test_a_rebalance_ends_a_recovery_that_is_under_way(place: Place) -> No
     recovery = asyncio.ensure_future(first.recover(partition))
 
     async def wait(partitions: Collection[Partition]) -> None:
+        hanging[0] = False
         with pytest.raises(PartitionLost):
             await recovery
 
@@ -360,9 +361,8 @@ async def test_a_rebalance_ends_a_recovery_that_is_under_way(place: Place) -> No
     two = RecordingListener()
     second = place.harness.exact_member(place.topic, place.sessions, place.group)
     await second.start(two)
-    await poll_while([first, second], lambda: not recovery.done())
-    hanging[0] = False
     await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
+    assert recovery.done()
     one.while_revoked = None
     for listener, member in ((one, first), (two, second)):
         for held in listener.held:
