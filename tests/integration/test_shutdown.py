@@ -1,0 +1,190 @@
+"""SIGTERM to ``guardrail run`` at bad moments: it ends in order, and the next one does the rest, once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from consumers.topics import create_topics
+from guardrail.events import (
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    Event,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+)
+from guardrail.kafka_settings import KafkaSettings, Topics
+from tests.integration.test_run_process import FAITHFUL, HEAD, command, environment
+from tests.support.guard_groups import until
+from tests.support.kafka_broker import KafkaBroker, free_ports
+from tests.support.kafka_guards import KafkaSide
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+ID = "held"
+EVENTS: list[Event] = [
+    ResponseStarted(response_id=ID, **HEAD),
+    *(ResponseDelta(response_id=ID, seq=n, text=char) for n, char in enumerate(FAITHFUL)),
+    ResponseCompleted(response_id=ID, seq=len(FAITHFUL)),
+]
+
+
+class Process:
+    """One ``guardrail run`` and its log."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._log = log
+
+    def logged(self) -> set[str]:
+        lines = self._log.read_text(encoding="utf-8").splitlines()
+        return {json.loads(line)["event"] for line in lines if line.endswith("}")}
+
+    async def logs(self, beginning: str) -> None:
+        """Wait until it has logged something that begins so."""
+        await until(lambda: any(event.startswith(beginning) for event in self.logged()))
+
+    async def ends(self) -> int:
+        """The exit status after SIGTERM."""
+        self._process.send_signal(signal.SIGTERM)
+        return await asyncio.to_thread(self._process.wait, 60)
+
+
+def configuration(bootstrap: str, **more: Any) -> dict[str, Any]:
+    tag = uuid.uuid4().hex[:12]
+    kafka = {
+        "bootstrap_servers": bootstrap,
+        "group_id": f"guards-{tag}",
+        "topics": {role: f"{role}-{tag}" for role in Topics.model_fields},
+        "session_timeout_ms": 6_000,
+        "heartbeat_interval_ms": 500,
+    }
+    return {"kafka": kafka, "shutdown": {"budget_ms": 5_000}, **more}
+
+
+@contextmanager
+def guard(folder: Path, config: dict[str, Any]) -> Iterator[Process]:
+    """Killed at the end of the block, if it still runs."""
+    name = uuid.uuid4().hex
+    path, log = folder / f"{name}.yaml", folder / f"{name}.log"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    with log.open("wb") as out:
+        process = subprocess.Popen(command("run", "--config", str(path)), stderr=out, env=environment())
+    try:
+        yield Process(process, log)
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+
+
+@asynccontextmanager
+async def hanging_judge() -> AsyncIterator[tuple[dict[str, Any], asyncio.Event]]:
+    """Settings of a judge that takes every question and never answers, and whether it was asked."""
+    asked = asyncio.Event()
+    open_ones: list[asyncio.StreamWriter] = []
+
+    def connected(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_ones.append(writer)
+        asked.set()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    try:
+        yield {"kind": "llm", "llm": {"base_url": url, "api_key": "none"}}, asked
+    finally:
+        server.close()
+        for writer in open_ones:
+            writer.close()
+
+
+@asynccontextmanager
+async def chat(config: dict[str, Any]) -> AsyncIterator[KafkaSide]:
+    side = KafkaSide(KafkaSettings.model_validate(config["kafka"]), partitions=2)
+    await create_topics(side.settings, partitions=2, replication_factor=1)
+    await side.start()
+    try:
+        yield side
+    finally:
+        await side.stop()
+
+
+async def answered_once(side: KafkaSide) -> None:
+    """Wait for the end of the response; all of it stands there once."""
+    while True:
+        events = await side.read(side.settings.topics.deliveries)
+        finals = [e for e in events if isinstance(e, DeliveryCompleted | DeliveryBlocked)]
+        if finals:
+            break
+    segments = [e for e in events if isinstance(e, DeliverySegment)]
+    assert len(finals) == 1
+    assert [e.seq for e in segments] == list(range(len(segments)))
+    assert isinstance(finals[0], DeliveryCompleted), finals
+    assert "".join(e.text for e in segments) == FAITHFUL
+    assert await side.read_raw(side.settings.topics.dead_letters) == []
+
+
+async def test_with_a_judge_that_hangs(kafka_bootstrap: str, tmp_path: Path) -> None:
+    async with hanging_judge() as (judge, asked):
+        config = configuration(kafka_bootstrap)
+        async with chat(config) as side:
+            with guard(tmp_path, config | {"judge": judge}) as first:
+                await side.send(EVENTS)
+                await asked.wait()
+                assert await first.ends() == 0
+                assert {"guard.drain_timeout", "guard.stopped"} <= first.logged()
+            with guard(tmp_path, config):
+                await answered_once(side)
+
+
+async def test_while_a_rebalance_is_under_way(kafka_bootstrap: str, tmp_path: Path) -> None:
+    """The first gives its partitions back, which its judge delays, and is told to end meanwhile."""
+    async with hanging_judge() as (judge, asked):
+        config = configuration(kafka_bootstrap)
+        async with chat(config) as side:
+            with guard(tmp_path, config | {"judge": judge}) as first:
+                await side.send(EVENTS)
+                await asked.wait()
+                with guard(tmp_path, config) as second:
+                    await first.logs("Heartbeat failed")
+                    assert await first.ends() == 0
+                    assert "guard.stopped" in first.logged()
+                    await answered_once(side)
+                    assert await second.ends() == 0
+
+
+async def test_before_kafka_can_be_reached(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    config = configuration(f"127.0.0.1:{port}")
+    config["kafka"]["connect_timeout_ms"] = 60_000
+    with guard(tmp_path, config) as first:
+        await first.logs("waiting for Kafka")
+        assert await first.ends() == 0
+        assert "guard.stopped" in first.logged()
+
+
+async def test_with_the_broker_gone(own_kafka: KafkaBroker, tmp_path: Path) -> None:
+    own_kafka.start()
+    async with hanging_judge() as (judge, asked):
+        config = configuration(own_kafka.bootstrap_servers)
+        async with chat(config) as side:
+            with guard(tmp_path, config | {"judge": judge}) as first:
+                await side.send(EVENTS)
+                await asked.wait()
+                own_kafka.kill()
+                assert await first.ends() == 0
+                assert {"guard.drain_timeout", "guard.stopped"} <= first.logged()
+            own_kafka.start()
+            with guard(tmp_path, config):
+                await answered_once(side)
