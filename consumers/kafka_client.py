@@ -196,7 +196,8 @@ async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s:
     if error is not None and not isinstance(error, (KafkaError, OSError, TimeoutError)):
         raise error
     if task.cancelled() or error is not None:
-        _log.warning("the Kafka %s did not close cleanly: %s", what, type(error).__name__)
+        met = "out of time" if error is None else type(error).__name__
+        _log.warning("the Kafka %s did not close cleanly: %s", what, met)
         return False
     return True
 

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -93,9 +95,7 @@ async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch:
         left.set()
 
     monkeypatch.setattr(os, "_exit", leave)
-    guard = asyncio.create_task(
-        run.serve(Settings.model_validate({"shutdown": {"budget_ms": 60_000}}))
-    )
+    guard = asyncio.create_task(run.serve(Settings.model_validate({"shutdown": {"budget_ms": 60_000}})))
     stream = verdicts(broker)
     send(
         broker,
@@ -135,3 +135,15 @@ def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
     assert told["policies"] == {"a": {}, "b": {"rules": ["always: flag"]}}
     assert "sk-hidden" not in json.dumps(told)
     assert run.told(Settings()) == {}
+
+
+def test_it_ends_in_time_even_when_a_thread_never_does() -> None:
+    """The interpreter joins threads on its way out; the budget holds all the same, and the log says so."""
+    script = (
+        "import threading; from guardrail.cli import run; from guardrail.config import LoggingSettings\n"
+        "from guardrail.logs import configure_logging; configure_logging(LoggingSettings(format='json'))\n"
+        "run._end_in_time(0.05); threading.Event().wait()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "guard.shutdown_budget_spent" in done.stderr
