@@ -108,6 +108,9 @@ class AtLeastOnce:
         self._outbox.append(record)
         self._has_output.set()
 
+    def touch(self, partition: Partition, response_id: str) -> None:  # noqa: ARG002
+        return  # nothing is stored of a session
+
     def closed(self, response: ClosedResponse) -> None:
         # What it emitted is in the outbox, and commits are taken together with the outbox.
         self.tracker.close(response.response_id)

@@ -100,6 +100,11 @@ class ExactlyOnce:
             lane.put(record)
             lane.touch(response_id)
 
+    def touch(self, partition: Partition, response_id: str) -> None:
+        lane = self._lanes.get(partition)
+        if lane is not None:
+            lane.touch(response_id)
+
     def closed(self, response: ClosedResponse) -> None:
         lane = self._lanes.get(response.lane)  # type: ignore[call-overload]
         if lane is not None:

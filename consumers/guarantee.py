@@ -70,6 +70,10 @@ class Guarantee(Protocol):
         """An output of a response of this partition."""
         ...
 
+    def touch(self, partition: Partition, response_id: str) -> None:
+        """A response of this partition has changed, whether or not there was an output."""
+        ...
+
     def closed(self, response: ClosedResponse) -> None:
         """Nothing more will come of a response; all its outputs have been put."""
         ...

@@ -81,7 +81,13 @@ class GuardConsumer:
             limits=self._limits,
             journal=exactly_once,
         )
-        self._intake = Intake(self._engine, topics, self._limits, max_record_bytes=max_record_bytes)
+        self._intake = Intake(
+            self._engine,
+            topics,
+            self._limits,
+            max_record_bytes=max_record_bytes,
+            changed=lambda partition, response_id: self._guarantee.touch(partition, response_id),
+        )
         self._guarantee: Guarantee
         if exactly_once:
             self._guarantee = ExactlyOnce(

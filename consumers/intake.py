@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -10,7 +11,7 @@ from consumers.bad_records import BadRecords
 from consumers.dead_letters import dead_letter
 from consumers.guarantee import Holding
 from consumers.offsets import Reading
-from consumers.transport import Record
+from consumers.transport import Partition, Record
 from guardrail.engine import Engine, Headers
 from guardrail.errors import DecodeError, InputError
 from guardrail.events import Response, ResponseStarted, parse_input
@@ -27,8 +28,18 @@ log = structlog.get_logger(__name__)
 class Intake:
     """One for all partitions. Never waits."""
 
-    def __init__(self, engine: Engine, topics: Topics, limits: Limits, *, max_record_bytes: int) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        topics: Topics,
+        limits: Limits,
+        *,
+        max_record_bytes: int,
+        changed: Callable[[Partition, str], None],
+    ) -> None:
+        """``changed`` is told of a response that a record of another partition has changed."""
         self._engine = engine
+        self._changed = changed
         self._dead_letters = topics.dead_letters
         self._max_record_bytes = max_record_bytes
         self._bad_records = BadRecords(limits, topics.responses)
@@ -58,8 +69,11 @@ class Intake:
             log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)  # noqa: TRY400
             internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
             response_id = self._unusable(holding, record, internal, reading)
-        if response_id is not None and self._engine.lane_of(response_id) != record.partition:
-            response_id = None  # not in flight, or read from another partition, whose holding has to know
+        lane = None if response_id is None else self._engine.lane_of(response_id)
+        if response_id is not None and lane != record.partition:
+            if isinstance(lane, Partition):
+                self._changed(lane, response_id)  # it was ended by an event that came on the wrong partition
+            response_id = None  # not in flight on this one
         holding.taken(record.offset, response_id)
 
     def _begin(self, event: ResponseStarted | Response, record: Record, reading: Reading) -> None:

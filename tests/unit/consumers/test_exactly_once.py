@@ -395,6 +395,20 @@ async def test_an_event_on_another_partition_ends_its_response_and_spoils_no_sta
     assert read.finals(key_on(0))[0].rule == "wrong_partition"
 
 
+async def test_an_end_that_came_by_another_partition_is_stored_though_it_has_no_output() -> None:
+    broker = new_broker(2)
+    judge = GatedJudge()
+    events = events_of(key_on(0), FAITHFUL, complete=False)
+    router = PolicyRouter.single(Policy(on_incomplete="flag"))
+    async with faulty_guard(broker, judge=judge, router=router):
+        send(broker, events)
+        await until(lambda: "progress" in kinds(broker))
+        assert "wrong_partition" not in str(state(broker))
+        broker.append(TOPICS.responses, key_on(1).encode(), events[2].to_json())
+        await until(lambda: "wrong_partition" in str(state(broker)))
+        judge.gate.set()
+
+
 async def test_a_step_is_bounded_and_records_that_find_its_lane_full_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
