@@ -20,6 +20,7 @@ from consumers.kafka_client import (
     require_topics,
     translated,
 )
+from consumers.kafka_headers import read_any_header_name
 from consumers.transport import Headers, Partition, Record
 from guardrail.errors import TransportError
 from guardrail.kafka_settings import KafkaSettings
@@ -211,6 +212,7 @@ async def open_reader(settings: KafkaSettings) -> AsyncIterator[DeadLetterReader
             try:
                 async with asyncio.timeout(settings.request_timeout_ms / 1000):
                     await consumer.start()
+                    read_any_header_name(consumer)
                     spans = await _spans(admin, consumer, topic)
                     topics = frozenset(await admin.list_topics())
             except (KafkaError, OSError, TimeoutError) as error:

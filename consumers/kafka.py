@@ -36,6 +36,7 @@ from consumers.kafka_client import (
     require_topics,
     translated,
 )
+from consumers.kafka_headers import read_any_header_name
 from consumers.kafka_membership import Membership
 from consumers.kafka_positions import committed_positions
 from consumers.kafka_steps import Steps
@@ -160,6 +161,7 @@ class KafkaTransport:
                 if self._writer is not None:
                     await self._writer.start()
                 await self._consumer.start()
+            read_any_header_name(self._consumer)
             self._membership = Membership(self._consumer._coordinator, settings, self._fail)
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
         except BaseException as error:

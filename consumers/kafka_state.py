@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumers.kafka_client import client_options, close_consumer, translated
+from consumers.kafka_headers import read_any_header_name
 from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
 
 _POLL_MS: Final = 25
@@ -39,6 +40,7 @@ async def read_state(
     try:
         async with asyncio.timeout(settings.request_timeout_ms / 1000) as patience:
             await consumer.start()
+            read_any_header_name(consumer)
             return await _read(
                 consumer, [TopicPartition(topic, index) for index in indices], settings, patience
             )
