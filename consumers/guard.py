@@ -27,7 +27,8 @@ from guardrail.kafka_settings import Topics
 from guardrail.limits import Limits
 from guardrail.routing import PolicyRouter
 
-SLICE: Final = 250
+SLICE: Final = 8
+"""Records taken before other tasks have their turn: about a millisecond. A transaction takes many turns."""
 ROOM_FOR_HEADERS: Final = 4_096
 CLOSING_SHARE: Final = 0.6
 """Of the time to leave in: put by for leaving the group and closing, when the last step takes too long."""

@@ -40,6 +40,7 @@ from consumers.kafka_producing import (
     submit,
     unwritten,
 )
+from consumers.kafka_sender import hasten
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
@@ -92,6 +93,7 @@ class TransactionalProducer:
             transaction_timeout_ms=settings.transaction_timeout_ms,
             retry_backoff_ms=_RETRY_BACKOFF_MS,
         )
+        hasten(self._producer)
         self._packer = Packer(self._producer, settings)
         self._sent: Sent = {}
         self._deadline: asyncio.Timeout | None = None
