@@ -25,6 +25,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from consumers.kafka_connection import notice_closed_transports
 from consumers.kafka_oauth import TokenUnavailable
 from consumers.kafka_security import confirm_login, hint, refusal, security_options
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
@@ -43,6 +44,8 @@ _NOISY: Final = (
 )
 
 _log = logging.getLogger(__name__)
+
+notice_closed_transports()
 
 
 class _Sparing(logging.Filter):
