@@ -260,7 +260,7 @@ class KafkaBroker:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
         ]
         format_command = self._java(
-            "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties), *users
+            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties), *users
         )
         answer = subprocess.run(format_command, capture_output=True, text=True, check=False, timeout=120)
         if answer.returncode != 0:
