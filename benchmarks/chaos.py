@@ -113,6 +113,11 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=60.0, help="responses a second; 0: as fast as it goes")
     parser.add_argument("--at-once", type=int, default=200, help="responses that stream side by side")
     parser.add_argument("--bug", default="", help="a deliberate bug of the guards: see tests/chaos/producers")
+    parser.add_argument(
+        "--broker-kill-anytime",
+        action="store_true",
+        help="end the broker also while it completes transactions, which Kafka 4.3.0 does not survive whole",
+    )
     parser.add_argument("--out", type=Path, help="write the report there (.md or .json)")
     parser.add_argument("--evidence", type=Path, help="keep logs and records there in any case")
     given = parser.parse_args()
@@ -125,6 +130,7 @@ def main() -> int:
         rate=given.rate,
         at_once=given.at_once,
         bug=given.bug,
+        broker_anytime=given.broker_kill_anytime,
     )
     folder = given.evidence or Path(tempfile.mkdtemp(prefix="guardrail-chaos-"))
     folder.mkdir(parents=True, exist_ok=True)

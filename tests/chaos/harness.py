@@ -51,6 +51,8 @@ class Plan:
     """Name of a deliberate bug of the guards (tests.chaos.producers), for demonstrations."""
     kinds: tuple[str, ...] = ()
     """Only faults of these kinds, in turn; all kinds where empty."""
+    broker_anytime: bool = False
+    """May the broker end in the middle of completing a transaction? See Nemesis."""
     commit_gap_ms: int = 25
     session_timeout_ms: int = 3_000
     stall_s: float = 90.0
@@ -68,7 +70,9 @@ class Plan:
             "group_id": GROUP,
             "session_timeout_ms": self.session_timeout_ms,
             "heartbeat_interval_ms": self.session_timeout_ms // 5,
-            "transaction_timeout_ms": 3 * self.session_timeout_ms,
+            # Longer than a broker stays away: one that aborts a transaction on its way up forgets its markers
+            # too (see Nemesis.broker_anytime).
+            "transaction_timeout_ms": 120_000,
             "request_timeout_ms": 5_000,
             "delivery_timeout_ms": 10_000,
             "connect_timeout_ms": 20_000,
@@ -188,7 +192,12 @@ class _Run:
         self.reader = LiveReader(plan.responses)
         self.sender = Sender(self.workload, at_once=plan.at_once, rate=plan.rate)
         self.nemesis = Nemesis(
-            plan.schedule(), self.guards, slots[plan.guards], broker, plan.session_timeout_ms / 1000
+            plan.schedule(),
+            self.guards,
+            slots[plan.guards],
+            broker,
+            plan.session_timeout_ms / 1000,
+            plan.broker_anytime,
         )
         self.begun = 0
         self.began = time.monotonic()

@@ -11,17 +11,25 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from aiokafka.errors import KafkaError
+
 from tests.chaos.processes import BrokerControl, GuardSlot
 from tests.chaos.producers import STEP_PARTS
+from tests.chaos.transactions import settled
 
 AT_ONCE: Final = 3
 """Faults that may overlap."""
 NOT_MET_S: Final = 4.0
 """How long a guard may take to come to the part of a step that it is to die in."""
+ON_ITS_WAY_S: Final = 0.5
+"""How long what a frozen guard has sent may be held up by the slowest connection (``latency``)."""
+SETTLED_S: Final = 10.0
+"""How long the broker may take to complete what it has decided."""
 
 WEIGHTS: Final[dict[str, float]] = {
     "kill": 12,
@@ -93,6 +101,8 @@ class Nemesis:
     extra: GuardSlot
     broker: BrokerControl
     session_timeout_s: float
+    broker_anytime: bool = False
+    """May the broker end between the decision over a transaction and its markers? Kafka 4.3.0 loses them."""
     happened: list[Happened] = field(default_factory=list)
     started: int = 0
 
@@ -212,14 +222,42 @@ class Nemesis:
             await asyncio.sleep(self.session_timeout_s * (0.2 + 0.5 * fault.force))
             slot.signal(signal.SIGCONT)
 
-    async def _broker(self, fault: Fault, slot: GuardSlot) -> None:
-        async with self.broker.lock:
+    async def _broker(self, fault: Fault, slot: GuardSlot) -> str:
+        async with self.broker.lock, AsyncExitStack() as frozen:
+            note = ""
+            if not self.broker_anytime:
+                note = await self._between_transactions(frozen)
             if fault.kind == "broker killed":
                 await self.broker.kill()
+                await frozen.aclose()
                 await asyncio.sleep(2.0 * fault.force)
             else:
                 await self.broker.stop()
+                await frozen.aclose()
             await self.broker.start()
+        return note
+
+    async def _between_transactions(self, frozen: AsyncExitStack) -> str:
+        """Freeze all guards, wherever they are in a step, and let the broker complete what it has decided.
+
+        A broker that ends in the middle of that may, once it is back, complete a transaction without its
+        markers (KAFKA-20734): no guard could make up for it. ``frozen`` lets them go on.
+        """
+        for slot in (*self.guards, self.extra):
+            await frozen.enter_async_context(slot.lock)
+            if slot.wanted.is_set():
+                frozen.callback(slot.signal, signal.SIGCONT)
+                while not slot.frozen:
+                    await slot.up.wait()
+                    slot.signal(signal.SIGSTOP)
+                    await asyncio.sleep(0.02)
+        await asyncio.sleep(ON_ITS_WAY_S)
+        try:
+            if await settled(self.broker.broker.bootstrap_servers, SETTLED_S):
+                return ""
+        except (KafkaError, OSError, TimeoutError) as error:
+            return f"transactions were not looked at: {type(error).__name__}"
+        return "transactions were not settled in time"
 
     async def _join(self, fault: Fault, slot: GuardSlot) -> None:
         async with self.extra.lock:

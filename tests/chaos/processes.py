@@ -30,6 +30,12 @@ class ChaosBroker(KafkaBroker):
         self._advertised = tuple(advertised)
         self.listener_ports: tuple[int, ...] = ()
 
+    def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:
+        # It says there when it gives up the markers of a transaction: see Nemesis.broker_anytime.
+        telling = "-Dorg.slf4j.simpleLogger.log.kafka.coordinator.transaction.TransactionMarkerChannelManager"
+        java, *rest = super()._java(main, *arguments, heap_mb=heap_mb)
+        return [java, f"{telling}=info", *rest]
+
     def _configure(self) -> None:
         super()._configure()
         self.listener_ports = tuple(free_ports(len(self._advertised)))
