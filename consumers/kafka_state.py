@@ -14,6 +14,8 @@ from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
 
 _POLL_MS: Final = 25
 """How long the end can stay unnoticed: what ends there may be markers and aborted records only."""
+_EMPTY_ANSWERS: Final = 6
+"""So many in a row, each to a fetch of its own, say that there is nothing at a place."""
 _CLOSE_S: Final = 2.0
 
 
@@ -59,6 +61,7 @@ async def _read(
     """As ``read_state``; every progress gives it new patience."""
     loop = asyncio.get_running_loop()
     consumer.assign(tps)
+    consumer.pause(*tps)  # what is fetched before the position is set would be thrown away by that
     begins = await consumer.beginning_offsets(tps)
     ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
     states: dict[int, dict[bytes, bytes]] = {tp.partition: {} for tp in tps}
@@ -66,6 +69,7 @@ async def _read(
     for tp in tps:
         # The library, too, has to know a position; this one needs no look-up.
         consumer.seek(tp, begins[tp])
+    consumer.resume(*left)
     while left:
         batches = await consumer.getmany(*left, timeout_ms=_POLL_MS)
         for tp, batch in batches.items():
@@ -84,25 +88,25 @@ async def _read(
 class _Reading:
     """Notices that nothing is left although the end is not reached: what was there has been compacted away.
 
-    A fetch of such a place is answered with nothing. One answer is not enough to tell, because a later one
-    may have come in since the records were taken.
+    A fetch of such a place is answered with nothing, again and again. One answer is not enough to tell: its
+    records may still be with the client, or may have been dropped there when the position was set. A second
+    one is only asked for when nothing of the first is waiting to be taken.
     """
 
     def __init__(self, position: int) -> None:
         self._position = position
         self._answered_ms: int | None = None
-        self._seen = False
+        self._answers = 0
 
     def nothing_more(self, consumer: AIOKafkaConsumer, tp: TopicPartition, position: int, end: int) -> bool:
         answered_ms = consumer.last_poll_timestamp(tp)
         if position != self._position:
-            self._position, self._answered_ms, self._seen = position, answered_ms, False
-            return False
-        if self._seen:
-            return True
-        stable = consumer.last_stable_offset(tp)
-        self._seen = answered_ms != self._answered_ms and stable is not None and stable >= end
-        return False
+            self._position, self._answered_ms, self._answers = position, answered_ms, 0
+        elif answered_ms != self._answered_ms:
+            stable = consumer.last_stable_offset(tp)
+            self._answered_ms = answered_ms
+            self._answers += stable is not None and stable >= end
+        return self._answers >= _EMPTY_ANSWERS
 
 
 def _apply(state: dict[bytes, bytes], batch: Collection[Any]) -> None:
