@@ -1,0 +1,65 @@
+"""When reading stored state may end before the end offset: only where the broker keeps having nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from consumers.kafka_state import _EMPTY_ANSWERS, _Reading
+
+TP = TopicPartition("sessions", 0)
+END = 38
+
+
+class Answers:
+    """A consumer's view of the broker's answers to its fetches."""
+
+    def __init__(self) -> None:
+        self.at: int | None = None
+        self.stable: int | None = None
+
+    def come(self, stable: int = END) -> None:
+        """One more answer, later than the last."""
+        self.at, self.stable = (self.at or 0) + 1, stable
+
+    def last_poll_timestamp(self, tp: TopicPartition) -> int | None:
+        return self.at
+
+    def last_stable_offset(self, tp: TopicPartition) -> int | None:
+        return self.stable
+
+
+def polls(reading: _Reading, answers: Any, position: int = 0, count: int = 10) -> list[bool]:
+    return [reading.nothing_more(answers, TP, position, END) for _ in range(count)]
+
+
+def test_one_empty_answer_is_not_the_end_however_often_it_is_looked_at() -> None:
+    reading, answers = _Reading(0), Answers()
+    assert not any(polls(reading, answers)), "no answer at all"
+    answers.come()
+    assert not any(polls(reading, answers, count=100))
+
+
+def test_a_place_that_stays_empty_is_the_end() -> None:
+    reading, answers = _Reading(0), Answers()
+    ended = []
+    for _ in range(_EMPTY_ANSWERS + 1):
+        answers.come()
+        ended += polls(reading, answers, count=1)
+    assert ended == [False] * _EMPTY_ANSWERS + [True]
+
+
+def test_records_after_empty_answers_begin_the_count_anew() -> None:
+    reading, answers = _Reading(0), Answers()
+    for _ in range(_EMPTY_ANSWERS):
+        answers.come()
+        polls(reading, answers, count=1)
+    assert polls(reading, answers, position=5, count=3) == [False] * 3
+
+
+def test_answers_from_before_the_end_was_stable_do_not_count() -> None:
+    reading, answers = _Reading(0), Answers()
+    for _ in range(3 * _EMPTY_ANSWERS):
+        answers.come(stable=END - 1)
+        assert polls(reading, answers, count=1) == [False]
