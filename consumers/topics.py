@@ -81,10 +81,15 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
         # Tombstones are most of what is written here. They have to outlast one reading only.
         "delete.retention.ms": str(max(_QUARTER_MS, 2 * settings.recovery_timeout_ms)),
     }
-    # Smaller than the others, so that every record fits into the dead letters with its reasons.
-    largest_input = {"max.message.bytes": str(settings.max_request_bytes - _FRAMING_BYTES)}
+    # Smaller than the others, so that every record fits into the dead letters with its reasons. Kafka applies
+    # the limit to what it stores, and a client unpacks a batch whole: stored compressed, some kilobytes of
+    # zeros would unpack to more than the memory of the guard. Uncompressed, the limit is that of the contents.
+    input_limits = {
+        "max.message.bytes": str(settings.max_request_bytes - _FRAMING_BYTES),
+        "compression.type": "uncompressed",
+    }
     configs = {
-        topics.responses: {**kept(days=7), **largest_input},
+        topics.responses: {**kept(days=7), **input_limits},
         topics.deliveries: kept(days=3),
         topics.verdicts: kept(days=14),
         topics.flagged: kept(days=30),
