@@ -213,7 +213,7 @@ class TransactionalProducer:
         if self._stopped:
             return
         self._stopped = True
-        if self._deadline is not None:
+        if self._deadline is not None and not self._deadline.expired():  # else it ends by itself
             self._deadline.reschedule(asyncio.get_running_loop().time())
         try:
             await self.abort()

@@ -83,7 +83,7 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
     }
     # Smaller than the others, so that every record fits into the dead letters with its reasons. Kafka applies
     # the limit to what it stores, and a client unpacks a batch whole: stored compressed, some kilobytes of
-    # zeros would unpack to more than the memory of the guard. Uncompressed, the limit is that of the contents.
+    # zeros would unpack to more than the memory of the guard. Uncompressed, it limits the contents.
     input_limits = {
         "max.message.bytes": str(settings.max_request_bytes - _FRAMING_BYTES),
         "compression.type": "uncompressed",
