@@ -47,7 +47,7 @@ async def restore(engine: Engine, partition: Partition, store: SessionStore, res
 
 
 def _resumed(engine: Engine, partition: Partition, session: StoredSession) -> bool:
-    if session.head is None or session.policy is None:
+    if session.head is None:
         return False
     try:
         engine.restore(session.head, session.progress, session.policy, lane=partition, born=session.born)

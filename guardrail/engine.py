@@ -162,12 +162,7 @@ class Engine:
     # ------------------------------------------------------------------------------------ input
 
     def pass_over(
-        self,
-        head: ResponseStarted | Response,
-        headers: Headers = (),
-        *,
-        lane: Hashable = None,
-        born: int = 0,
+        self, head: ResponseStarted | Response, headers: Headers = (), *, lane: Hashable = None, born: int = 0
     ) -> None:
         """Read this response to its end and say nothing: it was decided before a restart."""
         if head.response_id not in self._runs:
@@ -222,18 +217,12 @@ class Engine:
             self._carry_out(run, effects)
 
     def reject(
-        self,
-        response_id: str,
-        reason: str,
-        headers: Headers = (),
-        *,
-        lane: Hashable = None,
-        born: int = 0,
+        self, response_id: str, reason: str, headers: Headers = (), *, lane: Hashable = None, born: int = 0
     ) -> None:
         """An event of this response can't be used: end it early, or refuse it when it is new.
 
         Nobody is to wait for a response that can't be checked: an unknown one is answered with a block
-        (under the default policy), and its later text is ignored.
+        under a policy that blocks, if there is one, and its later text is ignored.
         """
         now = self._clock()
         run = self._runs.get(response_id)
@@ -242,7 +231,7 @@ class Engine:
             self._carry_out(run, run.session.end_early(reason, now))
         elif place.finished.get(response_id, now) is None:
             head = ResponseStarted(response_id=response_id)
-            run = self._open(head, headers, b"", place, born)
+            run = self._open(head, headers, b"", place, born, self._router.for_unknown())
             effects = run.session.end_early(reason, now, force_block=True)
             if run.session.silent:
                 # Nothing is kept of it but its id, so that rubbish can't fill the guard.
@@ -289,7 +278,7 @@ class Engine:
         self,
         head: Mapping[str, Any],
         progress: Sequence[Mapping[str, Any]],
-        policy: Policy,
+        policy: Policy | None,
         *,
         lane: Hashable,
         born: int,
@@ -297,8 +286,9 @@ class Engine:
         """Take up a response where its captures, in their order, left it, under the policy it began with.
 
         Emits nothing and asks the judge for the claims only that have no verdict. When ``progress`` can't
-        be read the response ends blocked, by the rule session_state_unreadable. Raises UnreadableSession
-        when ``head`` can't be, and StateError when a newer version wrote any of it.
+        be read, or ``policy`` is None as that can't be, the response ends blocked, by the rule
+        session_state_unreadable. Raises UnreadableSession when ``head`` can't be read, and StateError when
+        a newer version wrote any of it.
         """
         if not issubclass(self._session_type, StoredSession):
             raise TypeError("an engine without journal restores nothing")
@@ -309,13 +299,13 @@ class Engine:
             self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))
             self._tell_closed(ClosedResponse(response_id, lane, born, stored.digest.hex(), 0))
             return
-        policy = next((known for known in self._router.policies if known == policy), policy)
         now = self._clock()
         session, readable = restored_session(
             stored,
             progress,
             policy,
-            new_cutter=lambda: self._cutters.new(policy),
+            self._router,
+            self._cutters,
             now=now,
             epoch=self._wall() - now,
             max_answer_chars=self._limits.max_answer_chars,
@@ -345,12 +335,7 @@ class Engine:
         return session.abort(now)
 
     def _start(
-        self,
-        head: ResponseStarted | Response,
-        headers: Headers,
-        run: Run | None,
-        lane: Hashable,
-        born: int,
+        self, head: ResponseStarted | Response, headers: Headers, run: Run | None, lane: Hashable, born: int
     ) -> None:
         now = self._clock()
         fingerprint = digest(head)
@@ -396,8 +381,16 @@ class Engine:
         self._carry_out(run, run.session.end_early("duplicate_start", self._clock()))
         raise ProtocolError("duplicate_start", "a response with this id and another content is under way")
 
-    def _open(self, head: ResponseHead, headers: Headers, fingerprint: bytes, lane: Lane, born: int) -> Run:
-        policy = self._router.choose(head.route, head.tenant)
+    def _open(
+        self,
+        head: ResponseHead,
+        headers: Headers,
+        fingerprint: bytes,
+        lane: Lane,
+        born: int,
+        policy: Policy | None = None,
+    ) -> Run:
+        policy = policy or self._router.choose(head.route, head.tenant)
         session = self._session_type(
             head,
             policy,

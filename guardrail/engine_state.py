@@ -10,10 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from guardrail.claims.cutter import ClaimCutter
+from guardrail.cutters import Cutters
 from guardrail.engine_runs import Captured, Headers, Run
 from guardrail.errors import UnreadableSession
 from guardrail.events import Response, ResponseStarted
 from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
 from guardrail.session_state import STATE_VERSION, check_version
 from guardrail.stored_session import StoredSession
 
@@ -85,22 +87,37 @@ def capture(run: Run, epoch: float) -> Captured:
 def restored_session(
     head: StoredHead,
     progress: Sequence[Mapping[str, Any]],
-    policy: Policy,
+    policy: Policy | None,
+    router: PolicyRouter,
+    cutters: Cutters,
     *,
-    new_cutter: Callable[[], ClaimCutter],
     now: float,
     epoch: float,
     max_answer_chars: int,
 ) -> tuple[StoredSession, bool]:
-    """The session that was captured, or what can be had of it; and if it could be read."""
+    """The session that was captured, or what can be had of it; and if it, with its policy, could be read.
+
+    Raises StateError when a newer version wrote it.
+    """
+    event = head.event
+    if policy is None:
+        used = router.for_unknown(event.route, event.tenant)
+    else:  # one object for all that have it, where it is still configured
+        used = next((known for known in router.policies if known == policy), policy)
+
+    def new_cutter() -> ClaimCutter:
+        return cutters.new(used)
 
     def reading(unix_ms: int) -> float:
         return unix_ms / 1000 - epoch
 
     try:
+        for stored in progress:
+            check_version(stored)
+        _require_policy(policy)
         session = StoredSession.restored(
-            head.event,
-            policy,
+            event,
+            used,
             progress,
             new_cutter=new_cutter,
             started_at=min(now, reading(head.started_ms)),
@@ -110,7 +127,12 @@ def restored_session(
         )
     except UnreadableSession:
         salvaged = StoredSession.salvaged(
-            head.event, policy, progress, new_cutter=new_cutter, now=now, max_answer_chars=max_answer_chars
+            event, used, progress, new_cutter=new_cutter, now=now, max_answer_chars=max_answer_chars
         )
         return salvaged, False
     return session, True
+
+
+def _require_policy(policy: Policy | None) -> None:
+    if policy is None:
+        raise UnreadableSession("its policy can't be read")

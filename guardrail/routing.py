@@ -80,3 +80,13 @@ class PolicyRouter:
             if candidate.matches(route, tenant):
                 return self._policies[candidate.policy]
         return self._default
+
+    def for_unknown(self, route: str | None = None, tenant: str | None = None) -> Policy:
+        """The policy for a response of which the policy can't be known, or what it began with.
+
+        It is to be ended, and a policy that observes would let its text through instead. So it is the one
+        that ``choose`` gives unless that observes; then the default, then the first that does not. Where all
+        policies observe it is that of ``choose``.
+        """
+        candidates = (self.choose(route, tenant), self._default, *self._policies.values())
+        return next((policy for policy in candidates if policy.mode != "observe"), candidates[0])

@@ -33,18 +33,20 @@ TEXT = "Paris is in France. Rome is in Italy. "
 TWO = f"{TEXT}And"
 """Text with two claims to be judged at once."""
 TRACE = (("traceparent", b"00-\xff"),)
+WATCHING = Policy(mode="observe")
+DELIVERED = DeliverySegment | DeliveryBlocked | DeliveryCompleted
 
 
 class Process:
     """An engine with a journal, and what came out of it."""
 
-    def __init__(self, judge: Judge, policy: Policy | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, judge: Judge, router: PolicyRouter, limits: Limits | None = None) -> None:
         self.outputs: list[Output] = []
         self.closed: list[ClosedResponse] = []
         self._changed = asyncio.Event()
         self.engine = Engine(
             judge,
-            PolicyRouter.single(policy or Policy()),
+            router,
             emit=self._emit,
             on_closed=self._close,
             limits=limits,
@@ -80,7 +82,7 @@ class Process:
         return captured
 
     def restore(
-        self, head: Any, progress: list[Any], policy: Policy, *, lane: Hashable = "p0", born: int = 7
+        self, head: Any, progress: list[Any], policy: Policy | None, *, lane: Hashable = "p0", born: int = 7
     ) -> None:
         self.engine.restore(
             json.loads(json.dumps(head)), json.loads(json.dumps(progress)), policy, lane=lane, born=born
@@ -93,9 +95,13 @@ class Process:
 
 @asynccontextmanager
 async def process(
-    judge: Judge, policy: Policy | None = None, limits: Limits | None = None
+    judge: Judge,
+    policy: Policy | None = None,
+    limits: Limits | None = None,
+    *,
+    router: PolicyRouter | None = None,
 ) -> AsyncIterator[Process]:
-    found = Process(judge, policy, limits)
+    found = Process(judge, router or PolicyRouter.single(policy or Policy()), limits)
     async with found.engine:
         yield found
 
@@ -211,6 +217,41 @@ async def test_state_that_cannot_be_read_ends_its_response_blocked() -> None:
         p.complete(3)
         assert p.closed
         assert p.outputs == []
+
+
+async def test_a_policy_that_cannot_be_read_ends_its_response_where_it_was() -> None:
+    first, progress = await captured_halfway(Policy(mode="stream"))
+    router = PolicyRouter({"default": WATCHING, "strict": Policy(name="strict")})
+    async with process(WordJudge(), router=router) as p:
+        p.restore(first.head, progress, None)
+        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
+        assert blocked.rule == "session_state_unreadable"
+        assert (blocked.seq, blocked.released_chars) == (1, len("Paris is in France. "))
+        after = p.capture()
+        p.delta(2, " in Norway. Or in Peru.")
+    async with process(WordJudge(), router=router) as p:
+        p.restore(first.head, [*progress, after.progress], None)
+        p.delta(3, " Or in Chile.")
+        p.complete(4)
+        assert p.closed
+        assert p.outputs == [], "it is blocked once, and nothing leaves after that"
+    async with process(WordJudge(), router=router) as p:
+        with pytest.raises(StateError, match="newer"):
+            p.restore(first.head, [{**progress[0], "v": 2}], None)
+
+
+async def test_nothing_leaves_of_what_began_unknown_while_the_default_observes() -> None:
+    router = PolicyRouter({"default": WATCHING, "strict": Policy(name="strict", mode="hold")})
+    async with process(WordJudge(), router=router) as p:
+        p.engine.reject("r1", "invalid_event", lane="p0")
+        p.delta(0, "Take 900 mg. ")
+        assert [type(event) for event in p.events if isinstance(event, DELIVERED)] == [DeliveryBlocked]
+    async with process(WordJudge(), WATCHING) as p:
+        p.engine.reject("r1", "invalid_event", lane="p0")
+        p.delta(0, "Take 900 mg. ")
+        p.complete(1)
+        delivered = [type(event) for event in p.events if isinstance(event, DELIVERED)]
+        assert delivered == [DeliverySegment, DeliveryCompleted], "there is none that blocks"
 
 
 async def test_a_head_that_cannot_be_read_is_told() -> None:

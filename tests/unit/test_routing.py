@@ -75,3 +75,27 @@ def test_later_changes_of_the_mapping_do_not_reach_the_router() -> None:
     router = PolicyRouter(policies)
     policies["default"] = Policy(name="other")
     assert router.choose(None, None).name == "default"
+
+
+OBSERVING = Policy(name="shadow", mode="observe")
+
+
+@pytest.mark.parametrize(
+    ("default", "others", "route", "expected"),
+    [
+        (Policy(), [OBSERVING, Policy(name="strict")], None, "default"),
+        (Policy(mode="observe"), [OBSERVING, Policy(name="strict", mode="hold")], None, "strict"),
+        (Policy(mode="observe"), [OBSERVING], None, "default"),
+        (Policy(mode="observe"), [Policy(name="first"), Policy(name="strict")], "medical", "strict"),
+        (Policy(), [Policy(name="first"), OBSERVING], "watched", "default"),
+        (Policy(mode="observe"), [OBSERVING], "watched", "shadow"),
+    ],
+)
+def test_what_cannot_be_known_gets_a_policy_that_blocks_if_there_is_one(
+    default: Policy, others: list[Policy], route: str | None, expected: str
+) -> None:
+    names = {"medical": "strict", "watched": "shadow"}
+    policies = {policy.name: policy for policy in (default, *others)}
+    routes = [Route(route=route, policy=name) for route, name in names.items() if name in policies]
+    router = PolicyRouter(policies, routes)
+    assert router.for_unknown(route).name == expected
