@@ -21,7 +21,7 @@ from consumers.intake import Intake
 from consumers.transport import OutRecord, Partition, Restored, Transport
 from guardrail.effects import Channel
 from guardrail.engine import Engine, Output
-from guardrail.errors import GuardrailError
+from guardrail.errors import GuardrailError, TooManyBadRecords
 from guardrail.judges.base import Judge
 from guardrail.kafka_settings import Topics
 from guardrail.limits import Limits
@@ -121,7 +121,12 @@ class GuardConsumer:
             async with self._engine, self._guarantee:
                 if not await self._started(stop):
                     return
-                await self._read(stop)
+                try:
+                    await self._read(stop)
+                except TooManyBadRecords:
+                    # What they were is to be seen among the dead letters.
+                    await self._guarantee.close(self._leave_timeout_s * CLOSING_SHARE)
+                    raise
                 await self._drain()
                 await self._guarantee.close(self._left_s(self._leave_timeout_s * CLOSING_SHARE))
         except BaseExceptionGroup as errors:

@@ -10,9 +10,11 @@ library's.
 from __future__ import annotations
 
 import asyncio
+from asyncio import InvalidStateError
 from collections.abc import Awaitable, Callable
 
 from aiokafka import AIOKafkaProducer
+from aiokafka.producer.transaction_manager import TransactionState
 
 
 def hasten(producer: AIOKafkaProducer) -> None:
@@ -38,10 +40,18 @@ class _Driver:
             adding = bool(self._transactions.partitions_to_add())
             results = await asyncio.gather(*(request() for request in due), return_exceptions=True)
             for result in results:
-                if isinstance(result, BaseException):
+                if isinstance(result, BaseException) and not self._follows(result):
                     raise result
             if adding:
                 self._wake_sender()
+
+    def _follows(self, error: BaseException) -> bool:
+        """Is this of an answer that came when another one had just spoiled the transaction?
+
+        The library forgets then what was asked for, and trips over the second answer about it.
+        """
+        spoilt = self._transactions.state == TransactionState.ABORTABLE_ERROR
+        return spoilt and isinstance(error, KeyError | InvalidStateError)
 
     def _due(self) -> list[Callable[[], Awaitable[object]]]:
         """What can be asked now, in the library's order: partitions, group, its position, the end."""

@@ -10,6 +10,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumers.kafka_client import client_options, close_consumer, translated
 from consumers.kafka_headers import read_any_header_name
+from consumers.state_records import key_prefix
 from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
 
 _POLL_MS: Final = 25
@@ -22,7 +23,7 @@ _CLOSE_S: Final = 2.0
 async def read_state(
     settings: KafkaSettings, topic: str, indices: Collection[int]
 ) -> dict[int, dict[bytes, bytes]]:
-    """The latest value of every key that was not deleted, by partition, in the order of writing.
+    """The latest value of every key of the group that was not deleted, by partition, in the order of writing.
 
     Reads up to the last stable offset as of now, so it has to be called after the writers were fenced, and
     sees nothing of aborted transactions. Raises TransportError when the brokers give nothing for
@@ -65,6 +66,7 @@ async def _read(
     begins = await consumer.beginning_offsets(tps)
     ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
     states: dict[int, dict[bytes, bytes]] = {tp.partition: {} for tp in tps}
+    prefix = key_prefix(settings.group_id)
     left = {tp: _Reading(begins[tp]) for tp in tps if begins[tp] < ends[tp]}
     for tp in tps:
         # The library, too, has to know a position; this one needs no look-up.
@@ -73,7 +75,7 @@ async def _read(
     while left:
         batches = await consumer.getmany(*left, timeout_ms=_POLL_MS)
         for tp, batch in batches.items():
-            _apply(states[tp.partition], batch)
+            _apply(states[tp.partition], batch, prefix)
         for tp, reading in list(left.items()):
             position = await consumer.position(tp)
             if position >= ends[tp] or reading.nothing_more(consumer, tp, position, ends[tp]):
@@ -109,11 +111,12 @@ class _Reading:
         return self._answers >= _EMPTY_ANSWERS
 
 
-def _apply(state: dict[bytes, bytes], batch: Collection[Any]) -> None:
-    """Latest value last, deleted ones gone: what compaction would leave."""
+def _apply(state: dict[bytes, bytes], batch: Collection[Any], prefix: bytes) -> None:
+    """Latest value last, deleted ones gone, other groups' passed over: what compaction leaves of ours."""
     for record in batch:
-        if record.key is None:
-            continue  # nobody of ours writes one, and no topic that is compacted takes one
-        state.pop(record.key, None)
+        if record.key is None or not record.key.startswith(prefix):
+            continue
+        key = record.key[len(prefix) :]
+        state.pop(key, None)
         if record.value is not None:
-            state[record.key] = record.value
+            state[key] = record.value

@@ -41,6 +41,7 @@ from consumers.kafka_producing import (
     unwritten,
 )
 from consumers.kafka_sender import hasten
+from consumers.state_records import key_prefix
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
@@ -85,6 +86,7 @@ class TransactionalProducer:
         self._partition = partition
         self._topics = tuple(topics)
         self._state_topic = settings.topics.sessions
+        self._key_prefix = key_prefix(settings.group_id)
         self._transactional_id = transactional_id(settings, partition)
         self._limit_s = min(settings.delivery_timeout_ms, settings.transaction_timeout_ms) / 1000
         self._producer = AIOKafkaProducer(
@@ -180,7 +182,8 @@ class TransactionalProducer:
         state: Sequence[StateRecord],
     ) -> None:
         """Hand everything to the client, in order within a partition; nothing is acknowledged yet."""
-        lanes = await self._packer.pack(records, state, (state_topic, state_partition))
+        own = [StateRecord(self._key_prefix + change.key, change.value) for change in state]
+        lanes = await self._packer.pack(records, own, (state_topic, state_partition))
         await submit(self._producer, lanes, self._sent)
 
     async def settled(self) -> None:

@@ -21,6 +21,7 @@ from consumers.checks import check_commits
 from consumers.memory_broker import MemoryBroker
 from consumers.memory_groups import Member
 from consumers.memory_log import CompactedLog, Log
+from consumers.state_records import key_prefix
 from consumers.transport import (
     AssignmentListener,
     Commit,
@@ -58,13 +59,13 @@ class MemoryTransport:
         self._group = broker.group(group_id)
         self._input_topics = tuple(input_topics)
         self._sessions_topic = sessions_topic
+        self._key_prefix = key_prefix(group_id)
         self._from_earliest = auto_offset_reset == "earliest"
         self._name = f"{group_id}-{next(self._serial):06d}"
         self._member: Member | None = None
         self._listener: AssignmentListener | None = None
         self._positions: dict[Partition, int] = {}
         self._logs: dict[Partition, Log] = {}
-        self._starts: dict[Partition, int] = {}
         self._epochs: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
         self._waiting: asyncio.Future[None] | None = None
@@ -149,13 +150,14 @@ class MemoryTransport:
         for topic, key, value, headers in records:
             self._broker.append(topic, key, value, headers, now_ms)
         for change in state:
-            self._broker.write_state(sessions.partition, change.key, change.value, now_ms)
+            key = self._key_prefix + change.key
+            self._broker.write_state(sessions.partition, key, change.value, now_ms)
         self._group.committed[partition] = commit
 
     async def recover(self, partition: Partition) -> Restored:
         """See ``Transport.recover``. Raises PartitionLost, TransportError."""
         self._sessions_of(partition, "recover")
-        restored = self._restore(partition)
+        restored = await self._taken_over(partition)
         if partition in self._positions:  # else it is just being assigned or revoked
             self._positions[partition] = self._start_of(partition)
         self._wake()
@@ -220,14 +222,25 @@ class MemoryTransport:
         """Called by the group: tell the listener, and only then let ``poll`` see the partitions."""
         for partition in partitions:
             self._logs[partition] = self._broker.topic(partition.topic).partitions[partition.index]
-        restored = {partition: self._restore(partition) for partition in partitions}
+        restored = {partition: await self._taken_over(partition) for partition in partitions}
         if self._listener is not None:
             await self._listener.on_assigned(restored)
         for partition in partitions:
-            log = self._logs[partition]
-            self._starts[partition] = log.start if self._from_earliest else log.end
             self._positions[partition] = self._start_of(partition)
         self._wake()
+
+    async def _taken_over(self, partition: Partition) -> Restored:
+        """Fence and restore; a first position that is not the beginning is committed, so that it stays."""
+        restored = self._restore(partition)
+        if restored.commit is not None or self._from_earliest:
+            return restored
+        first = Commit(self._logs[partition].end)
+        if self._sessions_topic is None:
+            self._group.committed[partition] = first
+        else:
+            # What is stored are sessions of records before that: they would never be finished.
+            await self.transact(partition, [], [StateRecord(key, None) for key in restored.state], first)
+        return Restored(first, {})
 
     def _restore(self, partition: Partition) -> Restored:
         """Fence every holder so far, and read what the broker has."""
@@ -235,12 +248,15 @@ class MemoryTransport:
         commit = self._group.committed.get(partition)
         if self._sessions_topic is None:
             return Restored(commit, {})
-        return Restored(commit, self._sessions_of(partition, "restore").latest())
+        prefix = self._key_prefix
+        stored = self._sessions_of(partition, "restore").latest()
+        own = {key[len(prefix) :]: value for key, value in stored.items() if key.startswith(prefix)}
+        return Restored(commit, own)
 
     def _start_of(self, partition: Partition) -> int:
-        """Where reading begins: at the committed position, else where it began when the partition came."""
+        """Where reading begins: at the committed position, else with the oldest record."""
         commit = self._group.committed.get(partition)
-        return self._starts[partition] if commit is None else commit.offset
+        return self._logs[partition].start if commit is None else commit.offset
 
     def _sessions_of(self, partition: Partition, purpose: str) -> CompactedLog:
         """The stored state of a partition that this member holds."""
@@ -291,6 +307,5 @@ class MemoryTransport:
     def _forget(self) -> None:
         self._positions.clear()
         self._logs.clear()
-        self._starts.clear()
         self._epochs.clear()
         self._paused.clear()

@@ -1,33 +1,49 @@
 """What the sessions topic holds of one partition: which changes a step makes to it, and how it is read back.
 
-Keys, with ``born`` the input offset of the record that began a session, and n counting up:
+Keys, before which the transport puts the group, with ``born`` the input offset of the record that began a
+session, and n counting up:
 
-- ``head/<born>/<response_id>``: what the session began with, and the digest of its policy. Written once.
+- ``head/<born>/<response_id>``: what the session began with, and the digest of its policy. Written once,
+  and once more, small, when the session has nothing more to say and only waits for its input to end.
 - ``progress/<n>``: what is new in every session that a step touched, by ``born``. Nothing is written twice:
   what is stored grows with the text.
 - ``finished/<n>``: the responses that a step closed: id, digest of the start, deltas read, time.
 - ``policy/<digest>``: a policy in use, so that a response ends under the one it began with.
 
-A head is deleted when its session closes, a progress record when all sessions in it have, a finished record
-when all in it are forgotten. A session that begins and ends within one step is never stored.
+A head is deleted when its session closes, a progress record when all sessions in it have, or have nothing
+more to say, a finished record when all in it are forgotten. A session that begins and ends within one step
+is never stored.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from math import isfinite
 from typing import Any, Final, NamedTuple
-
-from pydantic import ValidationError
 
 from consumers.state_records import UnreadableState, decoded, encoded, part_key
 from consumers.transport import StateRecord
 from guardrail.engine import Captured, ClosedResponse
 from guardrail.policy import Policy
+from guardrail.session_state import stands_alone
 
+_NUMBER: Final = re.compile("[0-9]{1,19}")
+_NONSENSE: Final = (
+    UnreadableState,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading a value raises that no version has written."""
 _NEW_POLICIES: Final = 1_000
 """Policies remembered by identity; a program that makes one for each response must not fill the guard."""
 
@@ -113,6 +129,8 @@ class SessionStore:
                 self._put(changes, session.key, {"policy": policy, "head": captured.head})
             if captured.progress is not None:
                 progress[str(captured.born)] = captured.progress
+                if stands_alone(captured.progress):
+                    self._release(changes, session)
                 session.records.append(self._next_progress)
         if progress:
             self._put(changes, f"progress/{self._next_progress}", {"sessions": progress})
@@ -131,16 +149,21 @@ class SessionStore:
             if session is None:
                 continue  # began after the last step
             self._delete(changes, session.key)
-            for number in session.records:
-                self._sharing[number] -= 1
-                if not self._sharing[number]:
-                    del self._sharing[number]
-                    self._delete(changes, f"progress/{number}")
+            self._release(changes, session)
         if entries:
             self._put(changes, f"finished/{self._next_finished}", {"responses": entries})
             self._finished.append((self._next_finished, len(entries), now))
             self._finished_count += len(entries)
             self._next_finished += 1
+
+    def _release(self, changes: list[StateRecord], session: _Session) -> None:
+        """Nothing that was written of this session's progress matters any more."""
+        for number in session.records:
+            self._sharing[number] -= 1
+            if not self._sharing[number]:
+                del self._sharing[number]
+                self._delete(changes, f"progress/{number}")
+        session.records.clear()
 
     def _expire(self, changes: list[StateRecord]) -> None:
         now = self._wall()
@@ -169,9 +192,12 @@ class SessionStore:
 
     def _put(self, changes: list[StateRecord], key: str, value: Mapping[str, Any]) -> None:
         records = encoded(key, value, self._max_value_bytes)
-        if len(records) > 1:
-            self._parts[key] = len(records) - 1
+        parts = len(records) - 1
+        surplus = range(parts, self._parts.pop(key, 0))
+        if parts:
+            self._parts[key] = parts
         changes += records
+        changes += [StateRecord(part_key(key, index), None) for index in surplus]
 
     def _delete(self, changes: list[StateRecord], key: str) -> None:
         changes.append(StateRecord(key.encode(), None))
@@ -187,11 +213,20 @@ class SessionStore:
         names: dict[str, list[tuple[int, str]]] = {"head": [], "progress": [], "finished": []}
         policies: dict[str, Policy] = {}
         for raw in state:
-            key = raw.decode("utf-8", "replace")
+            try:
+                key = raw.decode()
+            except UnicodeDecodeError:
+                self._left_over.append(StateRecord(raw, None))
+                continue
             kind, _, rest = key.partition("/")
             number, _, rest_of_head = rest.partition("/")
-            if kind in names and number.isdecimal() and bool(rest_of_head) == (kind == "head"):
-                names[kind].append((int(number), key))
+            if kind in names:
+                if _NUMBER.fullmatch(number) and bool(rest_of_head) == (kind == "head"):
+                    names[kind].append((int(number), key))
+                else:
+                    with suppress(UnreadableState):
+                        self._value(state, key)  # a newer version's is not ours to delete
+                    self._delete(self._left_over, key)
             elif kind == "policy":
                 self._load_policy(state, key, rest, policies)
         stored = {born: self._load_head(state, born, key, policies) for born, key in sorted(names["head"])}
@@ -217,8 +252,9 @@ class SessionStore:
         self, state: Mapping[bytes, bytes], key: str, digest: str, policies: dict[str, Policy]
     ) -> None:
         try:
-            policies[digest] = Policy.model_validate(self._value(state, key)["policy"])
-        except (UnreadableState, KeyError, ValidationError):
+            # A field that a newer version has added is passed over, not the responses that it stored.
+            policies[digest] = Policy.model_validate(self._value(state, key)["policy"], extra="ignore")
+        except _NONSENSE:
             self._delete(self._left_over, key)
         else:
             self._stored_policies.add(digest)
@@ -231,7 +267,7 @@ class SessionStore:
         try:
             value = self._value(state, key)
             session.head, session.policy = dict(value["head"]), policies.get(value["policy"])
-        except (UnreadableState, KeyError, TypeError, ValueError):
+        except _NONSENSE:
             session.head = None
         return session
 
@@ -247,15 +283,19 @@ class SessionStore:
             try:
                 entries = self._value(state, key)["sessions"]
                 found = {int(born): dict(increment) for born, increment in entries.items()}
-            except (UnreadableState, KeyError, TypeError, ValueError, AttributeError):
+            except _NONSENSE:
                 unreadable.append(number)
                 self._delete(self._left_over, key)
                 continue
+            self._sharing[number] = len(found.keys() & stored.keys())
             for born in found.keys() & stored.keys():
+                if stands_alone(found[born]):
+                    self._release(self._left_over, self._sessions[born])
+                    stored[born].progress.clear()
                 stored[born].progress.append(found[born])
                 self._sessions[born].records.append(number)
-                self._sharing[number] = self._sharing.get(number, 0) + 1
-            if number not in self._sharing:
+            if not self._sharing[number]:
+                del self._sharing[number]
                 self._delete(self._left_over, key)
         for born, session in stored.items() if unreadable else ():
             # Its latest increment may have been in there. Increments are numbered: one between is missed.
@@ -270,11 +310,8 @@ class SessionStore:
         for number, key in names:
             self._next_finished = number + 1
             try:
-                entries = [
-                    Finished(str(response_id), bytes.fromhex(digest).hex(), int(next_seq), at_ms / 1000)
-                    for response_id, digest, next_seq, at_ms in self._value(state, key)["responses"]
-                ]
-            except (UnreadableState, KeyError, TypeError, ValueError):
+                entries = [_finished(entry) for entry in self._value(state, key)["responses"]]
+            except _NONSENSE:
                 entries = []
             if not entries:
                 self._delete(self._left_over, key)
@@ -283,3 +320,11 @@ class SessionStore:
             self._finished_count += len(entries)
             found += entries
         return found
+
+
+def _finished(stored: Iterable[Any]) -> Finished:
+    response_id, digest, next_seq, at_ms = stored
+    at_s = at_ms / 1000
+    if not isfinite(at_s):
+        raise UnreadableState("a time is none")
+    return Finished(str(response_id), bytes.fromhex(digest).hex(), int(next_seq), at_s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from consumers.transport import StateRecord
 from guardrail.errors import StateError
@@ -16,6 +17,11 @@ VERSION: Final = 1
 """Of every value: ``{"v": 1, …}``. Raised when an older version could misread what is written."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def key_prefix(group_id: str) -> bytes:
+    """What all keys of a group begin with in the sessions topic, which several groups may share."""
+    return quote(group_id, safe="").encode() + b"/"
 
 
 class UnreadableState(Exception):
@@ -60,7 +66,7 @@ def _parsed(data: bytes, key: str) -> dict[str, Any]:
     try:
         value = json.loads(data)
         version = value["v"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableState(f"{key} is no value with a version") from error
     if not isinstance(version, int):
         raise UnreadableState(f"{key} has the version {type(version).__name__}")

@@ -276,9 +276,12 @@ def aborted_records(final: Logs, uncommitted: Logs) -> int:
 
 
 def check_sessions(latest: Mapping[bytes, bool]) -> Iterator[Found]:
-    """``latest``: every key of the sessions topic, true where its last record is no tombstone."""
+    """``latest``: every key of the sessions topic, true where its last record is no tombstone.
+
+    A key is the group, what is kept, and what of.
+    """
     for key, present in latest.items():
-        if present and key.split(b"/", 1)[0] in {b"head", b"progress"}:
+        if present and key.split(b"/", 2)[1] in {b"head", b"progress"}:
             yield Found(Anomaly.SESSION_LEFT, key.decode(errors="replace"), "no tombstone")
 
 

@@ -258,7 +258,8 @@ def test_reads_of_a_topic() -> None:
 
 
 def test_sessions_and_positions() -> None:
-    left = {b"head/5/case-0000001": True, b"progress/9": True, b"finished/3": True, b"policy/ab": True}
+    kept = (b"head/5/case-0000001", b"progress/9", b"finished/3", b"policy/ab")
+    left = {b"chaos/" + key: True for key in kept}
     assert kinds([*check_sessions(left)]) == [Anomaly.SESSION_LEFT] * 2
     assert kinds([*check_sessions(dict.fromkeys(left, False))]) == []
     assert kinds([*check_positions({0: 5, 1: 7}, {0: 5, 1: 7})]) == []

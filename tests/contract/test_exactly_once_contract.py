@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -54,16 +55,16 @@ class Site:
         self.output = await self.harness.create_topic(partitions)
         self.sessions = await self.harness.create_topic(partitions, compacted=True)
 
-    async def join(self, listener: RecordingListener | None = None) -> Member:
-        transport = self.harness.exact_member(self.topic, self.sessions, self.group)
+    async def join(self, listener: RecordingListener | None = None, group: str | None = None) -> Member:
+        transport = self.harness.exact_member(self.topic, self.sessions, group or self.group)
         self._started.append(transport)
         listener = listener or RecordingListener()
         await transport.start(listener)
         return Member(transport, listener)
 
-    async def holding(self, partitions: int = 1) -> Member:
+    async def holding(self, partitions: int = 1, group: str | None = None) -> Member:
         """A member that has joined and holds all partitions."""
-        member = await self.join()
+        member = await self.join(group=group)
         member.early = await poll_while(member.transport, lambda: len(member.held) < partitions)
         return member
 
@@ -414,3 +415,70 @@ async def test_a_cancelled_step_is_recovered_like_a_failed_one(site: Site) -> No
     ]
     await member.transport.transact(partition, site.out(b"two"), changes(a=b"2"), Commit(2))
     assert (await site.written())[-1] == b"two"
+
+
+async def test_groups_that_share_a_sessions_topic_leave_each_other_alone(site: Site) -> None:
+    await site.fill(2)
+    partition = Partition(site.topic, 0)
+    first = await site.holding()
+    await first.transport.transact(partition, [], changes(a=b"1", b=b"2"), Commit(1))
+    second = await site.holding(group=f"{site.group}/b")
+    assert second.state[partition] == {}
+    assert second.held[partition] is None
+    await second.transport.transact(partition, [], changes(a=None, b=b"3"), Commit(2))
+    assert (await first.transport.recover(partition)).state == {b"a": b"1", b"b": b"2"}
+    assert (await second.transport.recover(partition)).state == {b"b": b"3"}
+
+
+async def test_latest_begins_once(site: Site) -> None:
+    """What comes while nobody reads, and what was read without a step, is there for the successor."""
+    partition = Partition(site.topic, 0)
+    await site.fill(10)
+    for _ in range(2):
+        idle = await site.holding(auto_offset_reset="latest")
+        assert (idle.held, idle.state) == ({partition: Commit(10)}, {partition: {}})
+        await idle.transport.stop()
+    written = await site.fill(5, first=10)
+    for _ in range(2):
+        successor = await site.holding(auto_offset_reset="latest")
+        assert values(await successor.read(5)) == written
+        restored = await successor.transport.recover(partition)
+        assert restored.commit == Commit(10)
+        assert values(await successor.read(5)) == written
+        await successor.transport.stop()
+    last = await site.holding(auto_offset_reset="latest")
+    await last.transport.transact(partition, site.out(b"one"), changes(a=b"1"), Commit(12))
+    assert values(await last.read(5))
+    restored = await last.transport.recover(partition)
+    assert (restored.commit, dict(restored.state)) == (Commit(12), {b"a": b"1"})
+    assert values(await last.read(3)) == written[2:]
+
+
+async def test_latest_without_a_position_forgets_the_sessions_of_what_it_skips(
+    site: Site, harness: Harness
+) -> None:
+    """Somebody has deleted the group's position: here, its records have moved to another topic."""
+    await site.fill(3)
+    former = await site.holding()
+    await former.transport.transact(Partition(site.topic, 0), [], changes(a=b"1", b=b"2"), Commit(1))
+    await former.transport.stop()
+    site.topic = await harness.create_topic()
+    partition = Partition(site.topic, 0)
+    await site.fill(4)
+    skips = await site.holding(auto_offset_reset="latest")
+    assert (skips.held, skips.state) == ({partition: Commit(4)}, {partition: {}})
+    assert dict((await skips.transport.recover(partition)).state) == {}
+    await skips.transport.transact(partition, [], changes(a=b"3"), Commit(4))
+    assert dict((await skips.transport.recover(partition)).state) == {b"a": b"3"}
+
+
+async def test_earliest_without_a_position_hands_on_what_is_stored(site: Site, harness: Harness) -> None:
+    former = await site.holding()
+    await former.transport.transact(Partition(site.topic, 0), [], changes(a=b"1"), Commit(1))
+    await former.transport.stop()
+    site.topic = await harness.create_topic()
+    partition = Partition(site.topic, 0)
+    written = await site.fill(3)
+    again = await site.holding()
+    assert (again.held, again.state) == ({partition: None}, {partition: {b"a": b"1"}})
+    assert values(await again.read(3)) == written

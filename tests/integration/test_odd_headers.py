@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumers.dead_letter_reader import DeadLetter, open_reader
 from consumers.kafka_state import read_state
+from consumers.state_records import key_prefix
 from guardrail.events import DeliveryCompleted
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -66,8 +67,13 @@ async def test_readers_of_dead_letters_and_of_the_state_go_on(kafka_bootstrap: s
     async with kafka_side(kafka_bootstrap, partitions=1) as side:
         topics = side.settings.topics
         records: list[Content] = [(b"one", b"1", []), (b"two", b"2", [ODD]), (b"three", b"3", [])]
-        for topic in (topics.dead_letters, topics.sessions):
-            await write_raw(kafka_bootstrap, topic, records)
+        await write_raw(kafka_bootstrap, topics.dead_letters, records)
+        own = key_prefix(side.settings.group_id)
+        await write_raw(
+            kafka_bootstrap,
+            topics.sessions,
+            [(own + (key or b""), value, names) for key, value, names in records],
+        )
         letters = await letters_of(side)
         state = await read_state(side.settings, topics.sessions, [0])
     assert [letter.record.value for letter in letters] == [b"1", b"2", b"3"]

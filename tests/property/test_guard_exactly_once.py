@@ -126,7 +126,7 @@ def nothing_in_flight(broker: MemoryBroker) -> bool:
 
 
 def kinds_of_state(broker: MemoryBroker) -> set[bytes]:
-    return {(record.key or b"").partition(b"/")[0] for record in broker.records(TOPICS.sessions)}
+    return {(record.key or b"").split(b"/")[1] for record in broker.records(TOPICS.sessions)}
 
 
 def seqs(read: Reader, name: str) -> list[int]:

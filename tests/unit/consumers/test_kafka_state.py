@@ -44,15 +44,15 @@ def test_one_empty_answer_is_not_the_end_however_often_it_is_looked_at() -> None
 def test_a_place_that_stays_empty_is_the_end() -> None:
     reading, answers = _Reading(0), Answers()
     ended = []
-    for _ in range(_EMPTY_ANSWERS + 1):
+    for _ in range(_EMPTY_ANSWERS):
         answers.come()
         ended += polls(reading, answers, count=1)
-    assert ended == [False] * _EMPTY_ANSWERS + [True]
+    assert ended == [False] * (_EMPTY_ANSWERS - 1) + [True]
 
 
 def test_records_after_empty_answers_begin_the_count_anew() -> None:
     reading, answers = _Reading(0), Answers()
-    for _ in range(_EMPTY_ANSWERS):
+    for _ in range(_EMPTY_ANSWERS - 1):
         answers.come()
         polls(reading, answers, count=1)
     assert polls(reading, answers, position=5, count=3) == [False] * 3

@@ -62,8 +62,8 @@ async def test_state_goes_to_the_partition_with_the_number_of_the_input(
     await member.transact(TWO, [], [StateRecord(b"a", b"1"), StateRecord(b"b", b"2")], Commit(1))
     await member.transact(TWO, [], [StateRecord(b"a", None)], Commit(2, "note"))
     await member.transact(ONE, [], [StateRecord(b"a", b"3")], Commit(0))
-    assert state(broker, 0) == {b"a": b"3"}
-    assert state(broker, 1) == {b"b": b"2"}
+    assert state(broker, 0) == {b"g/a": b"3"}
+    assert state(broker, 1) == {b"g/b": b"2"}
     assert await member.recover(TWO) == Restored(Commit(2, "note"), {b"b": b"2"})
 
 
