@@ -21,6 +21,7 @@ from aiokafka.errors import (
     IllegalStateError,
     KafkaError,
     MessageSizeTooLargeError,
+    NotEnoughReplicasError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
@@ -62,6 +63,10 @@ class _Sparing(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         error: object = record.args[0] if isinstance(record.args, tuple) and record.args else None
         if isinstance(error, GroupCoordinatorNotAvailableError):
+            return False
+        if isinstance(record.args, tuple) and NotEnoughReplicasError in record.args:
+            # So brokers tell older clients that they are still looking at the transaction. Were replicas really
+            # missing, the step would fail in time and say so.
             return False
         # Of another topic or host, which stand first, the same message is news.
         about = error if isinstance(error, str) else ""
