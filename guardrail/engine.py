@@ -311,7 +311,7 @@ class Engine:
             max_answer_chars=self._limits.max_answer_chars,
         )
         run = self._table.add(session, stored.headers, stored.digest, self._table.lane(lane), born)
-        run.head_captured = True
+        run.head_captured, run.silence_captured = True, stored.silent
         effects = session.resume()
         if not readable:
             effects = session.end_early(UNREADABLE, now, force_block=True)

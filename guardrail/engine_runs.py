@@ -48,7 +48,11 @@ class ClosedResponse:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What is new of a response in flight, JSON-able. ``head`` comes once; None: nothing new."""
+    """What is new of a response in flight, JSON-able. None: nothing new.
+
+    ``head`` comes once, and once more when there is nothing more to say: it is small then, and ``progress``
+    stands for all that came before it.
+    """
 
     born: int
     head: dict[str, Any] | None
@@ -77,6 +81,7 @@ class Run:
     digest: bytes
     chars: int
     head_captured: bool = False
+    silence_captured: bool = False
     evidence: EvidenceIndex | None = None
     waiting: list[tuple[str, Claim]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None

@@ -21,7 +21,7 @@ from guardrail.stored_session import StoredSession
 
 
 class _StoredHead(BaseModel):
-    """What is stored of a response once. ``headers`` holds bytes as characters of the same number."""
+    """What is stored of a response. ``headers`` holds bytes as characters of the same number."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -29,26 +29,37 @@ class _StoredHead(BaseModel):
     headers: tuple[tuple[str, str], ...] = ()
     started_ms: int
     digest: str = ""
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StoredHead:
-    """What was stored of a response once. ``started_ms`` is in Unix milliseconds."""
+    """What was stored of a response. ``started_ms`` is in Unix milliseconds.
+
+    ``silent``: it had nothing more to say, so that its contexts and the like were not stored again.
+    """
 
     event: ResponseStarted | Response
     headers: Headers
     started_ms: int
     digest: bytes
+    silent: bool = False
 
 
 def capture_head(run: Run, unix_ms: Callable[[float], int]) -> dict[str, Any]:
-    """What is stored of a response once, JSON-able."""
+    """What is stored of a response, JSON-able.
+
+    Of one with nothing more to say its id and place: it has let go of its question, contexts and metadata,
+    and no output will carry its headers. A whole response never waits in that state for more input.
+    """
+    silent = run.session.silent
     return {
         "v": STATE_VERSION,
         "event": from_json(run.session.head.to_json()),
-        "headers": [[name, value.decode("latin-1")] for name, value in run.headers],
+        "headers": [] if silent else [[name, value.decode("latin-1")] for name, value in run.headers],
         "started_ms": unix_ms(run.session.started_at),
         "digest": run.digest.hex(),
+        "silent": silent,
     }
 
 
@@ -61,7 +72,8 @@ def read_head(head: Mapping[str, Any]) -> StoredHead:
     try:
         stored = _StoredHead.model_validate(head)
         headers = tuple((name, value.encode("latin-1")) for name, value in stored.headers)
-        return StoredHead(stored.event, headers, stored.started_ms, bytes.fromhex(stored.digest))
+        digest = bytes.fromhex(stored.digest)
+        return StoredHead(stored.event, headers, stored.started_ms, digest, stored.silent)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -79,8 +91,10 @@ def capture(run: Run, epoch: float) -> Captured:
     def unix_ms(reading: float) -> int:
         return round((epoch + reading) * 1000)
 
-    head = None if run.head_captured else capture_head(run, unix_ms)
-    run.head_captured = True
+    silent = session.silent
+    known = run.silence_captured if silent else run.head_captured
+    head = None if known else capture_head(run, unix_ms)
+    run.head_captured, run.silence_captured = True, silent
     return Captured(run.born, head, session.capture(unix_ms), session.policy)
 
 
@@ -126,11 +140,15 @@ def restored_session(
             max_answer_chars=max_answer_chars,
         )
     except UnreadableSession:
-        salvaged = StoredSession.salvaged(
+        session = StoredSession.salvaged(
             event, used, progress, new_cutter=new_cutter, now=now, max_answer_chars=max_answer_chars
         )
-        return salvaged, False
-    return session, True
+        readable = False
+    else:
+        readable = True
+    if head.silent:  # whatever became of its progress
+        session.fall_silent()
+    return session, readable
 
 
 def _require_policy(policy: Policy | None) -> None:

@@ -110,12 +110,12 @@ class Journal:
         self._number += 1
         return written
 
-    def write_silent(self) -> Facts | None:
-        """That nothing more will be said: written once, and is the last that is written."""
+    def write_silent(self, next_seq: int) -> Facts | None:
+        """That nothing more will be said: written once, in place of all that was written before."""
         if self._known["decided"]:
             return None
         self._known["decided"] = True
-        return {"v": STATE_VERSION, "number": self._number, "decided": True}
+        return {"v": STATE_VERSION, "number": 0, "next_seq": next_seq, "decided": True}
 
     def _note_lengths(self, parts: int, deliveries: Deliveries) -> None:
         self._parts = parts

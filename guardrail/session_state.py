@@ -3,7 +3,8 @@
 A session's state is a head, once, and any number of progress records, each holding only what is new: a
 piece of text, segments and claims that came, verdicts that were given, how far they are resolved. Texts are
 not repeated: claims and quotes are given by their place in the answer and the contexts. Read in order they
-say where the session stood; nothing is judged or decided again.
+say where the session stood; nothing is judged or decided again. Of a session that has nothing more to say
+one record stands for all before it.
 
 Version 1. Fields may be added without a new version: unknown ones are ignored, missing ones have defaults.
 """
@@ -175,6 +176,11 @@ def check_version(stored: Mapping[str, Any]) -> None:
         )
 
 
+def stands_alone(stored: Mapping[str, Any]) -> bool:
+    """Is this the record of a session with nothing more to say, before which no other matters?"""
+    return stored.get("number") == 0 and stored.get("decided") is True
+
+
 def read_state(head: ResponseHead, make: OutputEvents, progress: Sequence[Mapping[str, Any]]) -> SessionState:
     """Where the session of ``head`` stood after ``progress``, given in the order of writing.
 
@@ -182,6 +188,8 @@ def read_state(head: ResponseHead, make: OutputEvents, progress: Sequence[Mappin
     """
     for stored in progress:
         check_version(stored)
+    if progress and stands_alone(progress[-1]):
+        progress = progress[-1:]
     try:
         records = [_Progress.model_validate(stored) for stored in progress]
     except ValidationError as error:

@@ -89,7 +89,7 @@ class StoredSession(Session):
         """
         journal = self._journal
         if self.silent:
-            return journal.write_silent()
+            return journal.write_silent(self.next_seq)
         position = self._cutter.position
         first_open = self._queue[0].segment.index if self._queue else position.segments
         after_end = self._observing and self._text_ended_at is not None

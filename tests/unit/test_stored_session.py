@@ -79,8 +79,10 @@ def test_a_time_is_written_once_however_the_clocks_drift() -> None:
 
 def test_of_a_silent_session_only_that_is_written() -> None:
     progress = captured("feed", "gap", "feed", "feed", "end")
-    assert progress[1:] == [{"v": 1, "number": 1, "decided": True}]
-    session = restored(progress)
+    assert progress[1:] == [{"v": 1, "number": 0, "next_seq": 1, "decided": True}]
+    assert restored(progress).next_seq == 1
+    session = restored(progress[1:])
+    assert session.capture(lambda _: 0) is None
     assert (session.silent, session.closed) == (True, False)
     assert session.resume() == []
     assert session.head.contexts == ()
