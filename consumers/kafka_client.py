@@ -65,8 +65,8 @@ class _Sparing(logging.Filter):
         if isinstance(error, GroupCoordinatorNotAvailableError):
             return False
         if isinstance(record.args, tuple) and NotEnoughReplicasError in record.args:
-            # So brokers tell older clients that they are still looking at the transaction. Were replicas really
-            # missing, the step would fail in time and say so.
+            # So brokers tell older clients that they are still looking at the transaction. Were replicas
+            # really missing, the step would fail in time and say so.
             return False
         # Of another topic or host, which stand first, the same message is news.
         about = error if isinstance(error, str) else ""

@@ -27,8 +27,8 @@ guardrail run --config guardrail.yaml --log-format json
 GUARDRAIL_JUDGE__LLM__API_KEY=… guardrail run -c guardrail.yaml --judge llm
 
 [bold]Signals[/]: SIGTERM or SIGINT once stops reading, waits for the verdicts under way, commits, and leaves
-with status 0, all within shutdown.budget_ms; the next guard goes on with the responses in flight. A second one
-leaves at once."""
+with status 0, all within shutdown.budget_ms; the next guard goes on with the responses in flight. A second
+one leaves at once."""
 
 
 def run_command(
