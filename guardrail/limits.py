@@ -64,6 +64,7 @@ class Limits(BaseModel):
         if self.bad_record_min > self.bad_record_window:
             raise ValueError(
                 f"bad_record_min {self.bad_record_min} is more than bad_record_window "
-                f"{self.bad_record_window}, so the share would never count; lower the first or raise the second"
+                f"{self.bad_record_window}, so the share would never count; lower the first or raise the "
+                "second"
             )
         return self
