@@ -38,7 +38,7 @@ from consumers.kafka_client import (
 )
 from consumers.kafka_headers import read_any_header_name
 from consumers.kafka_membership import Membership
-from consumers.kafka_positions import committed_positions
+from consumers.kafka_positions import Positions, Taken
 from consumers.kafka_steps import Steps
 from consumers.kafka_transactions import TransactionalProducer
 from consumers.kafka_writer import KafkaWriter
@@ -102,12 +102,11 @@ class KafkaTransport:
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._writer: KafkaWriter | None = None
+        self._positions: Positions | None = None
         self._steps: Steps | None = None
         self._membership: Membership | None = None
         self._listener: AssignmentListener | None = None
         self._held: dict[TopicPartition, Partition] = {}
-        self._starts: dict[TopicPartition, int] = {}
-        """Where a partition began that had no committed position."""
         self._next: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
         self._ready = asyncio.Event()
@@ -133,10 +132,6 @@ class KafkaTransport:
             if self._exactly_once:
                 topics.add(settings.topics.sessions)
             await require_topics(self._admin, settings, topics)
-            if self._exactly_once:
-                self._steps = Steps(settings, self._admin, self._output_topics, self._producer_class)
-            else:
-                self._writer = KafkaWriter(settings)
             self._over = asyncio.get_running_loop().create_future()
             self._consumer = AIOKafkaConsumer(
                 **client_options(settings),
@@ -157,6 +152,11 @@ class KafkaTransport:
                 fetch_max_bytes=settings.fetch_max_bytes,
                 max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
             )
+            self._positions = Positions(settings, self._admin, self._consumer)
+            if self._exactly_once:
+                self._steps = Steps(settings, self._positions, self._output_topics, self._producer_class)
+            else:
+                self._writer = KafkaWriter(settings)
             async with asyncio.timeout(settings.connect_timeout_ms / 1000):
                 if self._writer is not None:
                     await self._writer.start()
@@ -269,18 +269,17 @@ class KafkaTransport:
             raise lost
         self._recovering.add(tp)
         self._pause_reading([tp])
-        restored = await self._unless_over(steps.open([partition], self._check_membership))
-        if restored is None or tp not in self._held:
+        taken = await self._unless_over(steps.open([partition], self._check_membership))
+        if taken is None or tp not in self._held:
             raise lost
-        at = restored[partition]
-        self._next[tp] = self._starts[tp] if at.commit is None else at.commit.offset
+        restored, self._next[tp] = taken[partition]
         self._recoveries += 1
         self._recovered_at[tp] = self._recoveries
         consumer.seek(tp, self._next[tp])
         self._recovering.discard(tp)
         if tp not in self._paused:
             consumer.resume(tp)
-        return at
+        return restored
 
     async def stop(self, within_s: float | None = None) -> None:
         """Leave the group and close. The listener hears nothing; drain before.
@@ -379,18 +378,16 @@ class KafkaTransport:
         consumer.pause(*tps)
         coordinator: Any = consumer._coordinator
         coordinator._start_heartbeat_task()
-        restored = await self._unless_over(self._restored(list(held.values())))
-        if restored is None:
+        taken = await self._unless_over(self._take_over(list(held.values())))
+        if taken is None:
             return  # the next rebalance has begun, or we stop: the listener never hears of this assignment
-        starts = await self._without_commit([tp for tp in tps if restored[held[tp]].commit is None])
-        self._held, self._starts = held, starts
+        self._held = held
         if tps:
-            await listener.on_assigned(restored)
+            await listener.on_assigned({partition: restored for partition, (restored, _) in taken.items()})
         if consumer is not self._consumer:
             return  # stopped meanwhile
         for tp in tps:
-            commit = restored[held[tp]].commit
-            self._next[tp] = starts[tp] if commit is None else commit.offset
+            self._next[tp] = taken[held[tp]].offset
             consumer.seek(tp, self._next[tp])
             if tp not in self._paused:
                 consumer.resume(tp)
@@ -409,22 +406,12 @@ class KafkaTransport:
             if self._steps is not None:
                 await self._steps.close()
 
-    async def _restored(self, partitions: Collection[Partition]) -> Mapping[Partition, Restored]:
-        if not partitions or self._admin is None:
+    async def _take_over(self, partitions: Collection[Partition]) -> Mapping[Partition, Taken]:
+        if not partitions or self._positions is None:
             return {}
         if self._steps is not None:
             return await self._steps.open(partitions)
-        committed = await committed_positions(self._admin, self._settings, partitions)
-        return {partition: Restored(commit, {}) for partition, commit in committed.items()}
-
-    async def _without_commit(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where partitions without a committed position begin."""
-        if not tps or self._consumer is None:
-            return {}
-        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-            if self._settings.auto_offset_reset == "earliest":
-                return dict(await self._consumer.beginning_offsets(list(tps)))
-            return dict(await self._consumer.end_offsets(list(tps)))
+        return await self._positions.take_over(partitions)
 
     async def _check_membership(self) -> None:
         """Raise PartitionLost when a rebalance is due, TransportError when the coordinator can't be asked."""

@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError
-
-from consumers.kafka_client import translated
-from consumers.kafka_positions import committed_positions
+from consumers.kafka_patience import named, until_answered
+from consumers.kafka_positions import Positions, Taken, taken
 from consumers.kafka_state import read_state
 from consumers.kafka_transactions import TransactionalProducer
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
-from guardrail.errors import (
-    PartitionLost,
-    StepFailed,
-    TransportError,
-    TransportUnavailable,
-    only_cause,
-)
+from guardrail.errors import StepFailed, only_cause
 from guardrail.kafka_settings import KafkaSettings
-
-_FIRST_WAIT_S: Final = 0.1
-_LONGEST_WAIT_S: Final = 3.0
-_LOG_AGAIN_S: Final = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -38,12 +23,12 @@ class Steps:
     def __init__(
         self,
         settings: KafkaSettings,
-        admin: AIOKafkaAdminClient,
+        positions: Positions,
         output_topics: Collection[str],
         producer_class: type[TransactionalProducer] = TransactionalProducer,
     ) -> None:
         self._settings = settings
-        self._admin = admin
+        self._positions = positions
         self._output_topics = tuple(output_topics)
         self._producer_class = producer_class
         self._producers: dict[Partition, TransactionalProducer] = {}
@@ -58,41 +43,25 @@ class Steps:
         """One step of a partition. Raises StepFailed, TransportError, TransportUnavailable."""
         producer = self._producers.get(partition)
         if producer is None:
-            raise StepFailed(f"{_named([partition])}: no producer; an earlier recovery failed")
+            raise StepFailed(f"{named([partition])}: no producer; an earlier recovery failed")
         await producer.transact(records, state, commit)
 
     async def open(
         self, partitions: Collection[Partition], check: Callable[[], Awaitable[None]] | None = None
-    ) -> dict[Partition, Restored]:
+    ) -> dict[Partition, Taken]:
         """Fence all earlier writers of these partitions and read what the broker has of them.
 
+        With ``auto_offset_reset`` latest, the first position is committed where none was.
         Waits up to ``recovery_timeout_ms`` for brokers that are away. ``check`` is awaited before every
         attempt: PartitionLost from it ends them all. Raises it, and TransportUnavailable.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._settings.recovery_timeout_ms / 1000
-        wait_s, log_at = _FIRST_WAIT_S, loop.time()
-        while True:
-            try:
-                if check is not None:
-                    await check()
-                return await self._open(partitions)
-            except (PartitionLost, TransportUnavailable):
-                raise
-            except (GroupAuthorizationFailedError, TopicAuthorizationFailedError) as error:
-                raise translated(error, f"taking over {_named(partitions)}") from error
-            except (TransportError, KafkaError, OSError, TimeoutError) as error:
-                cause = translated(error, f"taking over {_named(partitions)}")
-                if loop.time() + wait_s >= deadline:
-                    raise TransportUnavailable(
-                        f"{cause}; gave up after recovery_timeout_ms "
-                        f"{self._settings.recovery_timeout_ms}; do the brokers answer, do all topics exist?"
-                    ) from error
-            if loop.time() >= log_at:
-                _log.warning("%s; trying again", cause)
-                log_at = loop.time() + _LOG_AGAIN_S
-            await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
-            wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+        async def attempt() -> dict[Partition, Taken]:
+            if check is not None:
+                await check()
+            return await self._open(partitions)
+
+        return await until_answered(self._settings, partitions, attempt)
 
     async def close(self, partitions: Collection[Partition] | None = None) -> None:
         """Stop the producers of these partitions, or all; steps under way fail."""
@@ -100,7 +69,7 @@ class Steps:
         stopping = [self._producers.pop(one) for one in chosen if one in self._producers]
         await _stop_all(stopping)
 
-    async def _open(self, partitions: Collection[Partition]) -> dict[Partition, Restored]:
+    async def _open(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
         await self.close(partitions)
         made = {
             partition: self._producer_class(self._settings, partition, self._output_topics)
@@ -113,7 +82,14 @@ class Steps:
             # Only now is nothing of them under way any more, neither records nor positions.
             indices = [partition.index for partition in made]
             states = await read_state(self._settings, self._settings.topics.sessions, indices)
-            committed = await committed_positions(self._admin, self._settings, made)
+            committed = await self._positions.committed(made)
+            first = await self._positions.first([one for one in made if committed[one] is None])
+            restored = {one: Restored(committed[one], states[one.index]) for one in made}
+            if self._positions.first_is_kept:
+                async with asyncio.TaskGroup() as group:
+                    for one, offset in first.items():
+                        group.create_task(_keep(made[one], states[one.index], offset))
+                restored |= {one: Restored(Commit(offset), {}) for one, offset in first.items()}
         except BaseException as error:
             await _stop_all(made.values())
             cause = only_cause(error)
@@ -123,16 +99,17 @@ class Steps:
                 raise
             raise cause from error
         self._producers.update(made)
-        return {
-            partition: Restored(committed[partition], states[partition.index]) for partition in partitions
-        }
+        return taken(restored, first)
+
+
+async def _keep(producer: TransactionalProducer, state: Mapping[bytes, bytes], offset: int) -> None:
+    """Commit the first position. Stored sessions are of records before it: they would never be finished."""
+    if state:
+        _log.warning("stored sessions without a committed position are forgotten: %d records", len(state))
+    await producer.transact([], [StateRecord(key, None) for key in state], Commit(offset))
 
 
 async def _stop_all(producers: Collection[TransactionalProducer]) -> None:
     async with asyncio.TaskGroup() as group:
         for producer in producers:
             group.create_task(producer.stop())
-
-
-def _named(partitions: Collection[Partition]) -> str:
-    return ", ".join(f"{partition.topic}[{partition.index}]" for partition in sorted(partitions))

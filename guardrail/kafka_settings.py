@@ -181,8 +181,8 @@ class KafkaSettings(BaseModel):
     recovery_timeout_ms: int = Field(
         default=300_000,
         ge=1_000,
-        description="How long a partition whose transaction failed waits for the broker; then the guard "
-        "stops.",
+        description="How long a partition that is taken over, or whose transaction failed, waits for the "
+        "broker; then the guard stops.",
     )
     group_instance_id: str | None = Field(
         default=None,
@@ -192,7 +192,8 @@ class KafkaSettings(BaseModel):
     )
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         default="earliest",
-        description="Where a group without a committed position begins; latest skips what is there already.",
+        description="Where a group without a committed position begins; latest skips what is there already, "
+        "and commits that position before it reads.",
     )
     isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
         default="read_committed", description="Whether records of aborted transactions stay unseen."

@@ -55,16 +55,18 @@ class Site:
         self.output = await self.harness.create_topic(partitions)
         self.sessions = await self.harness.create_topic(partitions, compacted=True)
 
-    async def join(self, listener: RecordingListener | None = None, group: str | None = None) -> Member:
-        transport = self.harness.exact_member(self.topic, self.sessions, group or self.group)
+    async def join(
+        self, listener: RecordingListener | None = None, group: str | None = None, **changes: Any
+    ) -> Member:
+        transport = self.harness.exact_member(self.topic, self.sessions, group or self.group, **changes)
         self._started.append(transport)
         listener = listener or RecordingListener()
         await transport.start(listener)
         return Member(transport, listener)
 
-    async def holding(self, partitions: int = 1, group: str | None = None) -> Member:
+    async def holding(self, partitions: int = 1, group: str | None = None, **changes: Any) -> Member:
         """A member that has joined and holds all partitions."""
-        member = await self.join(group=group)
+        member = await self.join(group=group, **changes)
         member.early = await poll_while(member.transport, lambda: len(member.held) < partitions)
         return member
 

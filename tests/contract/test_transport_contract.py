@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Collection
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,8 @@ class Members:
         self._group = group
         self._started: list[Transport] = []
 
-    async def join(self, topic: str, listener: RecordingListener | None = None) -> Transport:
-        member = self._harness.member(topic, self._group)
+    async def join(self, topic: str, listener: RecordingListener | None = None, **changes: Any) -> Transport:
+        member = self._harness.member(topic, self._group, **changes)
         self._started.append(member)
         await member.start(listener or RecordingListener())
         return member
@@ -404,4 +405,34 @@ async def test_latest_skips_what_was_there_before(harness: Harness, members: Mem
         read = await poll_until(member, lambda found: len(found) >= 5)
         assert values(read) == [b"value-%d" % number for number in range(10, 15)]
     finally:
+        await member.stop()
+
+
+async def test_latest_begins_once(harness: Harness, members: Members) -> None:
+    """What comes while nobody reads, and what was read and not committed, is there for the successor."""
+    topic = await harness.create_topic()
+    partition = Partition(topic, 0)
+    filler = await members.join(await harness.create_topic())
+    await fill(filler, topic, 10)
+    for _ in range(2):
+        listener = RecordingListener()
+        idle = await members.join(topic, listener, auto_offset_reset="latest")
+        await poll_while(idle, lambda held=listener: not held.held)  # type: ignore[misc]
+        assert listener.held == {partition: Commit(10)}
+        await idle.stop()
+    await fill(filler, topic, 5, first=10)
+    expected = [b"value-%d" % number for number in range(10, 15)]
+    for _ in range(2):
+        successor = await members.join(topic, auto_offset_reset="latest")
+        assert values(await poll_until(successor, lambda found: len(found) >= 5)) == expected
+        await successor.stop()
+
+
+async def test_earliest_commits_nothing_by_itself(harness: Harness, members: Members) -> None:
+    topic = await harness.create_topic()
+    for _ in range(2):
+        listener = RecordingListener()
+        member = await members.join(topic, listener)
+        await poll_while(member, lambda held=listener: not held.held)  # type: ignore[misc]
+        assert listener.held == {Partition(topic, 0): None}
         await member.stop()

@@ -162,7 +162,7 @@ async def test_a_poll_under_way_returns_nothing_from_before_the_recovery(
     assert [record.offset for record in await polling] == list(range(10))
 
 
-async def test_latest_without_a_position_recovers_to_where_it_began(broker: MemoryBroker) -> None:
+async def test_latest_recovers_to_where_it_began(broker: MemoryBroker) -> None:
     """Going to the end once more would lose what was read since the partition came."""
     broker.append("in", b"k", b"before")
     member = MemoryTransport(broker, "g", ["in"], sessions_topic="state", auto_offset_reset="latest")
@@ -170,7 +170,7 @@ async def test_latest_without_a_position_recovers_to_where_it_began(broker: Memo
     broker.append("in", b"k", b"after")
     (read,) = await member.poll(10, 10)
     restored = await member.recover(read.partition)
-    assert restored.commit is None
+    assert restored.commit == Commit(1)
     again: Sequence[Record] = await member.poll(10, 10)
     assert [record.value for record in again] == [b"after"]
     await member.stop()
