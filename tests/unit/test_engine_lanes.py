@@ -3,124 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Hashable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
-from guardrail.engine import Captured, ClosedResponse, Engine, Output
-from guardrail.errors import ProtocolError, StateError, UnreadableSession
+from guardrail.engine import Engine
+from guardrail.errors import ProtocolError
 from guardrail.events import (
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
     ResponseAborted,
-    ResponseCompleted,
-    ResponseDelta,
     ResponseStarted,
     ResponseVerdict,
     Verdict,
 )
-from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeReply, JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.judges import GatedJudge, WordJudge
+from tests.support.processes import TRACE, captured_halfway, process
 
 TEXT = "Paris is in France. Rome is in Italy. "
 TWO = f"{TEXT}And"
 """Text with two claims to be judged at once."""
-TRACE = (("traceparent", b"00-\xff"),)
-WATCHING = Policy(mode="observe")
-DELIVERED = DeliverySegment | DeliveryBlocked | DeliveryCompleted
-
-
-class Process:
-    """An engine with a journal, and what came out of it."""
-
-    def __init__(self, judge: Judge, router: PolicyRouter, limits: Limits | None = None) -> None:
-        self.outputs: list[Output] = []
-        self.closed: list[ClosedResponse] = []
-        self._changed = asyncio.Event()
-        self.engine = Engine(
-            judge,
-            router,
-            emit=self._emit,
-            on_closed=self._close,
-            limits=limits,
-            journal=True,
-        )
-
-    def _emit(self, output: Output) -> None:
-        self.outputs.append(output)
-        self._changed.set()
-
-    def _close(self, closed: ClosedResponse) -> None:
-        self.closed.append(closed)
-        self._changed.set()
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            self._changed.clear()
-            await self._changed.wait()
-
-    def start(self, response_id: str = "r1", lane: Hashable = "p0", born: int = 7, **fields: Any) -> None:
-        head = {"response_id": response_id, "contexts": [{"id": "c1", "text": "A source."}], **fields}
-        self.engine.handle(ResponseStarted.model_validate(head), TRACE, lane=lane, born=born)
-
-    def delta(self, seq: int, text: str, response_id: str = "r1", lane: Hashable = "p0") -> None:
-        self.engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text), lane=lane)
-
-    def complete(self, seq: int, response_id: str = "r1", lane: Hashable = "p0") -> None:
-        self.engine.handle(ResponseCompleted(response_id=response_id, seq=seq), lane=lane)
-
-    def capture(self, response_id: str = "r1") -> Captured:
-        captured = self.engine.capture(response_id)
-        assert captured is not None
-        return captured
-
-    def restore(
-        self, head: Any, progress: list[Any], policy: Policy | None, *, lane: Hashable = "p0", born: int = 7
-    ) -> None:
-        self.engine.restore(
-            json.loads(json.dumps(head)), json.loads(json.dumps(progress)), policy, lane=lane, born=born
-        )
-
-    @property
-    def events(self) -> list[Any]:
-        return [output.event for output in self.outputs]
-
-
-@asynccontextmanager
-async def process(
-    judge: Judge,
-    policy: Policy | None = None,
-    limits: Limits | None = None,
-    *,
-    router: PolicyRouter | None = None,
-) -> AsyncIterator[Process]:
-    found = Process(judge, router or PolicyRouter.single(policy or Policy()), limits)
-    async with found.engine:
-        yield found
-
-
-async def captured_halfway(policy: Policy | None = None) -> tuple[Captured, list[Any]]:
-    """A process that ends with one sentence released, another waiting for its verdict, and text left over."""
-    judge = GatedJudge()
-    async with process(judge, policy) as p:
-        p.start()
-        judge.gate.set()
-        p.delta(0, "Paris is in France. And ")
-        await p.until(lambda: any(isinstance(event, DeliverySegment) for event in p.events))
-        judge.gate.clear()
-        first = p.capture()
-        p.delta(1, "Rome is in Italy. Oslo is")
-        second = p.capture()
-        assert first.head is not None
-        assert second.head is None
-        return first, [first.progress, second.progress]
 
 
 async def test_outputs_and_closings_say_their_lane() -> None:
@@ -194,76 +100,6 @@ async def test_a_repeated_start_is_known_after_a_restore() -> None:
         assert p.outputs == []
         with pytest.raises(ProtocolError, match="another content"):
             p.start(question="Something else?")
-
-
-async def test_state_that_cannot_be_read_ends_its_response_blocked() -> None:
-    first, progress = await captured_halfway()
-    progress[1]["claims"] = "none"
-    async with process(WordJudge()) as p:
-        p.restore(first.head, progress, first.policy)
-        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
-        assert blocked.rule == "session_state_unreadable"
-        assert blocked.seq == 1
-        assert blocked.released_chars == len("Paris is in France. ")
-        assert p.engine.pending_claims == 0
-        after = p.capture()
-        assert after.progress is not None
-        p.delta(2, " in Norway.")
-        p.complete(3)
-        assert p.closed
-    async with process(WordJudge()) as p:
-        p.restore(first.head, [*progress, after.progress], first.policy)
-        assert p.outputs == [], "it is blocked once"
-        p.complete(3)
-        assert p.closed
-        assert p.outputs == []
-
-
-async def test_a_policy_that_cannot_be_read_ends_its_response_where_it_was() -> None:
-    first, progress = await captured_halfway(Policy(mode="stream"))
-    router = PolicyRouter({"default": WATCHING, "strict": Policy(name="strict")})
-    async with process(WordJudge(), router=router) as p:
-        p.restore(first.head, progress, None)
-        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
-        assert blocked.rule == "session_state_unreadable"
-        assert (blocked.seq, blocked.released_chars) == (1, len("Paris is in France. "))
-        after = p.capture()
-        p.delta(2, " in Norway. Or in Peru.")
-    async with process(WordJudge(), router=router) as p:
-        p.restore(first.head, [*progress, after.progress], None)
-        p.delta(3, " Or in Chile.")
-        p.complete(4)
-        assert p.closed
-        assert p.outputs == [], "it is blocked once, and nothing leaves after that"
-    async with process(WordJudge(), router=router) as p:
-        with pytest.raises(StateError, match="newer"):
-            p.restore(first.head, [{**progress[0], "v": 2}], None)
-
-
-async def test_nothing_leaves_of_what_began_unknown_while_the_default_observes() -> None:
-    router = PolicyRouter({"default": WATCHING, "strict": Policy(name="strict", mode="hold")})
-    async with process(WordJudge(), router=router) as p:
-        p.engine.reject("r1", "invalid_event", lane="p0")
-        p.delta(0, "Take 900 mg. ")
-        assert [type(event) for event in p.events if isinstance(event, DELIVERED)] == [DeliveryBlocked]
-    async with process(WordJudge(), WATCHING) as p:
-        p.engine.reject("r1", "invalid_event", lane="p0")
-        p.delta(0, "Take 900 mg. ")
-        p.complete(1)
-        delivered = [type(event) for event in p.events if isinstance(event, DELIVERED)]
-        assert delivered == [DeliverySegment, DeliveryCompleted], "there is none that blocks"
-
-
-async def test_a_head_that_cannot_be_read_is_told() -> None:
-    first, progress = await captured_halfway()
-    assert first.head is not None
-    async with process(WordJudge()) as p:
-        for change in ({"event": {"type": "response.started"}}, {"digest": "xyz"}, {"v": None}):
-            with pytest.raises(UnreadableSession):
-                p.restore({**first.head, **change}, progress, first.policy)
-        with pytest.raises(StateError, match="newer"):
-            p.restore({**first.head, "v": 2}, progress, first.policy)
-        assert p.engine.sessions == 0
 
 
 async def test_the_policy_it_began_with_goes_on() -> None:
