@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from consumers import transport
 from consumers.bad_records import BadRecords
 from consumers.dead_letters import dead_letter
 from consumers.guarantee import Holding
@@ -117,10 +118,10 @@ class Intake:
         holding.put(dead_letter(self._dead_letters, record, error, self._max_record_bytes))
 
 
-def _trace(headers: Headers) -> Headers:
+def _trace(headers: transport.Headers) -> Headers:
     """The W3C trace context, carried from the input to every output; one that can't be one is not."""
     found: dict[str, tuple[str, bytes]] = {}
     for name, value in headers[:MAX_HEADERS]:
-        if name.lower() in TRACE_HEADERS and len(value) <= MAX_TRACE_BYTES:
+        if value is not None and name.lower() in TRACE_HEADERS and len(value) <= MAX_TRACE_BYTES:
             found.setdefault(name.lower(), (name, value))
     return tuple(found.values())

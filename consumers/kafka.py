@@ -334,7 +334,7 @@ class KafkaTransport:
                     record.offset,
                     record.key,
                     record.value,
-                    tuple((name, value or b"") for name, value in record.headers) if record.headers else (),
+                    tuple(record.headers),
                     record.timestamp,
                 )
                 for record in batch

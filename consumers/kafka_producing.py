@@ -83,7 +83,7 @@ class Packer:
         now_ms: int,
         key: bytes | None,
         value: bytes | None,
-        headers: list[tuple[str, bytes]],
+        headers: list[tuple[str, bytes | None]],
     ) -> None:
         size = (len(key) if key else 0) + (len(value) if value else 0)
         if size > self._max_request_bytes - _RECORD_OVERHEAD_BYTES:

@@ -221,7 +221,8 @@ def check_dead_letters(
     times: Counter[Place] = Counter()
     allowed = set(may_be_dead)
     for letter in letters:
-        about = {name: value.decode() for name, value in letter.headers if name.startswith(_DEAD_LETTER)}
+        added = [(name, value or b"") for name, value in letter.headers if name.startswith(_DEAD_LETTER)]
+        about = {name: value.decode() for name, value in added}
         place = (int(about[f"{_DEAD_LETTER}partition"]), int(about[f"{_DEAD_LETTER}offset"]))
         times[place] += 1
         original = dead.get(place)

@@ -68,9 +68,12 @@ async def write_compressed(settings: KafkaSettings, value: bytes, codec: str) ->
     )
     await producer.start()
     try:
-        return await producer.send_and_wait(settings.topics.responses, value, key=b"k", partition=0)
+        written: RecordMetadata = await producer.send_and_wait(
+            settings.topics.responses, value, key=b"k", partition=0
+        )
     finally:
         await producer.stop()
+    return written
 
 
 async def test_the_input_takes_no_record_that_unpacks_to_more_than_its_limit(settings: KafkaSettings) -> None:

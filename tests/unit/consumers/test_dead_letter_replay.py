@@ -21,7 +21,7 @@ def refused(headers: Headers = (), topic: str = "in") -> DeadLetter:
 
 
 def test_it_goes_back_byte_for_byte_with_a_mark() -> None:
-    own = (("traceparent", b"00-ab"), ("twice", b"\xff"), ("twice", b""))
+    own = (("traceparent", b"00-ab"), ("twice", b"\xff"), ("twice", b""), ("null", None))
     assert written_back(refused(own), "in") == OutRecord(
         "in", b"\xfe", b"\x00value", (*own, (REPLAYED, b"1"))
     )

@@ -8,7 +8,13 @@ from consumers.dead_letters import PREFIX, dead_letter
 from consumers.transport import Partition, Record
 from guardrail.errors import DecodeError, InputError, ProtocolError
 
-HEADERS = (("traceparent", b"00-ab"), ("twice", b"\xff"), ("twice", b""), (PREFIX + "reason", b"forged"))
+HEADERS = (
+    ("traceparent", b"00-ab"),
+    ("twice", b"\xff"),
+    ("twice", b""),
+    ("null", None),
+    (PREFIX + "reason", b"forged"),
+)
 RECORD = Record(Partition("in", 3), 42, b"\xfe", b"{\x00", HEADERS, 1_700_000_000_000)
 
 
@@ -17,7 +23,7 @@ def added(error: InputError, record: Record = RECORD, max_bytes: int = 1_000_000
     assert letter.headers[: len(record.headers)] == record.headers
     more = letter.headers[len(record.headers) :]
     assert more[0][0] == PREFIX + "reason"
-    return {name.removeprefix(PREFIX): value.decode() for name, value in more}
+    return {name.removeprefix(PREFIX): (value or b"").decode() for name, value in more}
 
 
 @pytest.mark.parametrize(
