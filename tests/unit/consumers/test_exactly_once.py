@@ -226,6 +226,27 @@ async def test_a_response_ends_under_the_policy_that_it_began_with() -> None:
     assert versions == {"r": "1", "later": "2"}
 
 
+async def test_of_a_blocked_response_next_to_nothing_is_stored_while_its_text_goes_on() -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    events = events_of("r", "It is 500 mg wrong. More.", complete=False)
+    events[0] = ResponseStarted(response_id="r", question="Why? " * 4_000)
+
+    def stored() -> int:
+        return sum(len(r.value or b"") for r in broker.records(TOPICS.sessions) if b"/0/r" in (r.key or b""))
+
+    async with faulty_guard(broker, max_record_bytes=14_096):
+        send(broker, events[:2])
+        await until(lambda: stored() > 12_000)
+        send(broker, events[2:9])
+        await until(lambda: bool(read.finals("r")))
+    assert stored() < 500
+    async with faulty_guard(broker, max_record_bytes=14_096):
+        send(broker, [*events, ResponseCompleted(response_id="r", seq=len(events) - 1)])
+        await until(lambda: kinds(broker) <= ALONE)
+    assert (len(read.finals("r")), read.dead_letters()) == (1, [])
+
+
 async def test_a_lost_partition_is_dropped_and_the_others_go_on() -> None:
     broker = new_broker(2)
     read = Reader(broker)
