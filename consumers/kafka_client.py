@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.conn import AIOKafkaConnection, collect_hosts
 from aiokafka.errors import (
     CommitFailedError,
@@ -185,6 +186,8 @@ async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, na
             "may not see it; create it with: guardrail topics create --bootstrap-servers "
             f"{settings.bootstrap_servers}"
         )
+    if settings.topics.sessions in names:
+        await _require_compacted(admin, settings, settings.topics.sessions)
 
 
 async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s: float) -> bool:
@@ -215,6 +218,29 @@ async def close_consumer(consumer: AIOKafkaConsumer, limit_s: float) -> None:
     if not await closed_in_time("consumer", consumer.stop(), limit_s):
         # Interrupted half-way, which a broker that is away can do, it leaves its connections open.
         await consumer._client.close()
+
+
+async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings, name: str) -> None:
+    """Raise TransportUnavailable where the topic deletes by age: answers in flight would be forgotten.
+
+    Where this user may not see how the topic is set, it is believed to be right.
+    """
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            answers: list[Any] = await admin.describe_configs(
+                [ConfigResource(ConfigResourceType.TOPIC, name, configs={"cleanup.policy": ""})]
+            )
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise _unreachable(settings, error) from error
+    for answer in answers:
+        for code, _message, _kind, _name, entries in answer.resources:
+            policies = {entry[1] for entry in entries if entry[0] == "cleanup.policy"}
+            if code == 0 and policies and policies != {"compact"}:
+                raise TransportUnavailable(
+                    f"topic {name} has cleanup.policy={', '.join(policies)} and keeps the answers in flight, "
+                    "which must not be deleted by age or size; set cleanup.policy=compact, or name another "
+                    "topic in topics.sessions and make it with: guardrail topics create"
+                )
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:

@@ -517,3 +517,12 @@ async def test_a_broker_that_stays_away_ends_the_recovery_with_a_remedy(
     assert len([r for r in caplog.records if "trying again" in r.getMessage()]) <= 2
     own_kafka.start()
     nothing_unseen(caplog)
+
+
+async def test_a_sessions_topic_that_deletes_by_age_is_refused(place: Place) -> None:
+    await place.create()
+    place.sessions = await place.harness.create_topic(1)
+    made = place.harness.exact_member(place.topic, place.sessions, place.group)
+    with pytest.raises(TransportUnavailable, match=r"cleanup\.policy=delete .* cleanup\.policy=compact"):
+        await made.start(RecordingListener())
+    await made.stop()
