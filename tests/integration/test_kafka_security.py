@@ -134,7 +134,9 @@ async def step_of_the_transport(settings: KafkaSettings) -> None:
     topics = settings.topics.model_copy(update={"sessions": sessions})
     settings = settings.model_copy(update={"group_id": uuid.uuid4().hex, "topics": topics})
     admin = await connect_admin(settings)
-    await admin.create_topics([NewTopic(name, 1, 1) for name in names])
+    compacted = {"cleanup.policy": "compact"}
+    await admin.create_topics([NewTopic(output, 1, 1), NewTopic(topic, 1, 1)])
+    await admin.create_topics([NewTopic(sessions, 1, 1, topic_configs=compacted)])
     await admin.close()
     place = Partition(topic, 0)
     for found in (None, Commit(7)):
