@@ -19,6 +19,7 @@ from tests.support.fuzzing.texts import NASTY_VALUES
 class _Stored:
     head: Any = None
     progress: list[Any] = field(default_factory=list)
+    silent: bool = False
 
 
 class Store:
@@ -43,8 +44,12 @@ class Store:
         require(captured.born == life.born, "captured is what began there", life)
         stored = self._stored.setdefault(life.born, _Stored())
         if captured.head is not None:
-            require(stored.head is None, "a head is captured once", life)
-            stored.head = _through_json(captured.head)
+            silent = bool(captured.head["silent"])
+            once = stored.head is None or (silent and not stored.silent)
+            require(once, "a head is captured once, and once more when nothing more will be said", life)
+            stored.head, stored.silent = _through_json(captured.head), silent
+            if silent:
+                stored.progress.clear()  # what comes with it stands for all before
         if captured.progress is not None:
             stored.progress.append(_through_json(captured.progress))
             self._counts["captured"] += 1

@@ -321,7 +321,7 @@ class World:
         if life is not None:
             life.reading = False
         else:
-            policy = self._router.choose(None, None)
+            policy = self._router.for_unknown()
             self._candidate = Life(response_id, policy, b"", _lane(key), self._read)
             self._candidate.noted(now)
         engine.reject(response_id, reason, lane=_lane(key), born=self._read)
