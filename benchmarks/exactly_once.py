@@ -44,7 +44,7 @@ from benchmarks.paced_streams import Phase, Seen, Written, read_until_final, wri
 
 MODES = ("at_least_once", "exactly_once")
 PARTITIONS = 4
-WARM_UP_S = 4.0
+WARM_UP_S = 20.0
 PAUSE_S = 1.5
 STOP_TIMEOUT_S = 60
 MOST_BEHIND_MS = 250

@@ -95,7 +95,7 @@ class TransactionalProducer:
             transaction_timeout_ms=settings.transaction_timeout_ms,
             retry_backoff_ms=_RETRY_BACKOFF_MS,
         )
-        hasten(self._producer)
+        self._driver = hasten(self._producer)
         self._packer = Packer(self._producer, settings)
         self._sent: Sent = {}
         self._deadline: asyncio.Timeout | None = None
@@ -155,7 +155,7 @@ class TransactionalProducer:
             async with self._deadline:
                 await self.begin()
                 await self.send(records, self._state_topic, self._partition.index, state)
-                # The position goes its way while the records go theirs; the commit waits for both.
+                # The group is added while the records go their way; the position itself follows them.
                 await self.send_offsets(self._settings.group_id, self._partition, commit)
                 await self.settled()
                 await self.commit()
@@ -185,6 +185,7 @@ class TransactionalProducer:
         own = [StateRecord(self._key_prefix + change.key, change.value) for change in state]
         lanes = await self._packer.pack(records, own, (state_topic, state_partition))
         await submit(self._producer, lanes, self._sent)
+        self._driver.hold_position(self._sent)
 
     async def settled(self) -> None:
         """Wait until every record is acknowledged. Raises what the first one that was not met."""
