@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -35,7 +36,7 @@ from guardrail.events import (
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.fair_slots import FairSlots
 from guardrail.finished import digest
-from guardrail.judges.base import Judge
+from guardrail.judges.base import Judge, Judgement
 from guardrail.judging import add_usage, ask
 from guardrail.limits import Limits
 from guardrail.policy import Policy
@@ -342,8 +343,12 @@ class Engine:
         place = self._table.lane(lane)
         known = run.digest if run is not None else place.finished.get(head.response_id, now)
         if known is not None:
-            self._repeated_start(known == fingerprint, run)
-            return
+            if known == fingerprint:
+                return  # sent twice by a producer, or read twice after a restart
+            if run is None:
+                raise ProtocolError("response_finished", "a response with this id has finished already")
+            self._carry_out(run, run.session.end_early("duplicate_start", now))
+            raise ProtocolError("duplicate_start", "a response with this id and another content is under way")
         size = size_of(head)
         too_large = size > self._limits.max_context_chars
         if too_large:
@@ -372,14 +377,6 @@ class Engine:
             effects = session.end_early(error.reason, now, force_block=True)
             self._carry_out(run, [*effects, *session.answer(answer, now)])
             raise
-
-    def _repeated_start(self, same: bool, run: Run | None) -> None:
-        if same:
-            return  # sent twice by a producer, or read twice after a restart
-        if run is None:
-            raise ProtocolError("response_finished", "a response with this id has finished already")
-        self._carry_out(run, run.session.end_early("duplicate_start", self._clock()))
-        raise ProtocolError("duplicate_start", "a response with this id and another content is under way")
 
     def _open(
         self,
@@ -482,10 +479,16 @@ class Engine:
                     batch = run.next_batch(self._limits.max_claims_per_call)
                     if not batch:
                         continue
-                    found, usage = await ask(self._judge, run.session, run.evidence, batch, self._clock())
+                    now, heard = self._clock(), partial(self._heard, run)
+                    found, usage = await ask(self._judge, run.session, run.evidence, batch, now, heard)
                 if run.dropped:
                     return  # a judge that does not mind being cancelled
                 run.session.usage = add_usage(run.session.usage, usage)
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             run.task = None
+
+    def _heard(self, run: Run, judgement: Judgement) -> None:
+        """A verdict that came before its call ended."""
+        if not run.dropped:
+            self._carry_out(run, run.session.judged([judgement], self._clock()))

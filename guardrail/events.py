@@ -198,6 +198,24 @@ class OutputEvent(Event):
     response_id: ResponseId
 
 
+class Usage(WireModel):
+    """What judges consumed: for a response, or one claim's share of the calls that were made for it."""
+
+    judge_calls: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = Field(default=0, description="Those of them that the provider's cache held.")
+    output_tokens: int = 0
+    cost_usd: float = Field(default=0.0, description="By the configured prices; 0 where none is known.")
+    dropped_quotes: int = Field(default=0, description="Quotes offered as evidence that stand in no context.")
+
+
+class ClaimPart(WireModel):
+    """An atomic statement that a claim was taken apart into, with its own verdict."""
+
+    text: str = Field(description="In the judge's words, pronouns resolved.")
+    verdict: Verdict
+
+
 class ClaimVerdict(OutputEvent):
     """The verdict on one claim."""
 
@@ -221,7 +239,19 @@ class ClaimVerdict(OutputEvent):
         default=(), description="Ids of contexts that contradict a claim that another context supports."
     )
     reasoning: str = Field(default="", description="Why, in the judge's words.")
+    parts: tuple[ClaimPart, ...] = Field(
+        default=(), description="The statements the claim was taken apart into, when it was."
+    )
     judge: str = Field(description="Name of the judge that gave the verdict.")
+    attempts: Annotated[int, Field(ge=0)] = Field(
+        default=1, description="Calls made for this verdict, failed ones included; 0: none was needed."
+    )
+    degraded_from: tuple[str, ...] = Field(
+        default=(), description="Judges that were to answer and did not, in the order they were tried, why."
+    )
+    usage: Usage | None = Field(
+        default=None, description="This claim's share of what the calls for it consumed; null: nothing."
+    )
     latency_ms: Annotated[float, Field(ge=0)] = Field(description="From the claim being cut to its verdict.")
     policy: PolicyRef
     omitted: tuple[str, ...] = Field(
@@ -237,16 +267,6 @@ class VerdictCounts(WireModel):
     unsupported: int = 0
     contradicted: int = 0
     unverified: int = 0
-
-
-class Usage(WireModel):
-    """What the judge consumed for this response."""
-
-    judge_calls: int = 0
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-    dropped_quotes: int = Field(default=0, description="Quotes offered as evidence that stand in no context.")
 
 
 class Timings(WireModel):

@@ -75,7 +75,11 @@ class OutputEvents:
             evidence=judgement.evidence,
             conflicting_contexts=judgement.conflicting_contexts,
             reasoning=judgement.reasoning,
+            parts=judgement.parts,
             judge=judgement.judge,
+            attempts=judgement.attempts,
+            degraded_from=judgement.degraded_from,
+            usage=judgement.usage,
             latency_ms=round(max(0.0, latency_ms), 3),
             policy=self._ref,
         )

@@ -140,6 +140,14 @@ class Journal:
             facts["conflicts"] = [_context(name, contexts) for name in verdict.conflicting_contexts]
         if verdict.reasoning:
             facts["reasoning"] = verdict.reasoning
+        if verdict.parts:
+            facts["parts"] = [[part.text, part.verdict.value] for part in verdict.parts]
+        if verdict.attempts != 1:
+            facts["attempts"] = verdict.attempts
+        if verdict.degraded_from:
+            facts["degraded_from"] = list(verdict.degraded_from)
+        if verdict.usage is not None:
+            facts["usage"] = verdict.usage.model_dump(exclude_defaults=True)
         return facts
 
 

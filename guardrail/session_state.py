@@ -22,6 +22,7 @@ from guardrail.claims.model import Claim, Segment
 from guardrail.deliveries import Ready
 from guardrail.errors import StateError, UnreadableSession
 from guardrail.events import (
+    ClaimPart,
     ClaimVerdict,
     Decision,
     Evidence,
@@ -75,6 +76,10 @@ class _StoredVerdict(_Stored):
     support: float | None = None
     judge: str = ""
     latency_ms: float = 0.0
+    parts: tuple[tuple[str, Verdict], ...] = ()
+    attempts: _Count = 1
+    degraded_from: tuple[str, ...] = ()
+    usage: Usage | None = None
     evidence: tuple[tuple[_Count, _Count, _Count] | Evidence, ...] = ()
     conflicts: tuple[int | str, ...] = ()
     reasoning: str = ""
@@ -356,6 +361,10 @@ class _Reader:
                 name if isinstance(name, str) else self._context(name).id for name in stored.conflicts
             ),
             reasoning=stored.reasoning,
+            parts=tuple(ClaimPart(text=text, verdict=verdict) for text, verdict in stored.parts),
+            attempts=stored.attempts,
+            degraded_from=stored.degraded_from,
+            usage=stored.usage,
         )
         try:
             return self._make.claim_verdict(claim_id, claim, judgement, stored.latency_ms)

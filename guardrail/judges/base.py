@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from guardrail.claims.model import Claim
-from guardrail.events import Evidence, Usage, Verdict
+from guardrail.events import ClaimPart, Evidence, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 
 
@@ -17,7 +17,9 @@ class JudgeRequest:
 
     ``claims`` maps claim ids to claims, in the order of the text. ``evidence`` is the response's prepared
     contexts: passages, search, and the check of quotes; it may be shared between concurrent requests.
-    ``deadline`` is a reading of ``time.monotonic()``: nobody waits for an answer after it.
+    ``deadline`` is a reading of ``time.monotonic()``: nobody waits for an answer after it. ``spent`` is what
+    the response has consumed so far. A judge may say what it knows before its reply is whole: it calls
+    ``on_judgement``, on the event loop, with a judgement that is final; the reply repeats it or not.
     """
 
     response_id: str
@@ -26,11 +28,17 @@ class JudgeRequest:
     evidence: EvidenceIndex
     deadline: float
     generator_model: str | None = None
+    tenant: str | None = None
+    spent: Usage = field(default_factory=Usage)
+    on_judgement: Callable[[Judgement], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge says of one claim. Quotes in ``evidence`` have been located in their context."""
+    """What a judge says of one claim. Quotes in ``evidence`` have been located in their context.
+
+    ``attempts``, ``degraded_from`` and ``usage`` are told of in ``ClaimVerdict``.
+    """
 
     claim_id: str
     verdict: Verdict
@@ -40,6 +48,10 @@ class Judgement:
     evidence: tuple[Evidence, ...] = ()
     conflicting_contexts: tuple[str, ...] = ()
     reasoning: str = ""
+    parts: tuple[ClaimPart, ...] = ()
+    attempts: int = 1
+    degraded_from: tuple[str, ...] = ()
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +80,20 @@ class Judge(Protocol):
     async def aclose(self) -> None: ...
 
 
-def unverified(claim_id: str, judge: str, reason: str) -> Judgement:
+def unverified(
+    claim_id: str, judge: str, reason: str, *, attempts: int = 1, degraded_from: tuple[str, ...] = ()
+) -> Judgement:
     """The judgement of a claim that could not be checked."""
-    return Judgement(claim_id, Verdict.UNVERIFIED, 0.0, None, judge, reasoning=reason)
+    return Judgement(
+        claim_id,
+        Verdict.UNVERIFIED,
+        0.0,
+        None,
+        judge,
+        reasoning=reason,
+        attempts=attempts,
+        degraded_from=degraded_from,
+    )
 
 
 def reconcile(asked: Sequence[str], reply: JudgeReply, judge: str) -> dict[str, Judgement]:

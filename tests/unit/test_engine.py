@@ -5,12 +5,14 @@ import gc
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
 from guardrail.engine import OVERLOADED, ClosedResponse, Engine, Output
 from guardrail.errors import JudgeUnavailable, ProtocolError
 from guardrail.events import (
+    ClaimVerdict,
     Context,
     Decision,
     DeliveryBlocked,
@@ -23,7 +25,7 @@ from guardrail.events import (
     ResponseVerdict,
     Verdict,
 )
-from guardrail.judges.base import Judge, Judgement, JudgeRequest
+from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.routing import PolicyRouter
@@ -73,6 +75,9 @@ class Bench:
             if isinstance(output.event, ResponseVerdict) and output.event.response_id == response_id
         ]
         return found
+
+    def claims(self) -> list[ClaimVerdict]:
+        return [output.event for output in self.outputs if isinstance(output.event, ClaimVerdict)]
 
     def finals(self, response_id: str = "r1") -> list[DeliveryCompleted | DeliveryBlocked]:
         return [
@@ -199,6 +204,44 @@ async def test_a_judge_that_hangs_is_given_up() -> None:
         assert b.verdict().rule == "on_unverified: fail_closed"
         assert b.verdict().claims[0].verdict is Verdict.UNVERIFIED
     assert judge.cancelled == 1
+
+
+async def test_a_verdict_that_comes_before_the_reply_is_used_at_once() -> None:
+    """Of a call that then fails, what had come stays; the rest could not be checked."""
+
+    class Telling(GatedJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            first, second = request.claims
+            assert request.on_judgement is not None
+            request.on_judgement(judgement("unasked", Verdict.SUPPORTED))
+            request.on_judgement(judgement(first, Verdict.SUPPORTED))
+            request.on_judgement(judgement(first, Verdict.CONTRADICTED))
+            request.on_judgement(replace(judgement(second, Verdict.SUPPORTED), confidence=7.0))
+            await super().judge(request)
+            raise JudgeUnavailable("the connection was cut")
+
+    judge = Telling()
+    async with bench(judge) as b:
+        contexts = (Context(id="c1", text="A source."),)
+        b.engine.handle(Response(response_id="r1", contexts=contexts, answer=TEXT))
+        await b.until(lambda: bool(b.claims()))
+        assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED]
+        judge.gate.set()
+        await b.until(lambda: "r1" in b.closed)
+    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
+
+
+async def test_the_judge_hears_whose_response_it_is_and_what_it_has_cost() -> None:
+    judge = WordJudge()
+    async with bench(judge) as b:
+        b.start(tenant="acme")
+        b.delta(0, "Paris is in France. Rome ")
+        await b.until(lambda: len(b.claims()) == 1)
+        b.delta(1, "is in Italy. ")
+        b.complete(2)
+        await b.until(lambda: "r1" in b.closed)
+    asked = [(request.tenant, request.spent.judge_calls) for request in judge.requests]
+    assert asked == [("acme", 0), ("acme", 1)]
 
 
 async def test_a_block_cancels_the_call_under_way() -> None:
