@@ -26,6 +26,7 @@ class Wire:
     chunk_chars: int = 16  # of content in each delta
     events_per_write: int | None = 1  # None: all of them at once
     split_bytes: int | None = None  # written at once instead, through events and characters alike
+    first_pause_s: float = 0.0  # ahead of the head
     pause_s: float = 0.0  # ahead of every write of the body but the first
     newline: str = "\n"
     ping_every: int = 0  # a comment ahead of every so many chunks; 0: none

@@ -94,6 +94,8 @@ def _reply(act: Reply, call: Recorded, cut: Cut | None = None) -> Iterator[Step]
     streamed = call.streamed and not act.wire.ignore_stream
     chunks = _events(act, call) if streamed else _slices(act, call)
     framed = streamed and not act.wire.close_framed
+    if act.wire.first_pause_s:
+        yield Wait(act.wire.first_pause_s)
     if framed:
         yield _head(200, _STREAM | _CHUNKED)
     elif streamed:
