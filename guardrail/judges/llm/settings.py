@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator
 
-from guardrail.errors import ConfigError
-
-OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
-OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
-
-# The client wants a key; servers of one's own mostly don't, and ignore what they get.
-_NO_KEY: Final = "not-needed"
+from guardrail.judges.llm.endpoint_settings import (
+    OPENAI_BASE_URL,
+    ApiKeySettings,
+    CircuitBreakerSettings,
+    ConcurrencySettings,
+    FailoverSettings,
+    FallbackSettings,
+    HedgingSettings,
+    StreamSettings,
+    checked_base_url,
+    resolve_key,
+)
 
 
 class OutputMode(StrEnum):
@@ -36,10 +38,8 @@ class Reasoning(StrEnum):
     NONE = "none"
 
 
-class LlmJudgeSettings(BaseModel):
+class LlmJudgeSettings(ApiKeySettings):
     """Which model judges, how it is reached, and what it may cost in time and tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: Annotated[str, Field(min_length=1)] = Field(
         default="gpt-4.1-mini",
@@ -48,17 +48,6 @@ class LlmJudgeSettings(BaseModel):
     base_url: str = Field(
         default=OPENAI_BASE_URL,
         description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), with its /v1.",
-    )
-    api_key: SecretStr | None = Field(
-        default=None, description="Key of the API. Better in a file or in the environment."
-    )
-    api_key_file: Path | None = Field(
-        default=None, description="File that holds the key (a mounted secret); read at start."
-    )
-    api_key_env: str | None = Field(
-        default=None,
-        description=f"Environment variable that holds the key; {OPENAI_KEY_ENV} when base_url is OpenAI's "
-        "and no other source is named. Elsewhere a key is sent only if one is named here.",
     )
     extra_headers: dict[str, SecretStr] = Field(
         default_factory=dict,
@@ -97,6 +86,25 @@ class LlmJudgeSettings(BaseModel):
     )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
         default=64, description="Calls in flight at once; more wait their turn, within their deadline."
+    )
+    concurrency: ConcurrencySettings = Field(
+        default_factory=ConcurrencySettings,
+        description="How the number of calls that a server bears at once is found, up to max_concurrency.",
+    )
+    stream: StreamSettings = Field(
+        default_factory=StreamSettings, description="Reading replies while they are written."
+    )
+    hedging: HedgingSettings = Field(
+        default_factory=HedgingSettings, description="A second call when the first one is late."
+    )
+    circuit_breaker: CircuitBreakerSettings = Field(
+        default_factory=CircuitBreakerSettings, description="When a server that fails is left alone."
+    )
+    fallbacks: Annotated[tuple[FallbackSettings, ...], Field(max_length=8)] = Field(
+        default=(), description="Models to ask, in this order, when the first one fails or is left alone."
+    )
+    failover: FailoverSettings = Field(
+        default_factory=FailoverSettings, description="How the time is shared between model and fallbacks."
     )
 
     structured_output: Literal["auto", "json_schema", "json_object", "text"] = Field(
@@ -141,48 +149,15 @@ class LlmJudgeSettings(BaseModel):
     @field_validator("base_url")
     @classmethod
     def _url(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError(f"base_url {value!r} is no http(s) URL; write it as https://HOST[:PORT]/v1")
-        if parts.username or parts.password:
-            raise ValueError("base_url holds a user name or password; give the key as api_key_file instead")
-        return value.rstrip("/")
+        return checked_base_url(value)
 
-    @model_validator(mode="after")
-    def _one_key(self) -> LlmJudgeSettings:
-        given = [
-            name for name in ("api_key", "api_key_file", "api_key_env") if getattr(self, name) is not None
-        ]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} are both given; name the key in one place only")
-        return self
-
-    def resolve_api_key(self) -> str:
+    def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
-        if self.api_key is not None:
-            return self.api_key.get_secret_value()
-        if self.api_key_file is not None:
-            try:
-                key = self.api_key_file.read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-                raise ConfigError(
-                    f"judge.llm.api_key_file: {self.api_key_file} can't be read ({reason}); "
-                    "mount the secret there or correct the path"
-                ) from None
-            if not key:
-                raise ConfigError(
-                    f"judge.llm.api_key_file: {self.api_key_file} is empty; put the key into it"
-                )
-            return key
-        is_openai = urlsplit(self.base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname
-        variable = self.api_key_env or (OPENAI_KEY_ENV if is_openai else None)
-        if variable is None:
-            return _NO_KEY
-        key = os.environ.get(variable, "").strip()
-        if not key:
-            raise ConfigError(
-                f"judge.llm.api_key_env: the environment variable {variable} is not set; set it, or name a "
-                "file that holds the key as judge.llm.api_key_file"
-            )
-        return key
+        return resolve_key(self, self.base_url, place)
+
+    def models(self) -> tuple[LlmJudgeSettings, ...]:
+        """Settings for each model in the order in which they are asked: this one, then its fallbacks."""
+        return (
+            self,
+            *(self.model_copy(update=fallback.changes(self.base_url)) for fallback in self.fallbacks),
+        )
