@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,3 +64,15 @@ async def hear(client: openai.AsyncOpenAI, heard: Heard, *, stream: bool, **chan
                 heard.text += choice.delta.content or ""
                 heard.refusal += choice.delta.refusal or ""
                 heard.finish_reason = choice.finish_reason or heard.finish_reason
+
+
+async def pieces(client: openai.AsyncOpenAI) -> list[bytes]:
+    """The body of a stream, as raw as the client gets it; as far as it came, if it is cut."""
+    got: list[bytes] = []
+    create: Any = client.chat.completions.with_streaming_response.create
+    messages = [{"role": "user", "content": PROMPT}]
+    with suppress(httpx2.TransportError):
+        async with create(model="m", messages=messages, stream=True) as response:
+            async for piece in response.iter_bytes():
+                got.append(piece)  # noqa: PERF401 - keeps what came before an error
+    return got

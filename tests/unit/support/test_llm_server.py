@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.llm_server import (
     Outcome,
+    Recorded,
     Reply,
     Status,
     Wire,
@@ -30,7 +31,8 @@ from tests.support.llm_server import (
     verdicts,
     wrong_enum,
 )
-from tests.unit.support.asking_llm import ask, serving
+from tests.support.llm_server.wire import Wait, steps
+from tests.unit.support.asking_llm import ask, pieces, serving
 
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 ASKED = ["c1", "c2", "c3"]
@@ -109,21 +111,36 @@ async def test_half_a_surrogate_pair_goes_over_escaped(stream: bool) -> None:
 
 
 async def test_pieces_end_within_characters() -> None:
-    """What the client gets at once, as raw bytes: some piece is not UTF-8 by itself, all of them are."""
     async with serving(Reply("é" * 50, wire=Wire(split_bytes=1))) as (_, client):
-        create = client.chat.completions.with_streaming_response.create
-        async with create(model="m", messages=[{"role": "user", "content": "?"}], stream=True) as response:
-            pieces = [piece async for piece in response.iter_bytes()]
-    assert max(map(len, pieces)) == 1
-    assert b"".join(pieces).decode().count("é") == 50
+        got = await pieces(client)
+    assert max(map(len, got)) == 1
+    assert b"".join(got).decode().count("é") == 50
 
 
 async def test_several_events_come_in_one_piece() -> None:
     async with serving(Reply("abcdef", wire=Wire(chunk_chars=1, events_per_write=None))) as (_, client):
-        create = client.chat.completions.with_streaming_response.create
-        async with create(model="m", messages=[{"role": "user", "content": "?"}], stream=True) as response:
-            pieces = [piece async for piece in response.iter_bytes()]
-    assert [piece.count(b"data: ") for piece in pieces] == [9]
+        assert [piece.count(b"data: ") for piece in await pieces(client)] == [9]
+
+
+async def test_line_ends_and_comments() -> None:
+    async with serving(Reply("abcd", wire=Wire(chunk_chars=1, newline="\r\n", ping_every=2))) as (_, client):
+        got = b"".join(await pieces(client))
+    lines = got.split(b"\r\n")
+    assert b"\n" not in b"".join(lines)
+    assert lines.count(b": ping") == 4  # ahead of every second of seven chunks
+    assert lines[-3:] == [b"data: [DONE]", b"", b""]
+
+
+@BOTH
+def test_pauses(stream: bool) -> None:
+    """Ahead of the head, and between the writes of the body, not after the last."""
+    body = {"model": "m", "stream": stream, "messages": [{"content": "?"}]}
+    wire = Wire(chunk_chars=10_000, split_bytes=None if stream else 200, first_pause_s=3.0, pause_s=2.0)
+    plan = list(steps(Reply("x", wire=wire), Recorded({}, body)))
+    assert plan[0] == Wait(3.0)
+    sent = [step for step in plan[2:] if not isinstance(step, bytes) or step != b"0\r\n\r\n"]
+    assert [isinstance(step, Wait) for step in sent] == [index % 2 == 1 for index in range(len(sent))]
+    assert set(sent[1::2]) == {Wait(2.0)}
 
 
 @BOTH

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx2
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
 from tests.support.llm_server import Behaviour, Cut, Drip, Hang, Outcome, Reply, StreamError, Wire
-from tests.unit.support.asking_llm import Heard, ask, hear, serving
+from tests.unit.support.asking_llm import Heard, ask, hear, pieces, serving
 
 BOTH = pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 MESSAGES: list[ChatCompletionMessageParam] = [{"role": "user", "content": "?"}]
@@ -107,11 +108,21 @@ async def test_a_stream_that_is_cut_after_some_chunks(chunks: int, text: str, in
     assert server.calls[0].outcome is Outcome.CUT
 
 
+async def test_half_a_chunk_is_sent_before_a_cut_inside_it() -> None:
+    async with serving(Cut(chunks=2, inside=True, reply=LETTERS)) as (_, client):
+        *whole, half = await pieces(client)
+    assert [piece.endswith(b"}\n\n") for piece in whole] == [True, True]
+    assert half.startswith(b'data: {"id"')
+    assert not half.endswith(b"\n")
+
+
 @BOTH
-async def test_a_connection_that_is_reset(stream: bool) -> None:
-    async with serving(Cut(chunks=1, reset=True)) as (server, client):
-        with pytest.raises(openai.APIConnectionError):
+@pytest.mark.parametrize(("reset", "cause"), [(True, httpx2.ReadError), (False, httpx2.RemoteProtocolError)])
+async def test_a_connection_that_is_reset(reset: bool, cause: type[Exception], stream: bool) -> None:
+    async with serving(Cut(chunks=1, reset=reset)) as (server, client):
+        with pytest.raises(openai.APIConnectionError) as caught:
             await ask(client, stream=stream)
+    assert isinstance(caught.value.__cause__, cause)
     assert server.calls[0].outcome is Outcome.CUT
 
 
@@ -138,5 +149,6 @@ async def test_an_error_in_a_stream(done: bool) -> None:
             await hear(client, heard, stream=True)
         assert not isinstance(caught.value, openai.APIStatusError | openai.APIConnectionError)
         assert heard.text == "abcd"
+        assert b"".join(await pieces(client)).endswith(b"data: [DONE]\n\n") is done
         with pytest.raises(openai.InternalServerError, match="out of memory"):
             await ask(client, stream=False)
