@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Verdict
@@ -27,8 +28,10 @@ class ClassifierJudge:
     def __init__(self, settings: ClassifierSettings, section: str = "judge.classifier") -> None:
         """Loads the model, which may take seconds, and a download before that. Raises ConfigError."""
         self._settings = settings
-        self._name = f"{section.rpartition('.')[2]}:{settings.model}"
         classifier = load_classifier(settings, section)
+        # Of a folder the last part: verdicts don't tell how this machine is laid out.
+        model = settings.model or ""
+        self._name = f"{section.rpartition('.')[2]}:{Path(model).name if Path(model).is_dir() else model}"
         self._preparer = Preparer(classifier.form, settings, self._name)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="classifier-tokens")
         self._batcher = Batcher(
