@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import uuid
-from collections.abc import AsyncIterator, Collection
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -20,80 +19,14 @@ from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportEr
 from guardrail.kafka_settings import KafkaSettings
 from tests.chaos.transactions import settled
 from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_place import Place
 from tests.support.transports import (
     MAX_RECORD_BYTES,
-    KafkaHarness,
     RecordingListener,
     poll_until,
-    poll_while,
 )
 
 pytestmark = pytest.mark.kafka
-
-
-class Place:
-    """Topics and a group of one test."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.harness = KafkaHarness(bootstrap_servers)
-        self.group = f"group-{uuid.uuid4().hex}"
-        self.topic = self.output = self.sessions = ""
-        self._closing: list[Any] = []
-
-    async def create(self, partitions: int = 1) -> Partition:
-        self.topic = await self.harness.create_topic(partitions)
-        self.output = await self.harness.create_topic(partitions)
-        self.sessions = await self.harness.create_topic(partitions, compacted=True)
-        return Partition(self.topic, 0)
-
-    @property
-    def settings(self) -> KafkaSettings:
-        topics = self.harness.settings.topics.model_copy(update={"sessions": self.sessions})
-        return self.harness.settings.model_copy(update={"group_id": self.group, "topics": topics})
-
-    async def producer(self, partition: Partition, **changes: Any) -> TransactionalProducer:
-        made = TransactionalProducer(self.settings.model_copy(update=changes), partition)
-        self._closing.append(made)
-        await made.start()
-        return made
-
-    async def member(self, **changes: Any) -> tuple[KafkaTransport, RecordingListener]:
-        """A member that holds all partitions."""
-        listener = RecordingListener()
-        made = self.harness.exact_member(self.topic, self.sessions, self.group, **changes)
-        assert isinstance(made, KafkaTransport)
-        self._closing.append(made)
-        await made.start(listener)
-        await poll_while(made, lambda: not listener.held)
-        return made, listener
-
-    def out(self, *values: bytes) -> list[OutRecord]:
-        return [OutRecord(self.output, b"k", value) for value in values]
-
-    async def written(self) -> list[bytes | None]:
-        return [record.value for record in await self.harness.read_all(self.output)]
-
-    async def state(self, index: int = 0) -> dict[bytes, bytes]:
-        return (await read_state(self.settings, self.sessions, [index]))[index]
-
-    async def close(self) -> None:
-        await asyncio.gather(*(one.stop() for one in self._closing))
-        await self.harness.close()
-
-
-@pytest.fixture
-async def place(kafka_bootstrap: str) -> AsyncIterator[Place]:
-    made = Place(kafka_bootstrap)
-    yield made
-    await made.close()
-
-
-@pytest.fixture
-async def own_place(own_kafka: KafkaBroker) -> AsyncIterator[Place]:
-    own_kafka.start()
-    made = Place(own_kafka.bootstrap_servers)
-    yield made
-    await made.close()
 
 
 def nothing_unseen(caplog: pytest.LogCaptureFixture) -> None:
@@ -286,124 +219,6 @@ async def test_state_that_ends_in_markers_or_aborted_records_is_read_to_its_end(
 
 def StepRecord(step: int) -> StateRecord:  # noqa: N802
     return StateRecord(b"step/%d" % step, b"%d" % step)
-
-
-async def test_long_state_is_restored_while_the_membership_is_kept(place: Place) -> None:
-    """Restoring takes longer than the session timeout, and nobody is expelled."""
-    partition = await place.create()
-    slow = asyncio.Event()
-
-    class SlowStart(TransactionalProducer):
-        async def start(self) -> None:
-            await super().start()
-            await asyncio.wait_for(slow.wait(), 60)
-
-    listener = RecordingListener()
-    made = place.harness.exact_member(
-        place.topic,
-        place.sessions,
-        place.group,
-        producer_class=SlowStart,
-        session_timeout_ms=1_200,
-        heartbeat_interval_ms=300,
-    )
-    await made.start(listener)
-    asyncio.get_running_loop().call_later(3.0, slow.set)
-    await poll_while(made, lambda: not listener.held)
-    assert listener.log == [("assigned", (partition,))]
-    await made.transact(partition, place.out(b"one"), [], Commit(1))
-    await made.stop()
-    assert await place.written() == [b"one"]
-
-
-async def test_a_rebalance_ends_a_restoring_that_is_under_way(place: Place) -> None:
-    await place.create(partitions=2)
-    hanging = [True]
-
-    class Hangs(TransactionalProducer):
-        async def start(self) -> None:
-            await super().start()
-            if hanging[0]:
-                await asyncio.Event().wait()
-
-    one, two = RecordingListener(), RecordingListener()
-    first = place.harness.exact_member(place.topic, place.sessions, place.group, producer_class=Hangs)
-    await first.start(one)
-    for _ in range(10):
-        assert list(await first.poll(50, 10)) == []
-    hanging[0] = False
-    second = place.harness.exact_member(place.topic, place.sessions, place.group)
-    await second.start(two)
-    await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
-    assert [what for what, _ in one.log] == ["assigned"]
-    await first.stop()
-    await second.stop()
-
-
-async def test_a_rebalance_ends_a_recovery_that_is_under_way(place: Place) -> None:
-    partition = await place.create(partitions=2)
-    hanging = [False]
-
-    class Hangs(TransactionalProducer):
-        async def start(self) -> None:
-            await super().start()
-            if hanging[0]:
-                await asyncio.Event().wait()
-
-    first, one = await place.member(producer_class=Hangs)
-    hanging[0] = True
-    recovery = asyncio.ensure_future(first.recover(partition))
-
-    async def wait(partitions: Collection[Partition]) -> None:
-        hanging[0] = False
-        with pytest.raises(PartitionLost):
-            await recovery
-
-    one.while_revoked = wait
-    two = RecordingListener()
-    second = place.harness.exact_member(place.topic, place.sessions, place.group)
-    await second.start(two)
-    await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
-    assert recovery.done()
-    one.while_revoked = None
-    for listener, member in ((one, first), (two, second)):
-        for held in listener.held:
-            await member.transact(held, place.out(b"v"), [], Commit(1))
-    await second.stop()
-    assert await place.written() == [b"v", b"v"]
-
-
-async def test_a_static_member_that_comes_back_gets_its_partitions_without_a_rebalance(
-    place: Place,
-) -> None:
-    await place.create(partitions=2)
-    names = {"group_instance_id": "one"}, {"group_instance_id": "two"}
-    one, two = RecordingListener(), RecordingListener()
-    first = place.harness.exact_member(place.topic, place.sessions, place.group, **names[0])
-    second = place.harness.exact_member(place.topic, place.sessions, place.group, **names[1])
-    await first.start(one)
-    await second.start(two)
-    await poll_while([first, second], lambda: not (len(one.held) == len(two.held) == 1))
-    (held,) = two.held
-    await second.transact(held, place.out(b"one"), a(b"1"), Commit(1))
-    before = len(one.log)
-    await second.stop()
-    back, again = await place.member(**names[1])
-    await poll_until([first, back], lambda _: bool(again.held))
-    assert again.held == {held: Commit(1)}
-    assert again.state == {held: {b"a": b"1"}}
-    assert len(one.log) == before
-    await first.stop()
-
-
-async def test_a_sessions_topic_with_too_few_partitions_is_told(place: Place) -> None:
-    await place.create(partitions=3)
-    place.sessions = await place.harness.create_topic(1, compacted=True)
-    made = place.harness.exact_member(place.topic, place.sessions, place.group)
-    await made.start(RecordingListener())
-    with pytest.raises(TransportUnavailable, match=r"1 partitions.*give it as many"):
-        await poll_until(made, lambda found: False)
-    await made.stop()
 
 
 async def test_several_input_topics_are_refused() -> None:
