@@ -29,7 +29,7 @@ _SNAPSHOT: Final = re.compile(
     r"|(?:preview-)?[01]\d-[0-3]\d"  # gemini-2.5-pro-preview-05-06
     r"|(?:preview-)?[01]\d-20\d\d"  # gemini-2.5-flash-preview-09-2025
     r"|00\d"  # gemini-2.0-flash-001
-    r"|v\d(?::\d)?"  # anthropic.claude-3-5-sonnet-20241022-v2:0
+    r"|v\d:\d"  # anthropic.claude-3-5-sonnet-20241022-v2:0
     r"|latest|default"
     r")"
 )
@@ -37,6 +37,7 @@ _PRECISION: Final = re.compile(
     r"[-_.:](?:i?q[2-8](?:_[0-9a-z]{1,2}){0,3}|awq|gptq|exl[23]|mlx|bnb|nf4|[48]-?bit|fp4|fp8|fp16|bf16|f16|f32"
     r"|int[48]|w[48]a(?:8|16)|gguf|fp8-dynamic|quantized)"
 )
+_HALF_SIZE: Final = re.compile(r"(?<=\d)\.(?=\d{1,2}b(?:$|\W))")  # 1.5b is not 15b
 _LAST_PART: Final = 40  # longest of the endings above, with room
 
 
@@ -63,7 +64,7 @@ def canonical(name: str) -> str:
         if shorter == text or not re.search(r"[a-z]", shorter):
             break
         text = shorter
-    return re.sub(r"[\W_]+", "", text)
+    return re.sub(r"[\W_]+", "", _HALF_SIZE.sub("p", text))
 
 
 def _without_ending(text: str, ending: re.Pattern[str]) -> str:

@@ -1,0 +1,182 @@
+"""When the model that wrote an answer would judge it: models tend to believe themselves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from guardrail.errors import JudgeUnavailable
+from guardrail.events import Usage
+from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.model_names import canonical, plain
+from guardrail.printable import escape_controls, shorten
+
+_log = logging.getLogger(__name__)
+_MOST_PAIRS: Final = 1_000
+_MOST_STEPS: Final = 5
+_NAME_CHARS: Final = 120
+
+# Names that a provider gives to what it also sells under another one.
+_ALIASES: Final = {
+    "chatgpt-4o-latest": "gpt-4o",
+    "chatgpt-4o": "gpt-4o",
+    "gpt-4-turbo-preview": "gpt-4-turbo",
+    "gpt-4-1106-preview": "gpt-4-turbo",
+    "gpt-4-0125-preview": "gpt-4-turbo",
+    "gpt-35-turbo": "gpt-3.5-turbo",
+}
+
+
+class SelfJudged(JudgeUnavailable):
+    """The judge was not asked, or not believed: its model wrote the answer."""
+
+    def __init__(self, message: str, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+class SelfJudgingSettings(BaseModel):
+    """What happens when the model that judges is the one that wrote the answer (``generator_model``)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    policy: Literal["warn", "alternative", "refuse"] = Field(
+        default="warn",
+        description="warn: judge all the same, and log it once for each pair of names. alternative: ask "
+        "another model. refuse: do not ask; with kind cascade the first judge's verdict stands in, with kind "
+        "llm the claims become UNVERIFIED.",
+    )
+    alternative: dict[str, Any] | None = Field(
+        default=None,
+        description="Settings of judge.llm that are different for the alternative judge, its model at least. "
+        "A base_url of its own needs its own key settings beside it.",
+    )
+    aliases: dict[str, str] = Field(
+        default_factory=dict,
+        description="Other names of models, as {NAME: MODEL}: an Azure deployment, a gateway's route, the "
+        "--alias of a server.",
+    )
+
+    @field_validator("alternative")
+    @classmethod
+    def _names_a_model(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if value is not None and not isinstance(value.get("model"), str):
+            raise ValueError("alternative names no model; add model: NAME")
+        return value
+
+
+class ModelIdentity:
+    """Tells whether two names are of the same model: provider, date, precision and aliases do not matter."""
+
+    def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
+        """``aliases`` go before the built-in ones and are compared as all names are."""
+        named = {**_ALIASES, **(aliases or {})}
+        self._exact = {plain(name): model for name, model in named.items()}
+        self._loose = {canonical(name): model for name, model in (aliases or {}).items()}
+
+    def same(self, one: str | None, other: str | None) -> bool:
+        """False where either name is missing or has no letters and digits: nothing is known then."""
+        if not one or not other:
+            return False
+        key = self._key(one)
+        return bool(key) and key == self._key(other)
+
+    def _key(self, name: str) -> str:
+        for _ in range(_MOST_STEPS):  # aliases may lead on to others, and in a circle
+            target = self._exact.get(plain(name)) or self._loose.get(canonical(name))
+            if target is None or target == name:
+                break
+            name = target
+        return canonical(name)
+
+
+class SelfJudgingGuard:
+    """A Judge around the LLM judge that sees to it who judges whom."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        model: str,
+        settings: SelfJudgingSettings,
+        *,
+        alternative: tuple[Judge, str] | None = None,
+    ) -> None:
+        """``alternative`` is the other judge and its model's name, for the policy of that name.
+
+        Judgements of another model than ``model`` (fallbacks) are looked at by their judge's name.
+        """
+        self._judge = judge
+        self._model = model
+        self._policy = settings.policy
+        self._alternative = alternative
+        self._identity = ModelIdentity(settings.aliases)
+        self._warned: set[tuple[str, str]] = set()
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """The reply of whichever judge may answer; raises SelfJudged where none may."""
+        generator = request.generator_model
+        if self._identity.same(generator, self._model):
+            self._warn(str(generator), self._model)
+            if self._policy == "alternative" and self._alternative is not None:
+                other, model = self._alternative
+                if not self._identity.same(generator, model):
+                    return await self._checked(other, request)
+                self._warn(str(generator), model)
+            if self._policy != "warn":
+                raise SelfJudged("not asked: its model wrote the answer")
+        return await self._checked(self._judge, request)
+
+    async def aclose(self) -> None:
+        """Close both judges."""
+        try:
+            await self._judge.aclose()
+        finally:
+            if self._alternative is not None:
+                await self._alternative[0].aclose()
+
+    async def _checked(self, judge: Judge, request: JudgeRequest) -> JudgeReply:
+        """Ask, and unless a warning is all that is wanted believe no fallback that is the generator."""
+        if not request.generator_model:
+            return await judge.judge(request)
+        heard = request.on_judgement
+        reply = await judge.judge(
+            replace(request, on_judgement=heard and self._only_others(request.generator_model, heard))
+        )
+        kept = tuple(j for j in reply.judgements if self._acceptable(request.generator_model, j))
+        if reply.judgements and not kept:
+            raise SelfJudged("the only model that answered wrote the answer", reply.usage)
+        return JudgeReply(kept, reply.usage)
+
+    def _only_others(self, generator: str, heard: Callable[[Judgement], None]) -> Callable[[Judgement], None]:
+        def filtered(judgement: Judgement) -> None:
+            if self._acceptable(generator, judgement):
+                heard(judgement)
+
+        return filtered
+
+    def _acceptable(self, generator: str, judgement: Judgement) -> bool:
+        _, _, model = judgement.judge.partition(":")
+        if not self._identity.same(generator, model):
+            return True
+        self._warn(generator, model)
+        return self._policy == "warn"
+
+    def _warn(self, generator: str, model: str) -> None:
+        pair = (generator[:_NAME_CHARS], model)
+        if pair in self._warned or len(self._warned) >= _MOST_PAIRS:
+            return
+        self._warned.add(pair)
+        _log.warning(
+            "self-judging: answers of %r would be judged by the same model, %r; policy: %s",
+            shorten(escape_controls(generator), _NAME_CHARS),
+            model,
+            self._policy,
+        )
