@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from guardrail.claims.model import Claim
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.evidence.tokens import words
 from guardrail.judges.base import Judgement, JudgeRequest, unverified
 from guardrail.judges.classifier.pairs import Pair, PairForm
 from guardrail.judges.classifier.settings import MIN_PREMISE_TOKENS, ClassifierSettings
@@ -50,7 +51,7 @@ class Preparer:
             # As long as the context's own text, so that spans hold for both.
             plain.append(self._form.plain(context.text))
             texts.append(TokenisedText(plain[-1], *self._form.offsets(plain[-1])))
-        by_budget: dict[int, list[Window]] = {}
+        by_budget: dict[int, tuple[list[Window], list[set[int]]]] = {}
         for claim_id, claim in request.claims.items():
             if stopped.is_set() or time.monotonic() >= request.deadline:
                 return
@@ -67,8 +68,11 @@ class Preparer:
             # Claims of about one length share their windows.
             budget = budget // 16 * 16
             if budget not in by_budget:
-                by_budget[budget] = self._windows(texts, budget)
-            windows, note = self._chosen(by_budget[budget], claim, request.evidence)
+                windows = self._windows(texts, budget)
+                limited = len(windows) > (self._settings.max_windows_per_claim or len(windows))
+                terms = [_terms(plain[w.context][w.start : w.end]) for w in windows] if limited else []
+                by_budget[budget] = windows, terms
+            windows, note = self._chosen(*by_budget[budget], claim)
             pairs = [Pair(plain[w.context], w.start, w.end, hypothesis) for w in windows]
             yield claim_id, Prepared(windows, pairs, note)
 
@@ -79,30 +83,20 @@ class Preparer:
             for start, end in text.windows(budget, self._settings.overlap_tokens)
         ]
 
-    def _chosen(
-        self, windows: list[Window], claim: Claim, evidence: EvidenceIndex
-    ) -> tuple[list[Window], str]:
-        """All windows, or the most promising by a word search; never silently."""
+    def _chosen(self, windows: list[Window], terms: list[set[int]], claim: Claim) -> tuple[list[Window], str]:
+        """All windows, or those that share most words with the claim; never silently."""
         most = self._settings.max_windows_per_claim
         if most is None or len(windows) <= most:
             return windows, ""
-        numbers = {context.id: number for number, context in enumerate(evidence.contexts)}
-        chosen: dict[int, None] = {}
-        for passage in evidence.search(statement(claim), k=4 * most):
-            number = numbers[passage.context_id]
-            middle = (passage.start + passage.end) // 2
-            for at, window in enumerate(windows):
-                if window.context == number and window.start <= middle < window.end:
-                    chosen[at] = None
-            if len(chosen) >= most:
-                break
-        for at in range(len(windows)):
-            if len(chosen) >= most:
-                break
-            chosen[at] = None
-        best = sorted(list(chosen)[:most])
+        wanted = _terms(statement(claim))
+        ranked = sorted(range(len(windows)), key=lambda at: (-len(wanted & terms[at]), at))
         note = f"Judged by {most} of {len(windows)} windows of the contexts (max_windows_per_claim)."
-        return [windows[at] for at in best], note
+        return [windows[at] for at in sorted(ranked[:most])], note
+
+
+def _terms(text: str) -> set[int]:
+    terms = {term for _, term, _ in words(text)}
+    return terms - STOP_TERMS or terms
 
 
 def statement(claim: Claim) -> str:

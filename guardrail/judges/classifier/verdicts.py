@@ -36,12 +36,12 @@ def settle(
     """
     best = max(range(len(scores)), key=lambda number: scores[number].support)
     worst = max(range(len(scores)), key=lambda number: scores[number].contradiction)
-    support, contradiction = scores[best].support, scores[worst].contradiction
+    support, contradiction = round(scores[best].support, 6), round(scores[worst].contradiction, 6)
     partial_at = settings.partially_supported_at
     conflicts: tuple[str, ...] = ()
     if contradiction >= settings.contradicted_at and contradiction > support:
         verdict, confidence, decisive = Verdict.CONTRADICTED, contradiction, worst
-        support = min(support, 1.0 - contradiction)
+        support = min(support, round(1.0 - contradiction, 6))
     else:
         if support >= settings.supported_at:
             verdict = Verdict.SUPPORTED
@@ -56,7 +56,7 @@ def settle(
     evidence: tuple[Evidence, ...] = ()
     if verdict is not Verdict.UNSUPPORTED:
         evidence = (quote(windows[decisive], claim, index),)
-    return Judgement(claim_id, verdict, confidence, round(support, 6), judge, evidence, conflicts, note)
+    return Judgement(claim_id, verdict, confidence, support, judge, evidence, conflicts, note)
 
 
 def quote(window: Window, claim: str, index: EvidenceIndex) -> Evidence:
