@@ -1,0 +1,168 @@
+"""What a verdict costs in time and tokens: the guard against the evaluators that people would use instead.
+
+    python -m benchmarks.peers --out docs/benchmarks
+
+One simulated endpoint (``benchmarks.peers_endpoint``) is the model of all of them and knows the truth. The
+same answers with the same errors are written at 50 tokens a second; the guard gets them as they are written,
+the peers, which take whole answers only, after the last token. The peers are installed into an environment of
+their own on first use, which takes some minutes and 900 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import random
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.peers_answers import TOKENS_PER_SECOND, Case, load
+from benchmarks.peers_environment import ROOT, peers_python
+from benchmarks.peers_report import Result, Run, aims, machine, table, write
+from benchmarks.peers_systems import OURS, SYSTEMS, Outcome, Skipped, System, opened
+from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, Usage
+
+WARM_UP = 3
+"""Answers judged before the measurement: connections, caches and lazy imports of every system are warm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The simulated endpoint, while it runs."""
+
+    address: str
+    tokenizer: str
+
+    def base_url(self, label: str) -> str:
+        return f"{self.address}/{label}/v1"
+
+    async def usage(self, label: str) -> Usage:
+        """What was spent under a label so far."""
+        reply = await asyncio.to_thread(urllib.request.urlopen, f"{self.address}/{label}/usage")
+        return Usage(**json.load(reply))
+
+
+@asynccontextmanager
+async def simulated_model(python: Path, args: argparse.Namespace) -> AsyncIterator[Model]:
+    """The endpoint in a process of its own, run by ``python``."""
+    options = {
+        "--ttft-ms": args.ttft_ms,
+        "--token-ms": args.token_ms,
+        "--cache-minimum": args.cache_minimum,
+        "--cache-step": args.cache_step,
+    }
+    command = [str(python), "-m", "benchmarks.peers_endpoint", *map(str, itertools.chain(*options.items()))]
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield Model(**json.loads(await process.stdout.readline()))
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+def numbered(cases: Sequence[Case]) -> Iterator[Case]:
+    """The cases again and again, never the same documents twice."""
+    for number, case in enumerate(itertools.cycle(cases), 1):
+        yield case.copy(number)
+
+
+async def judge_all(system: System, cases: Sequence[Case], at_once: int, rng: random.Random) -> list[Outcome]:
+    """Outcomes of ``cases``, of which ``at_once`` are written or judged at any time."""
+    waiting = iter(cases)
+    outcomes: list[Outcome] = []
+
+    async def slot(start: float) -> None:
+        for case in waiting:
+            try:
+                outcomes.append(await system.judge(case, start))
+            except Exception as error:  # noqa: BLE001 - a failure is a result, and is reported as one
+                failed = f"{type(error).__name__}: {error}"
+                outcomes.append(Outcome(0.0, None, right=False, error=failed))
+            start = time.monotonic()
+
+    # Writers don't begin in step: they are spread over the time that one answer takes.
+    spread = len(cases[0].deltas()) / TOKENS_PER_SECOND if at_once > 1 else 0.0
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(slot(time.monotonic() + rng.uniform(0.0, spread)))
+    return outcomes
+
+
+async def measure(name: str, at_once: int, answers: int, model: Model, python: Path | None) -> Result:
+    """One system at one concurrency. Raises Skipped."""
+    label = f"{name}-{at_once}"
+    cases = numbered(load())
+    async with opened(name, model.base_url(label), python) as system:
+        warm_up = list(itertools.islice(cases, WARM_UP))
+        await judge_all(system, warm_up, WARM_UP, random.Random(0))
+        before = await model.usage(label)
+        measured = list(itertools.islice(cases, max(answers, at_once)))
+        outcomes = await judge_all(system, measured, at_once, random.Random(at_once))
+        after = await model.usage(label)
+    spent = Usage(*(getattr(after, f.name) - getattr(before, f.name) for f in fields(Usage)))
+    return Result(name, at_once, tuple(outcomes), spent)
+
+
+async def run(args: argparse.Namespace) -> int:
+    """Measure and report; 1 when something that was asked for could not be measured."""
+    peers = not all(name in OURS for name in args.systems)
+    python = args.peers_python or (peers_python() if peers else None)
+    failed = False
+    async with simulated_model(python or Path(sys.executable), args) as model:
+        results = []
+        for at_once, name in itertools.product(args.concurrency, args.systems):
+            try:
+                result = await measure(name, at_once, args.answers, model, python)
+            except Skipped as reason:
+                print(f"skipped: {reason}", file=sys.stderr)
+                failed |= name not in OURS
+                continue
+            results.append(result)
+            print(result.line(), flush=True)
+            for error in sorted(result.errors())[:3]:
+                print(f"    {error}", file=sys.stderr)
+    report = Run(
+        tuple(results),
+        args.ttft_ms,
+        args.token_ms,
+        args.cache_minimum,
+        args.cache_step,
+        model.tokenizer,
+        machine(),
+    )
+    print(f"\n{table(report)}\n\n{aims(report)}")
+    if args.out is not None:
+        write(args.out, report, " ".join(["python -m benchmarks.peers", *sys.argv[1:]]))
+    return int(failed or not results)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS, metavar="NAME")
+    parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 20, 200], help="answers at once")
+    parser.add_argument("--answers", type=int, default=20, help="at least so many of each (default 20)")
+    parser.add_argument("--ttft-ms", type=float, default=350.0, help="model's time to first token")
+    parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")
+    parser.add_argument("--cache-minimum", type=int, default=CACHE_MINIMUM, help="shortest cached prefix")
+    parser.add_argument("--cache-step", type=int, default=CACHE_STEP, help="tokens that prefix grows by")
+    parser.add_argument("--peers-python", type=Path, help="Python of an environment that has the peers")
+    parser.add_argument("--out", type=Path, help="folder for peers.md, peers.png and peers.json")
+    sys.exit(uvloop.run(run(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    main()

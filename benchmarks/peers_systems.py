@@ -1,0 +1,175 @@
+"""The systems that ``benchmarks.peers`` compares, behind one interface."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, get_args
+
+from benchmarks.peers_answers import TOKENS_PER_SECOND, Case
+from benchmarks.peers_environment import ROOT
+from guardrail import Guard, Policy
+from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
+from guardrail.judges.factory import build_judge
+from guardrail.judges.settings import JudgeSettings
+
+MODEL: Final = "gpt-4.1-mini"
+OURS: Final = {"guardrail-llm": "llm", "guardrail-cascade": "cascade"}
+PEERS: Final = {"haystack": "haystack", "llama-index": "llama_index", "ragas": "ragas"}
+SYSTEMS: Final = (*PEERS, *OURS)
+TIMEOUT_MS: Final = 60_000
+_BAD: Final = {Verdict.UNSUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIALLY_SUPPORTED}
+
+
+class Skipped(Exception):
+    """This system can't be measured here; the message says why."""
+
+
+class Outcome(NamedTuple):
+    """What one answer came to. Seconds, from the moment its last token was due."""
+
+    delay_s: float
+    """To the verdict on the whole answer."""
+    first_bad_s: float | None
+    """To the first time that a planted error is known, which may be before; None: never."""
+    right: bool
+    """Is what it says the truth? Of each claim where it tells, else of the answer."""
+    error: str = ""
+
+
+class System(Protocol):
+    """Judges one answer, whose first token is due one token's time after ``start`` on the monotonic clock."""
+
+    async def judge(self, case: Case, start: float) -> Outcome: ...
+
+
+@asynccontextmanager
+async def opened(name: str, base_url: str, python: Path | None) -> AsyncIterator[System]:
+    """The system of this name, asking ``base_url``. Raises Skipped; a peer needs the peers' ``python``."""
+    if name in OURS:
+        async with _ours(OURS[name], base_url) as guard:
+            yield guard
+    else:
+        if python is None:
+            raise Skipped(f"{name}: no environment with the peers was given")
+        async with _peer(PEERS[name], base_url, python) as peer:
+            yield peer
+
+
+# ----------------------------------------------------------------------------------------- ours
+
+
+@asynccontextmanager
+async def _ours(kind: str, base_url: str) -> AsyncIterator[System]:
+    if kind not in get_args(JudgeSettings.model_fields["kind"].annotation):
+        raise Skipped(f"guardrail-{kind}: there is no judge.kind {kind!r} yet")
+    settings = {"kind": kind, "llm": {"model": MODEL, "base_url": base_url}}
+    judge = build_judge(JudgeSettings.model_validate(settings))
+    # Observed, since a block would end the judging and with it what is to be measured.
+    policy = Policy(mode="observe", claim_timeout_ms=TIMEOUT_MS)
+    try:
+        async with Guard(judge, policy) as guard:
+            yield _Ours(guard)
+    finally:
+        await judge.aclose()
+
+
+class _Ours:
+    """The guard's public API, fed token by token."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    async def judge(self, case: Case, start: float) -> Outcome:
+        deltas = case.deltas()
+        end = start + len(deltas) / TOKENS_PER_SECOND
+
+        async def answer() -> AsyncIterator[str]:
+            for number, delta in enumerate(deltas, 1):
+                await asyncio.sleep(start + number / TOKENS_PER_SECOND - time.monotonic())
+                yield delta
+
+        bad = {claim.text for claim in case.claims if claim.bad}
+        first: float | None = None
+        verdict: ResponseVerdict | None = None
+        delay = 0.0
+        async for event in self._guard.stream(case.question, case.contexts, answer(), response_id=case.id):
+            if isinstance(event, ClaimVerdict) and event.verdict in _BAD and event.text in bad:
+                first = min(first or time.monotonic(), time.monotonic())
+            elif isinstance(event, ResponseVerdict):
+                verdict, delay = event, time.monotonic() - end
+        if verdict is None:
+            return Outcome(0.0, None, right=False, error="no verdict")
+        told = {claim.text: claim.verdict for claim in verdict.claims}
+        open_ = [claim.reasoning for claim in verdict.claims if claim.verdict is Verdict.UNVERIFIED]
+        right = not open_ and {text for text, said in told.items() if said in _BAD} == bad
+        error = f"unverified: {open_[0]}" if open_ else ""
+        if len(told) != len(case.claims):
+            error = f"{len(told)} claims instead of {len(case.claims)}"
+        return Outcome(delay, None if first is None else first - end, right, error)
+
+
+# ---------------------------------------------------------------------------------------- peers
+
+
+@asynccontextmanager
+async def _peer(peer: str, base_url: str, python: Path) -> AsyncIterator[System]:
+    command = [str(python), "-m", "benchmarks.peers_worker", peer, "--base-url", base_url]
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        if not await process.stdout.readline():
+            raise Skipped(f"{peer}: its worker did not start, see above")
+        system = _Peer(peer, process.stdin)
+        reading = asyncio.create_task(system.read(process.stdout))
+        try:
+            yield system
+        finally:
+            process.stdin.close()
+            await reading
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+class _Peer:
+    """A framework's evaluator in its own process, which gets the answer when its last token is due."""
+
+    def __init__(self, peer: str, sink: asyncio.StreamWriter) -> None:
+        self._binary = peer == "llama_index"
+        self._sink = sink
+        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+
+    async def read(self, source: asyncio.StreamReader) -> None:
+        """Hand on what the worker tells until it ends."""
+        while line := await source.readline():
+            told = json.loads(line)
+            self._waiting.pop(told["id"]).set_result(told)
+        for future in self._waiting.values():
+            future.set_result({"error": "the worker ended"})
+
+    async def judge(self, case: Case, start: float) -> Outcome:
+        end = start + len(case.deltas()) / TOKENS_PER_SECOND
+        fields = {"id": case.id, "question": case.question, "contexts": case.contexts, "answer": case.answer}
+        line = json.dumps(fields).encode() + b"\n"
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        await asyncio.sleep(end - time.monotonic())
+        self._waiting[case.id] = future
+        self._sink.write(line)
+        await self._sink.drain()
+        told = await asyncio.wait_for(future, TIMEOUT_MS / 1000)
+        if "error" in told:
+            return Outcome(0.0, None, right=False, error=told["error"])
+        bad = sum(claim.bad for claim in case.claims)
+        expected = float(not bad) if self._binary else 1 - bad / len(case.claims)
+        delay = told["at"] - end
+        # It tells that something is wrong when it tells its score, and not before.
+        return Outcome(delay, delay if told["score"] < 1 else None, abs(told["score"] - expected) < 1e-6)
