@@ -1,165 +1,131 @@
-"""Asking a chat-completions API, within one absolute deadline."""
+"""Asking models for verdicts within one absolute deadline: retries, second calls, fallbacks."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Final
 
 import openai
-from openai.types.chat import ChatCompletion
 
-from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.dialect import Dialect
-from guardrail.judges.llm.failures import Backoff, Failure, describe
+from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.llm.clients import make_client
+from guardrail.judges.llm.endpoint import Endpoint
+from guardrail.judges.llm.exchange import ReplyRefused
+from guardrail.judges.llm.failures import Failure
+from guardrail.judges.llm.hedging import Announcer, Outcome, hedged
+from guardrail.judges.llm.question import Prices, Question, ReplyReader, Spent
+from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 
-Read = TypeVar("Read")
+__all__ = ["Chat", "Question", "ReplyReader", "ReplyRefused", "Spent"]
 
-
-class ReplyRefused(JudgeReplyError):
-    """The model or the provider's filter declined. Asking again gives the same."""
-
-
-@dataclass(slots=True)
-class Spent:
-    """What the calls for one request cost, failed ones included as far as the server told."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-
-    def add(self, completion: ChatCompletion) -> None:
-        usage = completion.usage
-        if usage is None:
-            return
-        details = usage.prompt_tokens_details
-        self.input_tokens += _count(usage.prompt_tokens)
-        self.output_tokens += _count(usage.completion_tokens)
-        self.cached_input_tokens += _count(getattr(details, "cached_tokens", 0))
-
-
-def _count(value: object) -> int:
-    """A number of tokens as the server says, which the client doesn't check."""
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-@dataclass(frozen=True)
-class Question(Generic[Read]):
-    """What to ask, and what makes an answer of the reply's text (or raises JudgeReplyError)."""
-
-    messages: Sequence[dict[str, str]]
-    schema: dict[str, Any]
-    read: Callable[[str], Read]
-    spent: Spent
+_PLACE: Final = "judge.llm"
 
 
 class Chat:
-    """One model on one server: calls in flight bounded, failed ones repeated while there is time."""
+    """The configured model and its fallbacks, asked in order."""
 
-    def __init__(self, client: openai.AsyncOpenAI, settings: LlmJudgeSettings) -> None:
-        """``client`` must not retry by itself."""
-        self._client = client
-        self._settings = settings
-        self._backoff = Backoff(settings)
-        self._dialect = Dialect(settings)
-        self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
-        self._slots = asyncio.Semaphore(settings.max_concurrency)
+    def __init__(
+        self,
+        settings: LlmJudgeSettings,
+        client: openai.AsyncOpenAI | None = None,
+        prices: Prices | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """A ``client`` that is given is the first model's, and stays the caller's to close.
 
-    async def ask(self, question: Question[Read], deadline: float) -> Read:
-        """The answer to ``question``; a reply that can't be used is asked for again.
-
-        ``deadline`` is in the event loop's time. Raises JudgeUnavailable, JudgeReplyError or, when the server
-        refuses for good, JudgeError.
+        Raises ConfigError when a key is missing. Whichever client it is, its own retries are off: they know
+        nothing of deadlines. ``clock`` gives seconds to what looks back: breakers and recent times.
         """
-        try:
-            async with asyncio.timeout_at(deadline) as scope:
-                return await self._repeat(question, deadline)
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            raise JudgeUnavailable(
-                f"no verdict within the deadline, {_calls(question.spent.calls)} made"
-            ) from None
+        self._reserve = settings.failover.reserve
+        self._owned: list[openai.AsyncOpenAI] = []
+        self.endpoints: list[Endpoint] = []
+        for number, model in enumerate(settings.models()):
+            used = client if number == 0 and client is not None else self._own(model, number)
+            self.endpoints.append(Endpoint(used.with_options(max_retries=0), model, prices, clock))
 
-    async def _repeat(self, question: Question[Read], deadline: float) -> Read:
+    def _own(self, settings: LlmJudgeSettings, number: int) -> openai.AsyncOpenAI:
+        place = f"{_PLACE}.fallbacks[{number - 1}]" if number else _PLACE
+        client = make_client(settings, place)
+        self._owned.append(client)
+        return client
+
+    async def aclose(self) -> None:
+        """Close all connections. No question follows."""
+        for client in self._owned:
+            await client.close()
+
+    async def ask(self, question: Question, deadline: float) -> list[Answer]:
+        """All answers of the call that was used; of a reply that broke off, those that were complete.
+
+        ``deadline`` is in the event loop's time; this returns or raises by then. Raises JudgeUnavailable,
+        JudgeReplyError or, when every model refuses for good, JudgeError. ``question.spent`` holds what it
+        took in either case.
+        """
+        loop = asyncio.get_running_loop()
+        announcer = Announcer(question.heard)
+        failures: list[tuple[Endpoint, Failure]] = []
+        for number, endpoint in enumerate(self.endpoints):
+            until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
+            outcome = await self._repeat(endpoint, question, until, announcer)
+            if not isinstance(outcome, Failure):
+                question.spent.answered_by = endpoint.name
+                return outcome
+            question.spent.models.append(f"{endpoint.name}: {outcome.error}")
+            failures.append((endpoint, outcome))
+            if loop.time() >= deadline:
+                break
+        raise _joined(failures) from None
+
+    def _until(self, endpoint: Endpoint, others: Sequence[Endpoint], deadline: float) -> float:
+        """Till when one model may be tried: a share of the time is kept for those that could follow.
+
+        Where the rest would be too short for it the model gets all: better one fair try than two in vain.
+        """
+        now = asyncio.get_running_loop().time()
+        left = deadline - now
+        if not any(other.breaker.would_admit and other.pause_s() < left for other in others):
+            return deadline
+        until = deadline - left * self._reserve
+        typical = endpoint.typical_s()
+        return deadline if typical is not None and until - now < typical <= left else until
+
+    async def _repeat(
+        self, endpoint: Endpoint, question: Question, until: float, announcer: Announcer
+    ) -> Outcome:
+        """Calls to one model until one succeeds, retries are used up or no time is left for another."""
+        loop = asyncio.get_running_loop()
         retries = 0
         while True:
-            failure = await self._once(question)
-            if not isinstance(failure, Failure):
-                return failure
-            if not failure.retry or retries >= self._settings.max_retries:
-                raise failure.error from None
-            wait = self._backoff.seconds(retries, failure.retry_after)
-            if asyncio.get_running_loop().time() + wait >= deadline:
-                # Nothing can come of waiting: say so now, while the caller still has time for something else.
-                raise JudgeUnavailable(f"{failure.error}; no time is left to try again") from None
+            voice, outcome = await hedged(
+                lambda voice: endpoint.call(question, until, voice),
+                announcer,
+                endpoint.late_s(),
+                lambda: endpoint.slots.free and endpoint.budget.take(),
+            )
+            if not isinstance(outcome, Failure):
+                return announcer.agreed(voice, outcome)
+            if not outcome.retry or retries >= endpoint.settings.max_retries:
+                return outcome
+            wait = endpoint.backoff.seconds(retries, outcome.retry_after)
+            if loop.time() + wait >= until:
+                # Nothing can come of waiting: say so now, while there is still time for something else.
+                error = JudgeUnavailable(f"{outcome.error}; no time is left to try again")
+                return Failure(error, retry=False)
             await asyncio.sleep(wait)
             retries += 1
 
-    async def _once(self, question: Question[Read]) -> Read | Failure:
-        """One call, and more only where the server refuses an argument that can be left out."""
-        while True:
-            arguments = self._dialect.arguments(question.schema)
-            try:
-                completion = await self._call(question, arguments)
-                return question.read(_text(completion))
-            except openai.APIStatusError as error:
-                if not self._dialect.adapt(error, arguments):
-                    return describe(error)
-            except openai.APIError as error:
-                return describe(error)
-            except JudgeReplyError as error:
-                return Failure(error, retry=not isinstance(error, ReplyRefused))
-            except JudgeUnavailable as error:
-                return Failure(error, retry=True)
 
-    async def _call(self, question: Question[Any], arguments: dict[str, Any]) -> ChatCompletion:
-        limit = self._settings.attempt_timeout_ms
-        async with self._slots:
-            question.spent.calls += 1
-            create: Any = self._client.chat.completions.create
-            try:
-                async with asyncio.timeout(limit / 1000 if limit else None) as scope:
-                    completion = await create(
-                        model=self._settings.model,
-                        messages=list(question.messages),
-                        extra_headers=self._headers,
-                        extra_body=self._settings.extra_body or None,
-                        **arguments,
-                    )
-            except TimeoutError:
-                if not scope.expired():
-                    raise
-                raise JudgeUnavailable(f"a call took longer than {limit} ms") from None
-            except ValueError:
-                # A body that claims to be JSON and isn't: the client passes its decoder's error on.
-                raise JudgeReplyError("the server's answer is not JSON") from None
-        if not isinstance(completion, ChatCompletion):
-            raise JudgeReplyError("the server's answer is no chat completion; check judge.llm.base_url")
-        question.spent.add(completion)
-        return completion
-
-
-def _text(completion: ChatCompletion) -> str:
-    """The text of the only choice. The client checks nothing of what a server sends, so each step is."""
-    choices: Any = completion.choices
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    message: Any = getattr(choice, "message", None)
-    if choice is None or message is None:
-        raise JudgeReplyError("the reply has no choices")
-    if getattr(message, "refusal", None):
-        raise ReplyRefused("the model refused to judge")
-    if choice.finish_reason == "content_filter":
-        raise ReplyRefused("the provider's content filter withheld the reply")
-    content = getattr(message, "content", None)
-    if not isinstance(content, str) or not content.strip():
-        cause = "; raise judge.llm.max_output_tokens" if choice.finish_reason == "length" else ""
-        raise JudgeReplyError(f"the reply is empty{cause}")
-    return content
-
-
-def _calls(number: int) -> str:
-    return "1 call" if number == 1 else f"{number} calls"
+def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
+    """One error for all models: worth asking again if it is for any of them."""
+    errors = [failure.error for _, failure in failures]
+    if len(errors) == 1:
+        return errors[0]
+    text = "; ".join(f"{endpoint.name}: {failure.error}" for endpoint, failure in failures)
+    if any(isinstance(error, JudgeUnavailable) for error in errors):
+        return JudgeUnavailable(text)
+    if any(isinstance(error, JudgeReplyError) for error in errors):
+        return JudgeReplyError(text)
+    return JudgeError(text)

@@ -17,6 +17,7 @@ _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "struct
 _OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
 _UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
 _MESSAGE_CHARS: Final = 500
+_STREAM_FIELDS: Final = ("stream", "stream_options")
 
 
 class Dialect:
@@ -34,6 +35,8 @@ class Dialect:
             self._options["temperature"] = settings.temperature
         if settings.seed is not None:
             self._options["seed"] = settings.seed
+        if settings.stream.mode == "auto":
+            self._options |= {"stream": True, "stream_options": {"include_usage": True}}
         self._swapped = False
 
     def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -50,6 +53,15 @@ class Dialect:
             arguments["response_format"] = formats[self.mode]
         return arguments
 
+    @property
+    def streams(self) -> bool:
+        return "stream" in self._options
+
+    def take_whole_replies(self) -> None:
+        """The server doesn't stream: ask for no stream from now on."""
+        for name in _STREAM_FIELDS:
+            self._options.pop(name, None)
+
     def adapt(self, error: openai.APIStatusError, sent: dict[str, Any]) -> bool:
         """Does the refusal name something that can be left out? If so it is from now on: ask again."""
         if error.status_code not in _REFUSALS:
@@ -61,10 +73,15 @@ class Dialect:
             if self.mode is tried:
                 self.mode = _LADDER[_LADDER.index(tried) + 1]
             return True
-        if error.status_code not in {400, 422} or not any(word in words for word in _UNKNOWN_WORDS):
+        if not any(word in words for word in _UNKNOWN_WORDS):
             return False
-        refused = [name for name in sent if name != "response_format" and re.search(rf"\b{name}\b", words)]
+        if error.status_code not in {400, 422}:
+            # An error of the server's own may name anything; of it only a stream is believed to be the cause.
+            sent = {name: value for name, value in sent.items() if name in _STREAM_FIELDS}
+        refused = [name for name in sent if name != "response_format" and _names(name, words)]
         for name in refused:
+            if name == "stream":
+                self.take_whole_replies()
             value = self._options.pop(name, None)
             other = _OTHER_FIELD.get(name)
             # Only the first refusal swaps the name: when the other is refused too, no bound is sent at all.
@@ -72,3 +89,8 @@ class Dialect:
                 self._options[other] = value
                 self._swapped = True
         return bool(refused)
+
+
+def _names(name: str, words: str) -> bool:
+    """Is the argument named? Of streams servers speak in words rather than by the argument's name."""
+    return re.search(r"\bstream(ing|ed)?\b" if name == "stream" else rf"\b{name}\b", words) is not None

@@ -7,7 +7,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -22,40 +22,52 @@ _REMEDIES: Final = {
     403: "check what the API key may do",
     404: "check judge.llm.base_url and judge.llm.model",
 }
+_FAULTS: Final = frozenset({401, 403, 404, 408})  # no question would fare better
+_OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``error`` is what the caller gets when it isn't repeated. ``retry_after`` is in seconds from now."""
+    """``error`` is what the caller gets when it isn't repeated. ``retry_after`` is in seconds from now.
+
+    ``fault``: the server failed, rather than this one question. ``overload``: it was asked for too much at
+    once.
+    """
 
     error: JudgeError
     retry: bool
     retry_after: float | None = None
+    fault: bool = False
+    overload: bool = False
 
 
 def describe(error: openai.APIError) -> Failure:
     """Classify an error of the client. The message holds nothing of the server's body save a plain code."""
     if isinstance(error, openai.APITimeoutError):
-        return Failure(JudgeUnavailable("the call timed out"), retry=True)
+        return Failure(JudgeUnavailable("the call timed out"), retry=True, fault=True)
     if isinstance(error, openai.APIConnectionError):
-        return Failure(JudgeUnavailable("the connection failed or was cut"), retry=True)
+        return Failure(JudgeUnavailable("the connection failed or was cut"), retry=True, fault=True)
     if not isinstance(error, openai.APIStatusError):
-        return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True)
+        return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True, fault=True)
     status = error.status_code
-    code = error.code if error.code and _CODE.fullmatch(error.code) else ""
+    code = error.code if isinstance(error.code, str) and _CODE.fullmatch(error.code) else ""
     text = f"the server answered {status}{f' ({code})' if code else ''}"
     headers = error.response.headers
     advice = headers.get("x-should-retry")
     retry = advice == "true" or (advice != "false" and (status in {408, 409, 429} or status >= 500))
     # An exhausted account answers 429 for days.
-    if code == "insufficient_quota":
-        retry = False
-    if retry:
-        return Failure(JudgeUnavailable(text), retry=True, retry_after=retry_after(headers))
-    if status == 429 or status >= 500:
-        return Failure(JudgeUnavailable(text), retry=False)
+    exhausted = code == "insufficient_quota"
+    failure = Failure(
+        JudgeUnavailable(text),
+        retry=retry and not exhausted,
+        retry_after=retry_after(headers) if retry and not exhausted else None,
+        fault=exhausted or status in _FAULTS or status >= 500,
+        overload=status in _OVERLOADS and not exhausted,
+    )
+    if retry or status == 429 or status >= 500:
+        return failure
     remedy = _REMEDIES.get(status)
-    return Failure(JudgeError(f"{text}; {remedy}" if remedy else text), retry=False)
+    return replace(failure, error=JudgeError(f"{text}; {remedy}" if remedy else text))
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:

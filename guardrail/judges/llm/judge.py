@@ -18,7 +18,6 @@ from guardrail.judges.llm.reply import Answer, read_reply, reply_schema
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import settle
 
-_CONNECT_TIMEOUT_S = 5.0
 _NO_CONTEXTS = "There are no contexts to support it."
 
 
@@ -31,9 +30,7 @@ class LlmJudge:
         Whichever client it is, its own retries are off: they know nothing of deadlines.
         """
         self._settings = settings
-        used = client or _client(settings)
-        self._owned = used if client is None else None
-        self._chat = Chat(used.with_options(max_retries=0), settings)
+        self._chat = Chat(settings, client)
         self._fence = fences()
         self._schema = reply_schema(settings.reasoning)
 
@@ -69,29 +66,42 @@ class LlmJudge:
         return JudgeReply(tuple(judgements), usage)
 
     async def aclose(self) -> None:
-        if self._owned is not None:
-            await self._owned.close()
+        await self._chat.aclose()
 
     async def _ask(self, prompt: Prompt, deadline: float, spent: Spent) -> list[Answer]:
-        def read(text: str) -> list[Answer]:
-            answers = read_reply(text)
-            if not any(answer.label in prompt.claim_ids for answer in answers):
-                raise JudgeReplyError("the reply has no verdict for any claim that was asked")
-            return answers
-
         if asyncio.get_running_loop().time() >= deadline:
             raise JudgeUnavailable("the deadline has passed before the first call")
-        return await self._chat.ask(Question(prompt.messages, self._schema, read, spent), deadline)
+        question = Question(
+            prompt.messages,
+            self._schema,
+            lambda: _WholeReply(prompt),
+            _not_heard,
+            spent,
+        )
+        return await self._chat.ask(question, deadline)
 
     def _nothing_supports(self, claim_id: str) -> Judgement:
         return Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self.name, reasoning=_NO_CONTEXTS)
 
 
-def _client(settings: LlmJudgeSettings) -> openai.AsyncOpenAI:
-    total = settings.timeout_ms / 1000
-    return openai.AsyncOpenAI(
-        api_key=settings.resolve_api_key(),
-        base_url=settings.base_url,
-        max_retries=0,
-        timeout=openai.Timeout(total, connect=min(total, _CONNECT_TIMEOUT_S)),
-    )
+def _not_heard(answers: Sequence[Answer]) -> None:
+    """Answers are taken when the reply has ended."""
+    del answers
+
+
+class _WholeReply:
+    """Reads a reply when it has ended."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+        self._pieces: list[str] = []
+
+    def feed(self, text: str) -> list[Answer]:
+        self._pieces.append(text)
+        return []
+
+    def finish(self) -> list[Answer]:
+        answers = read_reply("".join(self._pieces))
+        if not any(answer.label in self._prompt.claim_ids for answer in answers):
+            raise JudgeReplyError("the reply has no verdict for any claim that was asked")
+        return answers

@@ -1,0 +1,45 @@
+"""The HTTP client of a model's server."""
+
+from __future__ import annotations
+
+import ssl
+from functools import cache
+from typing import Final
+
+import httpx2
+import openai
+
+from guardrail.judges.llm.settings import LlmJudgeSettings
+
+_CONNECT_TIMEOUT_S: Final = 5.0
+
+# Beyond the calls in flight: connections of calls that were given up and are being closed.
+_SPARE_CONNECTIONS: Final = 8
+
+
+def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.AsyncOpenAI:
+    """A client without retries, with a bounded pool of connections. The caller closes it.
+
+    Raises ConfigError, which names ``place``, when a key is missing.
+    """
+    total = settings.timeout_ms / 1000
+    connections = settings.max_concurrency + _SPARE_CONNECTIONS
+    timeout = openai.Timeout(total, connect=min(total, _CONNECT_TIMEOUT_S))
+    return openai.AsyncOpenAI(
+        api_key=settings.resolve_api_key(place),
+        base_url=settings.base_url,
+        max_retries=0,
+        timeout=timeout,
+        http_client=openai.DefaultAsyncHttpxClient(
+            base_url=settings.base_url,
+            timeout=timeout,
+            limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+            verify=_tls(),
+        ),
+    )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """One for all clients: reading the certificates takes tens of milliseconds."""
+    return httpx2.create_ssl_context()
