@@ -7,8 +7,9 @@ from guardrail.judges.settings import JudgeSettings
 
 
 def build_judge(settings: JudgeSettings) -> Judge:
-    """The judge that ``settings.kind`` names. Raises ConfigError when its own settings don't suffice. A
-    judge with a model of its own loads it here, which takes seconds.
+    """The judge that ``settings.kind`` names. Raises ConfigError when its own settings don't suffice.
+
+    A judge with a model of its own loads it here, which takes seconds.
 
     Each kind is imported when it is asked for: the local judge needs no HTTP client, and the LLM judge none
     of the local one's tables.
@@ -22,6 +23,10 @@ def build_judge(settings: JudgeSettings) -> Judge:
 
         chosen = settings.hhem if settings.kind == "hhem" else settings.classifier
         return ClassifierJudge(chosen, section=f"judge.{settings.kind}")
+    if settings.kind == "command":
+        from guardrail.judges.command.judge import CommandJudge
+
+        return CommandJudge(settings.command)
     from guardrail.judges.local.judge import LocalJudge
 
     return LocalJudge(settings.local)

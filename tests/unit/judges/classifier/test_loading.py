@@ -149,7 +149,6 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> 
 
 async def test_the_factory_builds_both_kinds(tmp_path: Path) -> None:
     folder = str(write_model(tmp_path / "m", ("no", "yes")))
-    labels = {"0": "neutral", "1": "supported"}
     values = {"model": folder, "tokenizer": folder, "template": "{premise} {hypothesis}"}
     for settings in (
         JudgeSettings.model_validate({"kind": "hhem", "hhem": values}),

@@ -1,0 +1,123 @@
+"""The command judge: the operator's own program or endpoint, its replies taken for hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.events import Evidence, Usage, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, unverified
+from guardrail.judges.command.protocol import (
+    MAX_REASONING_CHARS,
+    ReplyVerdict,
+    read_verdicts,
+    verdict_of,
+    write_request,
+)
+from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.llm.verdicts import support_of
+
+_NO_CONTEXTS = "There are no contexts to support it."
+
+
+class _Port(Protocol):
+    async def ask(self, line: bytes, request_id: str, deadline: float) -> dict[str, Any]: ...
+
+    async def aclose(self) -> None: ...
+
+
+class CommandJudge:
+    """A Judge. Verdicts that are not given are left out of its reply; without contexts nothing is asked."""
+
+    def __init__(self, settings: CommandJudgeSettings, section: str = "judge.command") -> None:
+        """Raises ConfigError: neither argv nor url, no such program, a file that can't be read."""
+        self._settings = settings
+        self._port: _Port
+        if settings.argv:
+            from guardrail.judges.command.processes import Processes
+
+            self._port = Processes(settings, section)
+            self._name = f"command:{Path(settings.argv[0]).name}"
+        elif settings.url is not None:
+            from guardrail.judges.command.endpoint import Endpoint
+
+            self._port = Endpoint(settings, section)
+            self._name = f"command:{urlsplit(settings.url).hostname}"
+        else:
+            raise ConfigError(
+                f"{section}: neither argv nor url is set; name the program to run or the endpoint to ask"
+            )
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """One request for all claims. Raises JudgeUnavailable and JudgeReplyError."""
+        if not request.claims:
+            return JudgeReply(())
+        if not any(context.text.strip() for context in request.evidence.contexts):
+            nothing = (
+                Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
+                for claim_id in request.claims
+            )
+            return JudgeReply(tuple(nothing))
+        left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
+        if left <= 0:
+            raise JudgeUnavailable("the deadline has passed before the request was sent")
+        deadline = asyncio.get_running_loop().time() + left
+        request_id = uuid.uuid4().hex
+        line = await asyncio.to_thread(write_request, request, request_id, int(left * 1000))
+        reply = await self._port.ask(line, request_id, deadline)
+        return await asyncio.to_thread(self._settle, reply, request)
+
+    async def aclose(self) -> None:
+        await self._port.aclose()
+
+    def _settle(self, reply: dict[str, Any], request: JudgeRequest) -> JudgeReply:
+        judgements: list[Judgement] = []
+        dropped = 0
+        for claim_id, offers in read_verdicts(reply, frozenset(request.claims)).items():
+            for offered in offers:
+                if offered is None:
+                    judgements.append(
+                        unverified(claim_id, self._name, "the judge's verdict on this claim is unusable")
+                    )
+                    continue
+                evidence = _located(offered, request.evidence)
+                dropped += len(offered.evidence) - len(evidence)
+                judgements.append(self._judgement(claim_id, offered, evidence))
+        return JudgeReply(tuple(judgements), Usage(judge_calls=1, dropped_quotes=dropped))
+
+    def _judgement(self, claim_id: str, offered: ReplyVerdict, evidence: list[Evidence]) -> Judgement:
+        verdict = verdict_of(offered)
+        reasoning = offered.reasoning.strip()[:MAX_REASONING_CHARS]
+        if verdict is Verdict.UNVERIFIED:
+            return unverified(claim_id, self._name, reasoning or "the judge could not say")
+        if verdict is Verdict.SUPPORTED and not evidence and self._settings.require_quotes:
+            return unverified(
+                claim_id, self._name, "SUPPORTED, but no quote that was given for it stands in the contexts"
+            )
+        support = offered.support
+        if support is None:
+            support = support_of(verdict, offered.confidence)
+        return Judgement(
+            claim_id,
+            verdict,
+            offered.confidence,
+            support,
+            self._name,
+            tuple(dict.fromkeys(evidence)),
+            reasoning=reasoning,
+        )
+
+
+def _located(offered: ReplyVerdict, index: EvidenceIndex) -> list[Evidence]:
+    found = (index.locate(item.quote, item.context_id) for item in offered.evidence)
+    return [evidence for evidence in found if evidence is not None]

@@ -1,0 +1,98 @@
+"""Settings of a judge of the operator's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+
+class CommandJudgeSettings(BaseModel):
+    """A program to run (``argv``) or an endpoint to ask (``url``), one of the two."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    argv: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        default=(),
+        description="The program and its arguments, each by itself; no shell reads them. It gets a request a "
+        "line on stdin and answers each with a line on stdout.",
+    )
+    cwd: Path | None = Field(default=None, description="Folder the program runs in; unset: the guard's own.")
+    env: dict[str, SecretStr] = Field(
+        default_factory=dict, description="Variables to add to the program's environment."
+    )
+    workers: int = Field(
+        default=1, ge=1, le=256, description="Processes of the program; each has one request at a time."
+    )
+    stderr: Literal["discard", "inherit"] = Field(
+        default="discard",
+        description="inherit: what the program writes there goes to the guard's own stderr, texts of "
+        "responses included if it writes any.",
+    )
+    hang_timeout_ms: int = Field(
+        default=2_000,
+        ge=0,
+        description="How long after its deadline a process may still be busy with a request before it is "
+        "killed and started anew.",
+    )
+    restart_initial_ms: int = Field(
+        default=100, ge=1, description="Wait before a process that ended is started again; doubles each time."
+    )
+    restart_max_ms: int = Field(default=30_000, ge=1, description="Longest wait before such a restart.")
+    max_queued_requests: int = Field(
+        default=256, ge=1, description="Requests that may wait for a process; more are refused at once."
+    )
+
+    url: str | None = Field(
+        default=None, description="Endpoint that gets each request by POST and answers 200 with the reply."
+    )
+    headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers to add.")
+    token_file: Path | None = Field(
+        default=None, description="File with a token (a mounted secret), sent as Authorization: Bearer."
+    )
+    cafile: Path | None = Field(
+        default=None, description="PEM file of the authorities to trust for https; unset: the system's."
+    )
+    max_concurrency: int = Field(default=16, ge=1, le=4096, description="HTTP requests in flight at once.")
+
+    timeout_ms: int = Field(
+        default=30_000,
+        gt=0,
+        description="Longest time for one request; the deadline of the claims ends it earlier.",
+    )
+    max_reply_bytes: int = Field(
+        default=1_048_576, ge=1_024, description="Longest reply that is read; a longer one is unusable."
+    )
+    require_quotes: bool = Field(
+        default=False,
+        description="Whether SUPPORTED without a quote that stands in a context becomes UNVERIFIED.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError("must be a URL with http:// or https:// and a host")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("must hold no user or password; use headers or token_file")
+        return url
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if self.argv and self.url is not None:
+            raise ValueError("argv and url are both set; keep the one that is meant")
+        if self.restart_initial_ms > self.restart_max_ms:
+            raise ValueError(
+                f"restart_initial_ms ({self.restart_initial_ms}) is above restart_max_ms "
+                f"({self.restart_max_ms}); lower it"
+            )
+        return self
