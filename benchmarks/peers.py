@@ -101,15 +101,17 @@ async def judge_all(system: System, cases: Sequence[Case], at_once: int, rng: ra
     return outcomes
 
 
-async def measure(name: str, at_once: int, answers: int, model: Model, python: Path | None) -> Result:
+async def measure(
+    name: str, at_once: int, model: Model, python: Path | None, args: argparse.Namespace
+) -> Result:
     """One system at one concurrency. Raises Skipped."""
     label = f"{name}-{at_once}"
     cases = numbered(load())
-    async with opened(name, model.base_url(label), python) as system:
+    async with opened(name, model.base_url(label), python, args.judge) as system:
         warm_up = list(itertools.islice(cases, WARM_UP))
         await judge_all(system, warm_up, WARM_UP, random.Random(0))
         before = await model.usage(label)
-        measured = list(itertools.islice(cases, max(answers, at_once)))
+        measured = list(itertools.islice(cases, max(args.answers, at_once)))
         outcomes = await judge_all(system, measured, at_once, random.Random(at_once))
         after = await model.usage(label)
     spent = Usage(*(getattr(after, f.name) - getattr(before, f.name) for f in fields(Usage)))
@@ -125,7 +127,7 @@ async def run(args: argparse.Namespace) -> int:
         results = []
         for at_once, name in itertools.product(args.concurrency, args.systems):
             try:
-                result = await measure(name, at_once, args.answers, model, python)
+                result = await measure(name, at_once, model, python, args)
             except Skipped as reason:
                 print(f"skipped: {reason}", file=sys.stderr)
                 failed |= name not in OURS
@@ -159,6 +161,9 @@ def main() -> None:
     parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")
     parser.add_argument("--cache-minimum", type=int, default=CACHE_MINIMUM, help="shortest cached prefix")
     parser.add_argument("--cache-step", type=int, default=CACHE_STEP, help="tokens that prefix grows by")
+    parser.add_argument(
+        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
+    )
     parser.add_argument("--peers-python", type=Path, help="Python of an environment that has the peers")
     parser.add_argument("--out", type=Path, help="folder for peers.md, peers.png and peers.json")
     sys.exit(uvloop.run(run(parser.parse_args())))

@@ -17,7 +17,9 @@ from benchmarks.peers_answers import Case, Truth
 # [MARKER begin claim c1] … [MARKER end claim c1], and the ids that the last line asks for.
 _FENCED: Final = re.compile(r"\[(\w+) begin claim (\w+)\]\n(.*?)\n\[\1 end claim \2\]", re.DOTALL)
 _ASKED: Final = re.compile(r"[Gg]ive the verdicts? on ([\w, ]+?)(?=,? as\b|\.|$)", re.MULTILINE)
-_LABEL: Final = re.compile(r"^\W*([a-z]*\d+(?:[.:_-]\w+)*)\W+$", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\[([a-z]*\d+(?:[.:_-]\w+)*)\]", re.IGNORECASE)
+_NO_BLANKS: Final = "without blanks between its parts"
+_BRIEF: Final = '"" when the verdict is SUPPORTED'
 _QUOTED_WORDS: Final = 12
 _ENOUGH_CHARS: Final = 24
 _DOCUMENT: Final = re.compile(r"begin (?:excerpt of )?(?:document|context) (\w+)")
@@ -49,7 +51,8 @@ class Replies:
         tools = [tool["function"] for tool in body.get("tools") or ()]
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if fenced := _FENCED.findall(messages[-1]):
-            return self._verdicts(messages[-1], {label: text for _, label, text in fenced}, schema)
+            claims = {label: text for _, label, text in fenced}
+            return self._verdicts(prompt, messages[-1], claims, schema)
         if "statement_scores" in prompt:
             return self._statement_scores(prompt)
         if "answer with either YES or NO" in prompt or "existing YES/NO answer" in prompt:
@@ -91,11 +94,14 @@ class Replies:
 
     # -------------------------------------------------------------------------------------- ours
 
-    def _verdicts(self, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None) -> Reply:
+    def _verdicts(
+        self, system: str, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None
+    ) -> Reply:
         """A verdict for every id asked, with the members that the schema lists, in its order."""
         last = _ASKED.findall(prompt)
         asked = [label for label in re.split(r"[, ]+", last[-1]) if label in claims] if last else list(claims)
         item = _item(schema)
+        brief = _BRIEF in system
         unknown = 0
         members = []
         for label in asked:
@@ -103,8 +109,12 @@ class Replies:
             if truth is None:
                 unknown += 1
                 truth = Truth(claims[label], "UNSUPPORTED", "")
-            members.append(_member(label, truth, item, prompt))
-        return Reply(json.dumps({_list_name(schema): members}, ensure_ascii=False), unknown=unknown)
+            made = {name: _value(name, form, label, truth, prompt) for name, form in item.items()}
+            if brief and not truth.bad and "reasoning" in made:
+                made["reasoning"] = ""
+            members.append(made)
+        value = {_list_name(schema): members}
+        return Reply(_compact(value) if _NO_BLANKS in system else json.dumps(value), unknown=unknown)
 
 
 def _text(message: dict[str, Any]) -> str:
@@ -139,7 +149,13 @@ def _short_reason(claim: Truth) -> str:
 
 def _as_asked(value: dict[str, Any], tools: Sequence[dict[str, Any]]) -> Reply:
     """As content, or as the arguments of the only tool."""
-    return Reply(json.dumps(value), tool=tools[0]["name"] if tools else None)
+    if not tools:
+        return Reply(json.dumps(value))
+    return Reply(_compact(value), tool=tools[0]["name"])
+
+
+def _compact(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _list_name(schema: dict[str, Any] | None) -> str:
@@ -157,10 +173,6 @@ def _item(schema: dict[str, Any] | None) -> dict[str, Any]:
     return found or {"id": {"type": "string"}, "verdict": {"type": "string"}}
 
 
-def _member(label: str, truth: Truth, item: dict[str, Any], prompt: str) -> dict[str, Any]:
-    return {name: _value(name, form, label, truth, prompt) for name, form in item.items()}
-
-
 def _value(name: str, form: dict[str, Any], label: str, truth: Truth, prompt: str) -> Any:
     """One member of a verdict, by its name and by the type that the schema gives it."""
     if name == "id":
@@ -170,7 +182,7 @@ def _value(name: str, form: dict[str, Any], label: str, truth: Truth, prompt: st
     if name in {"quotes", "evidence", "sentences"}:
         return [_pointer(form.get("items", {}), truth, prompt)] if truth.evidence else []
     if name in {"reasoning", "reason"}:
-        return _short_reason(truth) if truth.bad else ""
+        return _short_reason(truth)
     kind = form.get("type")
     if isinstance(kind, list):
         kind = kind[0]

@@ -170,7 +170,8 @@ def write(out: Path, run: Run, command: str) -> None:
     made = (
         f"Made by `{command}` at commit {commit()}. Simulated model: {run.ttft_ms:g} ms to the first token, "
         f"{run.token_ms:g} ms a token; prefixes cached from {run.cache_minimum} tokens on in steps of "
-        f"{run.cache_step}; tokens counted by {run.tokenizer}. {run.machine}. Calls and tokens are per answer."
+        f"{run.cache_step}; tokens counted by {run.tokenizer}. {run.machine}. Calls and tokens are per "
+        "answer."
     )
     (out / "peers.md").write_text(f"{made}\n\n{table(run)}\n\n{aims(run)}\n\n![](peers.png)\n")
     (out / "peers.json").write_text(

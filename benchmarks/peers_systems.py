@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, get_args
@@ -48,10 +48,15 @@ class System(Protocol):
 
 
 @asynccontextmanager
-async def opened(name: str, base_url: str, python: Path | None) -> AsyncIterator[System]:
-    """The system of this name, asking ``base_url``. Raises Skipped; a peer needs the peers' ``python``."""
+async def opened(
+    name: str, base_url: str, python: Path | None, judge: Mapping[str, Any] | None = None
+) -> AsyncIterator[System]:
+    """The system of this name, asking ``base_url``. Raises Skipped; a peer needs the peers' ``python``.
+
+    ``judge`` are settings of ours, as they stand under ``judge`` in a configuration.
+    """
     if name in OURS:
-        async with _ours(OURS[name], base_url) as guard:
+        async with _ours(OURS[name], base_url, judge or {}) as guard:
             yield guard
     else:
         if python is None:
@@ -64,10 +69,11 @@ async def opened(name: str, base_url: str, python: Path | None) -> AsyncIterator
 
 
 @asynccontextmanager
-async def _ours(kind: str, base_url: str) -> AsyncIterator[System]:
+async def _ours(kind: str, base_url: str, given: Mapping[str, Any]) -> AsyncIterator[System]:
     if kind not in get_args(JudgeSettings.model_fields["kind"].annotation):
         raise Skipped(f"guardrail-{kind}: there is no judge.kind {kind!r} yet")
-    settings = {"kind": kind, "llm": {"model": MODEL, "base_url": base_url}}
+    llm = {"model": MODEL, **given.get("llm", {}), "base_url": base_url}
+    settings = {**given, "kind": kind, "llm": llm}
     judge = build_judge(JudgeSettings.model_validate(settings))
     # Observed, since a block would end the judging and with it what is to be measured.
     policy = Policy(mode="observe", claim_timeout_ms=TIMEOUT_MS)
