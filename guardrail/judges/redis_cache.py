@@ -1,0 +1,176 @@
+"""Verdicts shared between guards through Redis: a help when it is there, no loss when it is not.
+
+Keys are hashes, keyed by the signing key where there is one. Values hold a verdict, spans, and the judge's
+reasoning, which may quote; they expire. Every value bears a MAC over its key and itself: without a signing
+key that is a checksum against damage, with one also proof of who wrote it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from guardrail.errors import ConfigError
+from guardrail.judges.redis_settings import RedisSettings
+
+try:
+    import redis.asyncio as redis_asyncio
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+    from redis.exceptions import RedisError
+except ImportError as error:
+    raise ConfigError(
+        "judge.cache.redis: the Redis client is not installed; install it with "
+        "pip install 'streaming-guardrail[redis]', or leave judge.cache.redis out"
+    ) from error
+
+_log = logging.getLogger(__name__)
+_MAC_BYTES: Final = 32
+_MAX_VALUE_BYTES: Final = 16_384
+_FAILURES: Final = 3
+_LONGEST_S: Final = 2.0
+_UNSIGNED: Final = b"guardrail verdict cache, not signed"
+
+Got = TypeVar("Got")
+
+
+@dataclass(slots=True)
+class RedisCounts:
+    """What came of the calls, since the start."""
+
+    calls: int = 0
+    failures: int = 0
+    skipped: int = 0
+    rejected: int = 0
+
+
+class RedisCache:
+    """A SharedCache. Raises nothing but cancellation; what fails or takes long is as if nothing was there."""
+
+    def __init__(
+        self,
+        settings: RedisSettings,
+        client: Any = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Connects at the first call. Raises ConfigError for secrets that can't be read."""
+        self._settings = settings
+        self._clock = clock
+        self._signing_key = settings.resolve_signing_key() or _UNSIGNED
+        self._client = client or _client(settings)
+        self._failed_in_a_row = 0
+        self._paused_until = float("-inf")
+        self._told: set[str] = set()
+        self._under_way: set[asyncio.Task[Any]] = set()
+        self.counts = RedisCounts()
+
+    async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of ``keys``, in their order; None for what is missing or not rightly signed."""
+        names = [self._name(key) for key in keys]
+        nothing: list[bytes | None] = [None] * len(names)
+        if not names:
+            return nothing
+        found = await self._try(lambda: self._client.mget(names))
+        if not isinstance(found, list) or len(found) != len(names):
+            return nothing
+        return [self._opened(name, value) for name, value in zip(names, found, strict=True)]
+
+    async def put(self, entries: dict[bytes, bytes], ttl_seconds: float) -> None:
+        """Write all entries, each to expire after ``ttl_seconds``."""
+        if not entries:
+            return
+        pipeline = self._client.pipeline(transaction=False)
+        for key, value in entries.items():
+            name = self._name(key)
+            pipeline.set(name, self._mac(name, value) + value, px=max(1, int(ttl_seconds * 1000)))
+        await self._try(pipeline.execute)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=_LONGEST_S)
+        with contextlib.suppress(RedisError, OSError, TimeoutError):
+            async with asyncio.timeout(_LONGEST_S):
+                await self._client.aclose()
+
+    async def _try(self, call: Callable[[], Awaitable[Got]]) -> Got | None:
+        if self._clock() < self._paused_until:
+            self.counts.skipped += 1
+            return None
+        if len(self._under_way) >= self._settings.max_connections:
+            self.counts.skipped += 1
+            return None
+        self.counts.calls += 1
+        # A task of its own: a client whose call is cancelled half-way drops the connection. It ends by the
+        # client's own timeouts, and nobody waits for it longer than he may.
+        task = asyncio.create_task(self._caught(call))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.wait({task}, timeout=self._settings.timeout_ms / 1000)
+        outcome = task.result() if task.done() else TimeoutError()
+        if isinstance(outcome, Exception):
+            self._failed(outcome)
+            return None
+        if self._failed_in_a_row >= _FAILURES:
+            _log.warning("the shared verdict cache answers again")
+            self._told.clear()
+        self._failed_in_a_row = 0
+        return outcome
+
+    async def _caught(self, call: Callable[[], Awaitable[Got]]) -> Got | Exception:
+        try:
+            async with asyncio.timeout(_LONGEST_S):
+                return await call()
+        except (RedisError, OSError, TimeoutError, ValueError, RuntimeError) as error:
+            return error
+
+    def _failed(self, error: Exception) -> None:
+        self.counts.failures += 1
+        self._failed_in_a_row += 1
+        if self._failed_in_a_row >= _FAILURES:
+            self._paused_until = self._clock() + self._settings.pause_ms / 1000
+        kind = type(error).__name__
+        if kind not in self._told:
+            self._told.add(kind)
+            _log.warning("the shared verdict cache failed (%s); going on without it", kind)
+
+    def _opened(self, name: str, value: object) -> bytes | None:
+        if value is None:
+            return None
+        if isinstance(value, bytes) and _MAC_BYTES < len(value) <= _MAX_VALUE_BYTES:
+            mac, data = value[:_MAC_BYTES], value[_MAC_BYTES:]
+            if hmac.compare_digest(mac, self._mac(name, data)):
+                return data
+        self.counts.rejected += 1
+        if "rejected" not in self._told:
+            self._told.add("rejected")
+            _log.warning("the shared verdict cache holds an entry that no guard with this signing key wrote")
+        return None
+
+    def _name(self, key: bytes) -> str:
+        return self._settings.prefix + hmac.digest(self._signing_key, key, hashlib.sha256).hex()
+
+    def _mac(self, name: str, data: bytes) -> bytes:
+        return hmac.digest(self._signing_key, name.encode() + b"\0" + data, hashlib.sha256)
+
+
+def _client(settings: RedisSettings) -> Any:
+    seconds = settings.timeout_ms / 1000
+    return redis_asyncio.from_url(
+        settings.url,
+        username=settings.username,
+        password=settings.resolve_password(),
+        max_connections=settings.max_connections,
+        socket_timeout=seconds,
+        socket_connect_timeout=seconds,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=False,
+    )

@@ -1,0 +1,24 @@
+"""Adding up what judges consume, failed calls included."""
+
+from __future__ import annotations
+
+from guardrail.events import Usage
+
+
+def total(*parts: Usage) -> Usage:
+    """What all of them consumed together."""
+    return Usage(**{name: sum(getattr(part, name) for part in parts) for name in Usage.model_fields})
+
+
+def usage_of(error: BaseException) -> Usage:
+    """What a failed request consumed, where its error tells (as ``usage``), else nothing."""
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, Usage) else Usage()
+
+
+def attempts_of(error: BaseException) -> int:
+    """Calls made for a request that failed, where its error tells (``attempts`` or ``usage``), else 1."""
+    attempts = getattr(error, "attempts", None)
+    if isinstance(attempts, int) and attempts >= 0:
+        return attempts
+    return usage_of(error).judge_calls or 1

@@ -1,0 +1,293 @@
+"""A judge that remembers: the same claim on the same contexts is judged once.
+
+Two responses that ask the same at the same time share one call, but neither hangs on the other: whoever
+waits asks for itself when the other fails or is cancelled, and at the latest after half of its own time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Final, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from guardrail.errors import JudgeError
+from guardrail.events import Usage, Verdict
+from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.cached_verdict import claim_key, pack, request_digest, unpack
+from guardrail.judges.redis_settings import RedisSettings
+from guardrail.judges.usage import attempts_of, total, usage_of
+
+_LONG_CHARS: Final = 50_000
+_ROUNDS: Final = 2
+
+
+class CacheSettings(BaseModel):
+    """How many verdicts are remembered, and how long."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    enabled: bool = Field(default=True, description="Answer what was judged before without asking again.")
+    max_entries: Annotated[int, Field(ge=1)] = Field(
+        default=20_000,
+        description="Verdicts kept in memory, 1 to 8 KB each; the one unused longest goes first.",
+    )
+    ttl_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=3_600.0, description="How long a verdict is used after it was given."
+    )
+    redis: RedisSettings | None = Field(
+        default=None, description="A Redis server through which guards share verdicts; null: none."
+    )
+
+
+class SharedCache(Protocol):
+    """Where several guards keep verdicts. Fails by finding nothing; never raises, never takes long."""
+
+    async def get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    async def put(self, entries: dict[bytes, bytes], ttl_seconds: float) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(slots=True)
+class CacheCounts:
+    """What the cache was good for, in claims, since the start."""
+
+    hits: int = 0
+    shared_hits: int = 0
+    joined: int = 0
+    asked: int = 0
+
+
+class CachedJudge:
+    """A Judge around any other. Cached judgements have ``attempts`` 0 and no usage.
+
+    UNVERIFIED and degraded ones are never kept: they say something of a moment, not of the claim.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        fingerprint: str,
+        settings: CacheSettings | None = None,
+        *,
+        shared: SharedCache | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``judge`` and ``shared`` become this one's to close.
+
+        ``fingerprint`` tells apart all that makes a verdict another one: model, prompt, settings. ``clock``
+        is that of deadlines.
+        """
+        self._judge = judge
+        self._fingerprint = fingerprint
+        self._settings = settings or CacheSettings()
+        self._shared = shared
+        self._clock = clock
+        self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
+        self._under_way: dict[bytes, asyncio.Future[bytes | None]] = {}
+        self.counts = CacheCounts()
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """The reply, of which only what is new was asked for. Raises JudgeError where nothing is known."""
+        if sum(len(context.text) for context in request.evidence.contexts) > _LONG_CHARS:
+            digest = await asyncio.to_thread(request_digest, request, self._fingerprint)
+        else:
+            digest = request_digest(request, self._fingerprint)
+        now = self._clock()
+        work = _Work(
+            request,
+            {claim_id: claim_key(digest, claim) for claim_id, claim in request.claims.items()},
+            patient_until=now + (request.deadline - now) / 2,
+        )
+        await self._look_up(work)
+        for round_ in range(_ROUNDS + 1):
+            if not work.open:
+                break
+            await self._round(work, wait=round_ < _ROUNDS)
+        return work.reply(self.name)
+
+    async def aclose(self) -> None:
+        """Close the judge, and the shared cache."""
+        try:
+            await self._judge.aclose()
+        finally:
+            if self._shared is not None:
+                await self._shared.aclose()
+
+    async def _look_up(self, work: _Work) -> None:
+        for claim_id in list(work.open):
+            data = self._get(work.keys[claim_id])
+            if data is not None and work.use(claim_id, data):
+                self.counts.hits += 1
+        unknown = [work.keys[claim_id] for claim_id in work.open]
+        unknown = [key for key in dict.fromkeys(unknown) if key not in self._under_way]
+        if self._shared is None or not unknown:
+            return
+        for key, data in zip(unknown, await self._shared.get(unknown), strict=True):
+            if data is None:
+                continue
+            fitting = [claim_id for claim_id in work.open if work.keys[claim_id] == key]
+            used = [claim_id for claim_id in fitting if work.use(claim_id, data)]
+            if used:
+                self.counts.shared_hits += len(used)
+                self._keep(key, data)
+
+    async def _round(self, work: _Work, *, wait: bool) -> None:
+        """Ask for what nobody asks for; wait for the rest, which stays open where that comes to nothing."""
+        mine: dict[bytes, str] = {}
+        theirs: dict[bytes, asyncio.Future[bytes | None]] = {}
+        for claim_id in work.open:
+            key = work.keys[claim_id]
+            if key in mine or key in theirs:
+                continue  # twice in one response: asked once
+            if wait and key in self._under_way and self._clock() < work.patient_until:
+                theirs[key] = self._under_way[key]
+            else:
+                mine[key] = claim_id
+        async with asyncio.TaskGroup() as group:
+            if mine:
+                group.create_task(self._lead(work, mine))
+            if theirs:
+                group.create_task(self._follow(work, theirs))
+
+    async def _lead(self, work: _Work, mine: dict[bytes, str]) -> None:
+        """Ask the judge, and tell whoever waits for the same claims as soon as each is known."""
+        request = work.request
+        loop = asyncio.get_running_loop()
+        led = {key: loop.create_future() for key in mine if key not in self._under_way}
+        self._under_way.update(led)
+        keys = {claim_id: key for key, claim_id in mine.items()}
+        found: dict[bytes, bytes] = {}
+
+        def told(judgement: Judgement) -> None:
+            key = keys.get(judgement.claim_id)
+            if key is None or judgement.claim_id not in work.open:
+                return
+            data = pack(judgement, request.evidence.contexts)
+            if data is not None:
+                found[key] = data
+                self._keep(key, data)
+                future = led.get(key)
+                if future is not None and not future.done():
+                    future.set_result(data)
+            work.settle(judgement, data)
+
+        def heard(judgement: Judgement) -> None:
+            sound = reconcile([judgement.claim_id], JudgeReply((judgement,)), self.name)[judgement.claim_id]
+            if sound.verdict is not Verdict.UNVERIFIED:
+                told(sound)
+
+        self.counts.asked += len(mine)
+        try:
+            asked = {claim_id: request.claims[claim_id] for claim_id in keys}
+            reply = await self._judge.judge(replace(request, claims=asked, on_judgement=heard))
+            work.usage = total(work.usage, reply.usage)
+            for judgement in reconcile(list(keys), reply, self.name).values():
+                told(judgement)
+        except JudgeError as error:
+            work.failed(list(keys), error)
+        finally:
+            for key, future in led.items():
+                if self._under_way.get(key) is future:
+                    del self._under_way[key]
+                if not future.done():
+                    future.set_result(None)
+        if self._shared is not None and found:
+            await self._shared.put(found, self._settings.ttl_seconds)
+
+    async def _follow(self, work: _Work, theirs: dict[bytes, asyncio.Future[bytes | None]]) -> None:
+        waiting = dict(theirs)
+        while waiting:
+            # ``wait`` leaves the futures alone when it is cancelled: they are another response's.
+            done, _ = await asyncio.wait(
+                waiting.values(),
+                timeout=work.patient_until - self._clock(),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not done:
+                return
+            for key in [key for key, future in waiting.items() if future in done]:
+                data = waiting.pop(key).result()
+                if data is not None:
+                    for claim_id in [each for each in work.open if work.keys[each] == key]:
+                        if work.use(claim_id, data):
+                            self.counts.joined += 1
+
+    def _get(self, key: bytes) -> bytes | None:
+        entry = self._kept.get(key)
+        if entry is None:
+            return None
+        if self._clock() >= entry[0]:
+            del self._kept[key]
+            return None
+        self._kept.move_to_end(key)
+        return entry[1]
+
+    def _keep(self, key: bytes, data: bytes) -> None:
+        self._kept[key] = (self._clock() + self._settings.ttl_seconds, data)
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._settings.max_entries:
+            self._kept.popitem(last=False)
+
+
+class _Work:
+    """One request on its way: what is known, and what is open."""
+
+    def __init__(self, request: JudgeRequest, keys: dict[str, bytes], patient_until: float) -> None:
+        self.request = request
+        self.keys = keys
+        self.patient_until = patient_until
+        self.open: dict[str, None] = dict.fromkeys(request.claims)
+        self.usage = Usage()
+        self._found: dict[str, Judgement] = {}
+        self._error: JudgeError | None = None
+
+    def use(self, claim_id: str, data: bytes) -> bool:
+        """Answer a claim by a packed judgement; False where that does not fit."""
+        judgement = unpack(data, claim_id, self.request.evidence.contexts)
+        if judgement is None:
+            return False
+        self._final(judgement)
+        return True
+
+    def settle(self, judgement: Judgement, data: bytes | None) -> None:
+        """Answer a claim, and its twins in the same response, by what the judge said of it."""
+        self._final(judgement)
+        key = self.keys[judgement.claim_id]
+        for claim_id in [each for each in self.open if self.keys[each] == key]:
+            if data is None or not self.use(claim_id, data):
+                self._final(replace(judgement, claim_id=claim_id, attempts=0, usage=None))
+
+    def failed(self, claim_ids: list[str], error: JudgeError) -> None:
+        """The judge could not answer for these; what it had said before stands."""
+        self._error = error
+        self.usage = total(self.usage, usage_of(error))
+        lost = {self.keys[claim_id] for claim_id in claim_ids}
+        reason = f"{type(error).__name__}: {error}"
+        for claim_id in [each for each in self.open if self.keys[each] in lost]:
+            self._final(unverified(claim_id, "", reason, attempts=attempts_of(error)))
+
+    def reply(self, judge: str) -> JudgeReply:
+        """All that was found; raises the judge's error where nothing was."""
+        if self._error is not None and all(not found.judge for found in self._found.values()):
+            raise self._error
+        judgements = (self._found[claim_id] for claim_id in self.request.claims if claim_id in self._found)
+        return JudgeReply(
+            tuple(found if found.judge else replace(found, judge=judge) for found in judgements), self.usage
+        )
+
+    def _final(self, judgement: Judgement) -> None:
+        del self.open[judgement.claim_id]
+        self._found[judgement.claim_id] = judgement
+        if self.request.on_judgement is not None and judgement.verdict is not Verdict.UNVERIFIED:
+            self.request.on_judgement(judgement)

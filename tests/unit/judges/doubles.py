@@ -1,0 +1,125 @@
+"""Judges that say what a test tells them to, and requests for them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from guardrail.claims.model import Claim
+from guardrail.events import Context, Severity, Usage, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+
+CONTEXTS = ("The basic plan costs $50 a month.", "Support is open from 9 to 17 on weekdays.")
+
+
+def judgement(
+    claim_id: str = "k0",
+    verdict: Verdict = Verdict.SUPPORTED,
+    support: float | None = 0.9,
+    *,
+    judge: str = "llm:m",
+    confidence: float = 0.9,
+) -> Judgement:
+    return Judgement(claim_id, verdict, confidence, support, judge, usage=None)
+
+
+def request(
+    *texts: str,
+    severities: Sequence[Severity] = (),
+    contexts: Sequence[str | Context] = CONTEXTS,
+    seconds: float = 60.0,
+    response_id: str = "r1",
+    tenant: str | None = None,
+    question: str = "What does it cost?",
+    spent: Usage | None = None,
+    heard: Callable[[Judgement], None] | None = None,
+) -> JudgeRequest:
+    """Claims get the ids k0, k1, …; contexts the ids doc-0, doc-1, …; severity is NORMAL unless given."""
+    given = [*severities, *[Severity.NORMAL] * len(texts)]
+    return JudgeRequest(
+        response_id,
+        question,
+        {f"k{n}": Claim(n, n, text, 0, len(text), given[n]) for n, text in enumerate(texts)},
+        EvidenceIndex(
+            [
+                item if isinstance(item, Context) else Context(id=f"doc-{number}", text=item)
+                for number, item in enumerate(contexts)
+            ]
+        ),
+        time.monotonic() + seconds,
+        tenant=tenant,
+        spent=spent or Usage(),
+        on_judgement=heard,
+    )
+
+
+class ScriptedJudge:
+    """Answers by the claim's text; a text that it has no line for is left out of the reply.
+
+    A line is a judgement (its claim id is replaced) or a verdict. ``error`` is raised in place of a reply,
+    ``gate`` is waited for first; ``early`` are the texts that are announced before the gate.
+    """
+
+    def __init__(
+        self,
+        script: Mapping[str, Judgement | Verdict] | None = None,
+        *,
+        name: str = "llm:m",
+        error: Exception | None = None,
+        gate: asyncio.Event | None = None,
+        early: Sequence[str] = (),
+        usage: Usage | None = None,
+    ) -> None:
+        self.script = dict(script or {})
+        self._name = name
+        self.error = error
+        self.gate = gate
+        self.early = tuple(early)
+        self.usage = usage or Usage(judge_calls=1, input_tokens=100, output_tokens=10)
+        self.requests: list[JudgeRequest] = []
+        self.started = asyncio.Event()
+        self.cancelled = 0
+        self.closed = False
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def asked(self) -> list[list[str]]:
+        """The texts of the claims, call by call."""
+        return [[claim.text for claim in request.claims.values()] for request in self.requests]
+
+    def _said(self, request: JudgeRequest, only: Sequence[str] | None = None) -> list[Judgement]:
+        found = []
+        for claim_id, claim in request.claims.items():
+            line = self.script.get(claim.text)
+            if line is None or (only is not None and claim.text not in only):
+                continue
+            if isinstance(line, Verdict):
+                support = None if line is Verdict.UNVERIFIED else 0.9 if line is Verdict.SUPPORTED else 0.1
+                line = Judgement("", line, 0.9, support, self._name)
+            values = {name: getattr(line, name) for name in Judgement.__dataclass_fields__}
+            found.append(Judgement(**values | {"claim_id": claim_id}))
+        return found
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        self.requests.append(request)
+        self.started.set()
+        for early in self._said(request, self.early):
+            if request.on_judgement is not None:
+                request.on_judgement(early)
+        if self.gate is not None:
+            try:
+                await self.gate.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        if self.error is not None:
+            raise self.error
+        return JudgeReply(tuple(self._said(request)), self.usage)
+
+    async def aclose(self) -> None:
+        self.closed = True

@@ -1,0 +1,201 @@
+"""Verdicts shared through Redis: with a real server, and with one that is not there or does not answer.
+
+The server is the one on the PATH (Debian: ``apt-get install redis-server``); without it the tests that
+need one are skipped, and say so; in CI they fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from guardrail.errors import ConfigError
+from guardrail.events import Verdict
+from guardrail.judges.redis_cache import RedisCache
+from guardrail.judges.redis_settings import RedisSettings
+from guardrail.judges.verdict_cache import CachedJudge
+from tests.unit.judges.doubles import ScriptedJudge, request
+
+KEY, OTHER = b"k" * 32, b"o" * 32
+SIGNED = SecretStr("a key that guards share")
+
+
+@pytest.fixture
+async def url(tmp_path: Path) -> AsyncIterator[str]:
+    """A Redis server of this test's own."""
+    program = shutil.which("redis-server")
+    if program is None:
+        if os.environ.get("CI"):
+            pytest.fail("redis-server is missing: apt-get install redis-server")
+        pytest.skip("redis-server is missing: apt-get install redis-server")
+    path = tmp_path / "redis.sock"
+    if len(str(path)) > 100:  # the kernel's limit for names of sockets
+        pytest.skip(f"the temporary folder's name is too long for a socket: {path}")
+    options = ["--port", "0", "--unixsocket", str(path), "--save", "", "--dir", str(tmp_path)]
+    process = await asyncio.create_subprocess_exec(program, *options, stdout=asyncio.subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(30):
+            while b"eady to accept" not in await process.stdout.readline():
+                assert process.returncode is None
+        yield f"unix://{path}"
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+def cache(url: str, **changes: Any) -> RedisCache:
+    """With time enough that a busy machine doesn't matter."""
+    return RedisCache(RedisSettings.model_validate({"url": url, "timeout_ms": 1000, **changes}))
+
+
+async def test_what_is_written_is_read_by_another_guard_and_expires(url: str) -> None:
+    one, two = cache(url, signing_key=SIGNED), cache(url, signing_key=SIGNED)
+    await one.put({KEY: b"verdict"}, ttl_seconds=600)
+    assert await two.get([OTHER, KEY]) == [None, b"verdict"]
+    (name,) = await two._client.keys("*")
+    assert 0 < await two._client.pttl(name) <= 600_000
+    assert one.counts.failures == two.counts.failures == 0
+    await one.aclose()
+    await two.aclose()
+
+
+async def test_keys_are_hashes_with_the_prefix(url: str) -> None:
+    used = cache(url, prefix="p:")
+    await used.put({b"The basic plan costs $50": b"verdict"}, 60)
+    (name,) = await used._client.keys("*")
+    assert len(name) == 2 + 64
+    assert name.startswith(b"p:")
+    assert b"basic" not in name
+    await used.aclose()
+
+
+async def test_with_a_signing_key_nothing_else_is_believed(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    signing, unsigned = cache(url, signing_key=SIGNED), cache(url)
+    await unsigned.put({KEY: b"forged"}, 60)
+    assert await signing.get([KEY]) == [None]  # another key, so even its name is another
+    await signing.put({KEY: b"first", OTHER: b"second"}, 60)
+    name, other = signing._name(KEY), signing._name(OTHER)
+    client = signing._client
+    for forged in (
+        await client.get(unsigned._name(KEY)),  # signed by nobody
+        await client.get(other),  # rightly signed, for another claim
+        b"short",
+        b"x" * 100_000,
+        (await client.get(name))[:-1] + b"X",
+    ):
+        await client.set(name, forged)
+        assert await signing.get([KEY]) == [None]
+    assert signing.counts.rejected == 5
+    assert [r.getMessage() for r in caplog.records] == [
+        "the shared verdict cache holds an entry that no guard with this signing key wrote"
+    ]
+    await signing.aclose()
+    await unsigned.aclose()
+
+
+async def test_judges_of_two_guards_ask_once(url: str) -> None:
+    one, two = ScriptedJudge({"a": Verdict.SUPPORTED}), ScriptedJudge({})
+    first, second = CachedJudge(one, "f", shared=cache(url)), CachedJudge(two, "f", shared=cache(url))
+    await first.judge(request("a"))
+    reply = await second.judge(request("a", response_id="r2"))
+    assert (reply.judgements[0].verdict, two.asked) == (Verdict.SUPPORTED, [])
+    assert second.counts.shared_hits == 1
+    await first.aclose()
+    await second.aclose()
+
+
+async def test_a_value_of_another_type_under_our_key_is_a_failure_and_no_error(url: str) -> None:
+    used = cache(url)
+    await used._client.lpush(used._name(KEY), "x")
+    assert await used.get([KEY]) == [None]
+    await used.aclose()
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[str]:
+    """A server that takes connections and never answers."""
+    held: list[asyncio.StreamWriter] = []
+
+    async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    server = await asyncio.start_server(hold, "127.0.0.1", 0)
+    yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+    server.close()
+    for writer in held:
+        writer.close()
+    await server.wait_closed()
+
+
+async def test_a_server_that_does_not_answer_is_gone_on_without_and_then_left_alone(
+    silent: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 0.0
+    settings = RedisSettings(url=silent, timeout_ms=5, pause_ms=5_000)
+    used = RedisCache(settings, clock=lambda: now)
+    judge = ScriptedJudge(dict.fromkeys("abcd", Verdict.SUPPORTED))
+    cached = CachedJudge(judge, "f", shared=used)
+    for text in "abcd":
+        assert (await cached.judge(request(text))).judgements[0].verdict is Verdict.SUPPORTED
+    assert (used.counts.calls, used.counts.failures) == (3, 3)
+    assert used.counts.skipped == 5
+    now = 5.1
+    await used.get([KEY])
+    assert used.counts.calls == 4
+    assert len([r for r in caplog.records if "going on without" in r.getMessage()]) <= 2
+    await cached.aclose()
+
+
+async def test_a_server_that_is_not_there_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: connecting is refused
+        used = cache(f"redis://127.0.0.1:{taken.getsockname()[1]}/0")
+        with caplog.at_level(logging.WARNING):
+            assert await used.get([KEY]) == [None]
+            await used.put({KEY: b"v"}, 60)
+        assert len(caplog.records) == 1
+        await used.aclose()
+
+
+async def test_cancelling_a_look_up_cancels_it_and_the_next_one_works(url: str) -> None:
+    used = cache(url)
+    await used.put({KEY: b"v"}, 60)
+    looking = asyncio.create_task(used.get([KEY]))
+    await asyncio.sleep(0)
+    looking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    assert await used.get([KEY]) == [b"v"]
+    await used.aclose()
+
+
+def test_settings_say_what_is_wrong_with_secrets(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="password_file"):
+        RedisSettings(url="redis://:hunter2@cache/0")
+    with pytest.raises(ValidationError, match="no Redis URL"):
+        RedisSettings(url="http://cache")
+    with pytest.raises(ConfigError, match="too few"):
+        RedisSettings(signing_key=SecretStr("short")).resolve_signing_key()
+    with pytest.raises(ConfigError, match="can't be read"):
+        RedisSettings(password_file=tmp_path / "none").resolve_password()
+    (tmp_path / "empty").write_text("\n")
+    with pytest.raises(ConfigError, match="is empty"):
+        RedisSettings(signing_key_file=tmp_path / "empty").resolve_signing_key()
+
+
+def test_a_password_in_the_url_is_not_repeated_in_the_message() -> None:
+    with pytest.raises(ValidationError) as caught:
+        RedisSettings(url="redis://:hunter2@cache/0")
+    assert "hunter2" not in str(caught.value.errors(include_input=False))
