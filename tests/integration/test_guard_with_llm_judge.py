@@ -29,12 +29,11 @@ DELTAS = ["The Basic plan inc", "ludes 3 users. It co", "sts $60 a month. Suppor
 
 
 def _by_price(call: Recorded) -> str:
-    """CONTRADICTED for the claim that names $60, SUPPORTED with a quote for all others."""
+    """CONTRADICTED for the claim that names $60, SUPPORTED with evidence for all others."""
     said = []
     for label in call.asked:
         claim = call.user.partition(f"begin claim {label}]\n")[2].partition("\n[")[0]
-        quote = {"document": "d1", "quote": "costs $50 a month" if "$60" in claim else "includes 3 users"}
-        said.append(member(label, "CONTRADICTED" if "$60" in claim else "SUPPORTED", quotes=[quote]))
+        said.append(member(label, "CONTRADICTED" if "$60" in claim else "SUPPORTED", evidence=[1]))
     return verdicts(*said)
 
 
@@ -64,7 +63,7 @@ async def test_a_contradicted_price_blocks_and_what_was_supported_had_left() -> 
     claims = [event for event in events if isinstance(event, ClaimVerdict)]
     assert {claim.judge for claim in claims} == {"llm:m"}
     (price,) = (claim for claim in claims if claim.verdict is Verdict.CONTRADICTED)
-    assert [evidence.quote for evidence in price.evidence] == ["costs $50 a month"]
+    assert [evidence.quote for evidence in price.evidence] == [CONTEXTS[0]["text"]]
     (verdict,) = (event for event in events if isinstance(event, ResponseVerdict))
     assert verdict.usage.judge_calls >= 1
     assert len({call.system for call in server.calls}) == 1

@@ -1,65 +1,95 @@
-"""Which text of the contexts a call shows: all of it, or, when that is too long, the closest passages."""
+"""Which sentences of the contexts a call shows: all of them, or, when they are too many, the closest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from guardrail.claims.model import Claim
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.model import Passage
+from guardrail.judges.llm.sentences import Sentences, numbered
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A piece of a context as it goes into the prompt. ``label`` (d1, d2, …) stands for the context's id."""
+    """A piece of a context as it goes into the prompt: numbered lines. ``label`` is d1, d2, …"""
 
     label: str
-    context_id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is shown. ``partial``: some text of the contexts is not.
+    """What is shown: ``numbers`` of sentences. ``partial``: some of the contexts' are not.
 
     ``uncovered`` are the ids of claims of which not one passage fitted: they can't be judged.
     """
 
     shown: tuple[Shown, ...]
+    numbers: Container[int]
     partial: bool = False
     uncovered: frozenset[str] = frozenset()
 
 
-def select(index: EvidenceIndex, claims: dict[str, Claim], max_chars: int, per_claim: int) -> Selection:
-    """All contexts in their order when they have at most ``max_chars`` characters, else the best passages.
+def select(
+    index: EvidenceIndex, sentences: Sentences, claims: dict[str, Claim], max_chars: int, per_claim: int
+) -> Selection:
+    """All sentences in their order when they have at most ``max_chars`` characters with their numbers, else
+    those of the best passages.
 
     The first form is the same in every call of a response, so that a provider's prefix cache can serve it.
     """
     if sum(len(context.text) for context in index.contexts) <= max_chars:
-        return Selection(
-            tuple(
-                Shown(f"d{number}", context.id, context.text)
-                for number, context in enumerate(index.contexts, 1)
-                if context.text.strip()
-            )
-        )
-    return _closest(index, claims, max_chars, per_claim)
+        lines = {number: _line(sentences, number) for number in range(1, len(sentences) + 1)}
+        if sum(len(line) + 1 for line in lines.values()) <= max_chars:
+            return Selection(tuple(_shown(sentences, lines)), range(1, len(sentences) + 1))
+    return _closest(index, sentences, claims, max_chars, per_claim)
 
 
-def _closest(index: EvidenceIndex, claims: dict[str, Claim], max_chars: int, per_claim: int) -> Selection:
+def _line(sentences: Sentences, number: int) -> str:
+    return numbered(number, sentences.text(number))
+
+
+def _shown(sentences: Sentences, lines: dict[int, str]) -> Iterable[Shown]:
+    """Lines by runs of neighbours. Contexts keep their labels whether or not others are shown."""
+    run: list[str] = []
+    last = 0
+    for number, line in sorted(lines.items()):
+        if run and (number != last + 1 or sentences.position(number) != sentences.position(last)):
+            yield Shown(f"d{sentences.position(last) + 1}", "\n".join(run))
+            run = []
+        run.append(line)
+        last = number
+    if run:
+        yield Shown(f"d{sentences.position(last) + 1}", "\n".join(run))
+
+
+def _closest(
+    index: EvidenceIndex, sentences: Sentences, claims: dict[str, Claim], max_chars: int, per_claim: int
+) -> Selection:
     """The best passage of every claim, then the second best, and so on, as long as they fit."""
+    # Of contexts that share an id the first counts.
+    positions = {context.id: at for at, context in reversed(list(enumerate(index.contexts)))}
     ranked = {claim_id: _search(index, claim, per_claim) for claim_id, claim in claims.items()}
-    chosen: dict[str, Passage] = {}  # by text: what is said twice is shown once
+    chosen: dict[int, str] = {}
+    told: set[str] = set()  # texts of passages: what is said twice is shown once
     left = max_chars
 
     def take(passage: Passage) -> bool:
         nonlocal left
-        if passage.text not in chosen and len(passage.text) <= left:
-            chosen[passage.text] = passage
-            left -= len(passage.text)
-        return passage.text in chosen
+        if passage.text in told:
+            return True
+        numbers = sentences.overlapping(positions[passage.context_id], passage.start, passage.end)
+        lines = {number: _line(sentences, number) for number in numbers if number not in chosen}
+        size = sum(len(line) + 1 for line in lines.values())
+        if size > left:
+            return False
+        told.add(passage.text)
+        chosen.update(lines)
+        left -= size
+        return True
 
     covered = set()
     for row in zip_longest(*ranked.values()):
@@ -74,7 +104,10 @@ def _closest(index: EvidenceIndex, claims: dict[str, Claim], max_chars: int, per
             if take(passage):
                 covered |= nothing_found
     return Selection(
-        tuple(_merged(index, chosen.values())), partial=True, uncovered=frozenset(claims.keys() - covered)
+        tuple(_shown(sentences, chosen)),
+        frozenset(chosen),
+        partial=True,
+        uncovered=frozenset(claims.keys() - covered),
     )
 
 
@@ -91,20 +124,3 @@ def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
         if passage is not None
     }
     return list(mixed.values())[:k]
-
-
-def _merged(index: EvidenceIndex, passages: Iterable[Passage]) -> Iterable[Shown]:
-    """Passages in the order of the contexts, those that overlap or touch joined."""
-    spans: dict[str, list[tuple[int, int]]] = {}
-    for passage in passages:
-        spans.setdefault(passage.context_id, []).append((passage.start, passage.end))
-    for number, context in enumerate(index.contexts, 1):
-        # Of contexts that share an id the first that holds the passages counts.
-        joined: list[tuple[int, int]] = []
-        for start, end in sorted(spans.pop(context.id, ())):
-            if joined and start <= joined[-1][1]:
-                joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-            else:
-                joined.append((start, end))
-        for start, end in joined:
-            yield Shown(f"d{number}", context.id, context.text[start:end])

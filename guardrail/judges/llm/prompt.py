@@ -2,97 +2,117 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from string import Template
-from typing import Final
 
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm.documents import Selection, select
+from guardrail.judges.llm.examples import default_examples, render
 from guardrail.judges.llm.fence import Fence
-from guardrail.judges.llm.reply import reply_form
-from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
-
-_PARTIAL_NOTICE: Final = (
-    "The documents are too long to be shown whole: these are the excerpts closest to the claims. "
-    "Judge by what is shown, and with less confidence where the rest could matter.\n\n"
-)
-
-_REASONING_RULE: Final = {
-    Reasoning.BEFORE: "- `reasoning`: one or two sentences that lead to the verdict, in the language of the "
-    "claim, written before it.",
-    Reasoning.AFTER: "- `reasoning`: one sentence that says why, in the language of the claim.",
-    Reasoning.NOT_SUPPORTED: '- `reasoning`: "" when the verdict is SUPPORTED; otherwise one sentence that '
-    "says what is missing or different, in the language of the claim.",
-    Reasoning.NONE: "Give no reasons.",
-}
+from guardrail.judges.llm.reply_form import ReplyForm
+from guardrail.judges.llm.sentences import Sentences, defuse_numbers
+from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.llm.templates import rules, template
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One call's messages and what their short ids stand for."""
+    """One call's messages and what their short ids and numbers stand for.
+
+    ``claim_ids`` has those of the claims asked for. ``shown`` are the numbers of ``sentences`` that stand in
+    the messages; ``partial``: not all of them do. ``uncovered`` claims could not be asked for.
+    """
 
     messages: tuple[dict[str, str], ...]
     claim_ids: dict[str, str]
-    context_ids: dict[str, str]
+    sentences: Sentences
+    shown: Container[int]
     fence: Fence
     partial: bool
     uncovered: frozenset[str]
 
 
-@cache
-def _template(name: str) -> Template:
-    return Template((files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip())
+class Prompts:
+    """Makes the messages of calls; what is the same in all of them is made once."""
 
+    __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form")
 
-def build_prompt(request: JudgeRequest, fence: Fence, settings: LlmJudgeSettings) -> Prompt:
-    """The messages for ``request``. CPU work (search, a pass over all that is sent): off the event loop.
+    def __init__(self, settings: LlmJudgeSettings) -> None:
+        """Raises ConfigError when a prompt of the user's own has become unreadable."""
+        self._settings = settings
+        self.form = ReplyForm.of(settings)
+        examples = default_examples() if settings.examples is None else settings.examples
+        self._fixed = {
+            "verdict_rules": rules()[f"verdicts_{settings.verdicts}"],
+            "reply_form": self.form.example(),
+            "member_rules": _member_rules(self.form, settings.max_quotes),
+            "examples": f"{rules()['examples']}\n{render(examples, self.form)}\n" if examples else "",
+        }
+        self._instructions = template("system", settings.prompts)
+        self._data = template("user", settings.prompts)
 
-    In this order, from what changes least to what changes most: instructions, marker, documents, question,
-    claims. Calls for the same response are alike up to the claims, as long as its documents fit.
-    """
-    selection = select(
-        request.evidence, request.claims, settings.max_context_chars, settings.passages_per_claim
-    )
-    claim_ids = {
-        f"c{number}": claim_id
-        for number, claim_id in enumerate(
-            (claim_id for claim_id in request.claims if claim_id not in selection.uncovered), 1
+    def build(self, request: JudgeRequest, fence: Fence, only: Container[str] | None = None) -> Prompt:
+        """The messages for ``request``, or for those of its claims that have an id in ``only``.
+
+        CPU work (search, passes over all that is sent): off the event loop. In this order, from what changes
+        least to what changes most: instructions and examples, marker, documents, question, claims. Calls for
+        the same response are alike up to the claims, as long as its documents fit. Short ids of claims are
+        the same with ``only`` and without.
+        """
+        settings = self._settings
+        sentences = Sentences(request.evidence.contexts)
+        selection = select(
+            request.evidence,
+            sentences,
+            request.claims,
+            settings.max_context_chars,
+            settings.passages_per_claim,
         )
-    }
-    instructions = _template("system").substitute(
-        reply_form=reply_form(settings.reasoning),
-        max_quotes=settings.max_quotes,
-        reasoning_rule=_REASONING_RULE[settings.reasoning],
-        marker=fence.marker,
-    )
-    data = _template("user").substitute(
-        notice=_PARTIAL_NOTICE if selection.partial else "",
-        documents=_documents(selection, fence),
-        question=fence.wrap("question", request.question),
-        claims=_claims(request, claim_ids, fence),
-        asked=", ".join(claim_ids),
-    )
-    if settings.system_role == "user":
-        messages = [{"role": "user", "content": f"{instructions}\n\n{data}"}]
-    else:
-        messages = [
-            {"role": settings.system_role, "content": instructions},
-            {"role": "user", "content": data},
-        ]
-    return Prompt(
-        tuple(messages),
-        claim_ids,
-        {shown.label: shown.context_id for shown in selection.shown},
-        fence,
-        selection.partial,
-        selection.uncovered,
-    )
+        claim_ids = {
+            f"c{number}": claim_id
+            for number, claim_id in enumerate(request.claims, 1)
+            if claim_id not in selection.uncovered and (only is None or claim_id in only)
+        }
+        instructions = self._instructions.substitute(self._fixed, marker=fence.marker)
+        data = self._data.substitute(
+            notice=f"{rules()['notice']}\n\n" if selection.partial else "",
+            documents=_documents(selection, fence),
+            question=_wrap(fence, "question", request.question),
+            claims=_claims(request, claim_ids, fence),
+            asked=", ".join(claim_ids),
+        )
+        return Prompt(
+            _messages(settings.system_role, instructions, data),
+            claim_ids,
+            sentences,
+            selection.numbers,
+            fence,
+            selection.partial,
+            selection.uncovered,
+        )
+
+
+def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], ...]:
+    if role == "user":
+        return ({"role": "user", "content": f"{instructions}\n\n{data}"},)
+    return {"role": role, "content": instructions}, {"role": "user", "content": data}
+
+
+def _member_rules(form: ReplyForm, max_quotes: int) -> str:
+    said = rules()
+    reasoning: str = said["reasoning"][form.reasoning.value]
+    known = {"max_quotes": max_quotes, "verdicts": ", ".join(form.verdicts)}
+    lines = [
+        reasoning if name == "reasoning" else Template(said["members"][name]).substitute(known)
+        for name in form.members
+    ]
+    return "\n".join(lines if "reasoning" in form.members else [*lines, reasoning])
 
 
 def _documents(selection: Selection, fence: Fence) -> str:
     noun = "excerpt of document" if selection.partial else "document"
+    # The lines are numbered already, and what looked like a number in their texts is none any more.
     return "\n\n".join(fence.wrap(f"{noun} {shown.label}", shown.text) for shown in selection.shown)
 
 
@@ -101,6 +121,10 @@ def _claims(request: JudgeRequest, claim_ids: dict[str, str], fence: Fence) -> s
     for label, claim_id in claim_ids.items():
         claim = request.claims[claim_id]
         if claim.lead_in:
-            parts.append(fence.wrap(f"lead-in of {label}", claim.lead_in))
-        parts.append(fence.wrap(f"claim {label}", claim.text))
+            parts.append(_wrap(fence, f"lead-in of {label}", claim.lead_in))
+        parts.append(_wrap(fence, f"claim {label}", claim.text))
     return "\n\n".join(parts)
+
+
+def _wrap(fence: Fence, name: str, data: str) -> str:
+    return fence.wrap(name, defuse_numbers(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
 from guardrail.judges.llm.endpoint_settings import (
     OPENAI_BASE_URL,
@@ -19,6 +19,8 @@ from guardrail.judges.llm.endpoint_settings import (
     checked_base_url,
     resolve_key,
 )
+from guardrail.judges.llm.examples import MOST_EXAMPLES, Example, read_examples
+from guardrail.judges.llm.templates import PromptFiles
 
 
 class OutputMode(StrEnum):
@@ -138,12 +140,40 @@ class LlmJudgeSettings(ApiKeySettings):
         default=6, description="Most passages per claim when the contexts don't fit."
     )
     max_quotes: Annotated[int, Field(ge=1, le=10)] = Field(
-        default=2, description="Most quotes of evidence asked for per claim."
+        default=3, description="Most sentences asked for as evidence per claim; neighbours make one quote."
     )
     unquoted_support: Literal["lower_confidence", "unverified"] = Field(
         default="lower_confidence",
-        description="What becomes of SUPPORTED when no quote that was given stands in the contexts: half the "
+        description="What becomes of SUPPORTED when no sentence that was named for it was shown: half the "
         "confidence, or UNVERIFIED.",
+    )
+    verdicts: Literal["four", "binary"] = Field(
+        default="four",
+        description="Verdicts to choose among: all four, or SUPPORTED and UNSUPPORTED alone.",
+    )
+    conflicts: bool = Field(
+        default=True,
+        description="Ask for the contexts that contradict a claim which another one supports.",
+    )
+    decompose: bool = Field(
+        default=False,
+        description="Have claims of several statements taken apart, pronouns resolved, in the same call. The "
+        "verdict on the claim is then reckoned from those on its parts.",
+    )
+    ask_again: bool = Field(
+        default=True,
+        description="Ask once more, for those alone, when a reply lacks verdicts that were asked for and "
+        "there is time left.",
+    )
+    prompts: PromptFiles = Field(
+        default_factory=PromptFiles, description="Prompts of your own, in files, instead of the package's."
+    )
+    examples: (
+        Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES), BeforeValidator(read_examples)] | None
+    ) = Field(
+        default=None,
+        description="Examples of verdicts for the prompt, as a list or the path of a YAML file with one; "
+        "[] for none, left out for those of the package.",
     )
 
     @field_validator("base_url")

@@ -1,12 +1,11 @@
-"""From what a model answered to judgements: ids resolved, quotes found in their contexts or dropped."""
+"""From what a model answered to judgements: ids resolved, sentences' numbers made quotes or dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from guardrail.events import Evidence, Verdict
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.events import ClaimPart, Verdict
 from guardrail.judges.base import Judgement, unverified
 from guardrail.judges.llm.prompt import Prompt
 from guardrail.judges.llm.reply import Answer
@@ -20,11 +19,12 @@ _SWING: Final = {
     Verdict.CONTRADICTED: -0.5,
 }
 
-# A SUPPORTED whose quotes are all invented is worth less, but models that paraphrase instead of copying are
-# right more often than not: half the confidence keeps support at or below 0.75, where rules can catch it.
+# A SUPPORTED that names no sentence it could rest on is worth less, but models are right more often than not:
+# half the confidence keeps support at or below 0.75, where rules can catch it.
 _UNQUOTED_FACTOR: Final = 0.5
-_UNQUOTED: Final = "No quote that was given for it stands in the contexts."
+_UNQUOTED: Final = "No sentence that was named for it stands in the contexts."
 _PARTIAL: Final = "Judged by excerpts: the contexts are longer than max_context_chars."
+_SUPPORTING: Final = frozenset({Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED})
 
 
 def support_of(verdict: Verdict, confidence: float) -> float | None:
@@ -38,45 +38,27 @@ def support_of(verdict: Verdict, confidence: float) -> float | None:
     return None if swing is None else round(0.5 + swing * confidence, 6)
 
 
-def settle(
-    answers: Sequence[Answer], prompt: Prompt, index: EvidenceIndex, settings: LlmJudgeSettings, judge: str
-) -> tuple[list[Judgement], int]:
-    """The judgements on claims that were asked for, and the number of quotes dropped.
-
-    Answers for ids that weren't asked are left out; so are claims without an answer. CPU work: quotes are
-    searched in all contexts.
-    """
-    judgements = [
+def uncovered(prompt: Prompt, judge: str) -> list[Judgement]:
+    """The judgements on claims that could not be asked for."""
+    return [
         unverified(claim_id, judge, "no passage for this claim fits into max_context_chars; raise it")
         for claim_id in sorted(prompt.uncovered)
     ]
-    dropped = 0
-    for answer in answers:
-        claim_id = prompt.claim_ids.get(answer.label)
-        if claim_id is None:
-            continue
-        if answer.problem:
-            judgements.append(unverified(claim_id, judge, answer.problem))
-            continue
-        evidence = _located(answer, prompt, index)
-        dropped += len(answer.quotes) - len(evidence)
-        judgements.append(_judgement(claim_id, answer, evidence, prompt, settings, judge))
-    return judgements, dropped
 
 
-def _located(answer: Answer, prompt: Prompt, index: EvidenceIndex) -> list[Evidence]:
-    found = (index.locate(quote.text, prompt.context_ids.get(quote.document)) for quote in answer.quotes)
-    return [evidence for evidence in found if evidence is not None]
+def dropped_quotes(answer: Answer, prompt: Prompt) -> int:
+    """How many sentences were named as evidence that the model was not shown."""
+    return sum(number not in prompt.shown for number in answer.evidence)
 
 
-def _judgement(
-    claim_id: str,
-    answer: Answer,
-    evidence: list[Evidence],
-    prompt: Prompt,
-    settings: LlmJudgeSettings,
-    judge: str,
-) -> Judgement:
+def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: str) -> Judgement | None:
+    """The judgement that an answer makes; None when its claim was not asked for. Cheap: a few slices."""
+    claim_id = prompt.claim_ids.get(answer.label)
+    if claim_id is None:
+        return None
+    if answer.problem:
+        return unverified(claim_id, judge, answer.problem)
+    evidence = prompt.sentences.evidence(_shown(answer.evidence, prompt))
     confidence = answer.confidence
     notes = [prompt.fence.scrub(answer.reasoning)] if answer.reasoning else []
     if answer.verdict is Verdict.SUPPORTED and not evidence:
@@ -86,17 +68,32 @@ def _judgement(
         notes.append(_UNQUOTED)
     if prompt.partial:
         notes.append(_PARTIAL)
-    conflicts: tuple[str, ...] = ()
-    if answer.verdict in {Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED}:
-        known = (prompt.context_ids.get(label) for label in answer.contradicted_by)
-        conflicts = tuple(dict.fromkeys(context_id for context_id in known if context_id is not None))
     return Judgement(
         claim_id,
         answer.verdict,
         confidence,
         support_of(answer.verdict, confidence),
         judge,
-        tuple(dict.fromkeys(evidence)),
-        conflicts,
+        evidence,
+        _conflicts(answer, prompt) if answer.verdict in _SUPPORTING else (),
         " ".join(notes),
+        tuple(
+            ClaimPart(text=_sayable(prompt.fence.scrub(part.text)), verdict=part.verdict)
+            for part in answer.parts
+        ),
     )
+
+
+def _shown(numbers: Sequence[int], prompt: Prompt) -> list[int]:
+    return [number for number in numbers if number in prompt.shown]
+
+
+def _conflicts(answer: Answer, prompt: Prompt) -> tuple[str, ...]:
+    """Ids of the contexts that are said to contradict the claim, in the order they were named."""
+    sentences = prompt.sentences
+    positions = (sentences.position(number) for number in _shown(answer.against, prompt))
+    return tuple(dict.fromkeys(sentences.contexts[position].id for position in positions))
+
+
+def _sayable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -16,10 +16,10 @@ def member(label: str, verdict: str = "SUPPORTED", **changes: Any) -> dict[str, 
     """One verdict of a reply, as a model that keeps to the schema would write it."""
     return {
         "id": label,
-        "quotes": [],
+        "evidence": [],
         "verdict": verdict,
         "confidence": 0.9,
-        "contradicted_by": [],
+        "against": [],
         "reasoning": "",
     } | changes
 

@@ -8,7 +8,8 @@ from guardrail.claims.model import Claim
 from guardrail.events import Context, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import reconcile
-from guardrail.judges.llm.documents import Selection, select
+from guardrail.judges.llm.documents import Selection, Shown, select
+from guardrail.judges.llm.sentences import Sentences
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request
 
@@ -20,19 +21,44 @@ LONG = f"{FILLER}{PRICE} {FILLER}{DESK}"
 
 def _select(*claims: Claim, max_chars: int = 4_000, per_claim: int = 2, text: str = LONG) -> Selection:
     index = EvidenceIndex([Context(id="a", text="Short."), Context(id="b", text=text)])
-    return select(index, {f"k{n}": item for n, item in enumerate(claims)}, max_chars, per_claim)
+    asked = {f"k{n}": item for n, item in enumerate(claims)}
+    return select(index, Sentences(index.contexts), asked, max_chars, per_claim)
+
+
+def _size(text: str) -> int:
+    """Of a context as it is shown, line breaks included, when its first sentence is number 2."""
+    sentences = Sentences([Context(id="a", text="Short."), Context(id="b", text=text)])
+    return sum(len(f"[{n}] {sentences.text(n)}\n") for n in range(1, len(sentences) + 1))
 
 
 def test_what_fits_is_sent_whole_and_in_order() -> None:
-    selection = _select(claim("x"), max_chars=len(LONG) + 6)
-    assert [(shown.label, shown.text) for shown in selection.shown] == [("d1", "Short."), ("d2", LONG)]
+    selection = _select(claim("x"), max_chars=_size(LONG))
+    first, second = selection.shown
+    assert (first.label, first.text) == ("d1", "[1] Short.")
+    assert second.label == "d2"
+    assert _unnumbered(second) == LONG
     assert not selection.partial
+    assert 802 in selection.numbers
 
 
 def test_one_character_more_and_the_closest_passages_are_sent() -> None:
-    selection = _select(claim("The premium tariff costs 73 euros."), max_chars=len(LONG) + 5)
+    selection = _select(claim("The premium tariff costs 73 euros."), max_chars=_size(LONG) - 1)
     assert selection.partial
     assert any(PRICE in shown.text for shown in selection.shown)
+
+
+def _unnumbered(shown: Shown) -> str:
+    return " ".join(line.partition("] ")[2] for line in shown.text.split("\n"))
+
+
+def test_a_sentence_has_the_same_number_whether_or_not_all_are_shown() -> None:
+    """Calls for one response must agree on it, whatever claims they are about."""
+    whole = _select(claim("x"), max_chars=_size(LONG)).shown[1].text.split("\n")
+    for asked in ("The premium tariff costs 73 euros.", "The Lisbon help desk closes at noon."):
+        selection = _select(claim(asked))
+        lines = [line for shown in selection.shown for line in shown.text.split("\n")]
+        assert set(lines) < set(whole)
+        assert {int(line[1:].partition("]")[0]) for line in lines} == selection.numbers
 
 
 def test_a_fact_at_the_end_of_a_long_context_is_found_for_each_claim() -> None:
@@ -40,7 +66,7 @@ def test_a_fact_at_the_end_of_a_long_context_is_found_for_each_claim() -> None:
     text = " ".join(shown.text for shown in selection.shown)
     assert PRICE in text
     assert DESK in text
-    assert sum(len(shown.text) for shown in selection.shown) <= 4_000
+    assert sum(len(shown.text) + 1 for shown in selection.shown) <= 4_000
     assert {shown.label for shown in selection.shown} == {"d2"}
     assert selection.uncovered == frozenset()
 
@@ -52,8 +78,8 @@ def test_a_claim_is_searched_with_its_lead_in() -> None:
 
 def test_what_the_contexts_say_many_times_is_shown_once() -> None:
     selection = _select(claim("The committee met"), claim("nothing of note"), per_claim=20, max_chars=20_000)
-    assert all(shown.text in LONG for shown in selection.shown)
-    assert len({shown.text for shown in selection.shown}) == len(selection.shown)
+    lines = [line for shown in selection.shown for line in shown.text.split("\n")]
+    assert len(set(lines)) == len(lines) < 200
 
 
 def test_a_claim_in_other_words_is_judged_by_what_fits() -> None:
@@ -65,7 +91,7 @@ def test_a_claim_in_other_words_is_judged_by_what_fits() -> None:
 
 def test_a_claim_of_which_no_passage_fits_is_named() -> None:
     index = EvidenceIndex([Context(id="a", text="xyz" * 10_000)])
-    selection = select(index, {"k0": claim("xyz")}, 2_000, 2)
+    selection = select(index, Sentences(index.contexts), {"k0": claim("xyz")}, 2_000, 2)
     assert selection.shown == ()
     assert selection.uncovered == frozenset({"k0"})
 
@@ -73,15 +99,17 @@ def test_a_claim_of_which_no_passage_fits_is_named() -> None:
 def test_excerpts_that_overlap_are_joined() -> None:
     text = " ".join(f"Clause {number} concerns the matter of widgets." for number in range(200))
     index = EvidenceIndex([Context(id="a", text=text)])
-    selection = select(index, {"k0": claim("widgets matter concerns clause")}, 6_000, 12)
-    spans = [(text.index(shown.text), text.index(shown.text) + len(shown.text)) for shown in selection.shown]
+    asked = {"k0": claim("widgets matter concerns clause")}
+    selection = select(index, Sentences(index.contexts), asked, 6_000, 12)
+    texts = [_unnumbered(shown) for shown in selection.shown]
+    spans = [(text.index(shown), text.index(shown) + len(shown)) for shown in texts]
     assert spans == sorted(spans)
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
     assert len(spans) < 12
 
 
 async def test_the_model_and_the_reader_are_told_that_it_was_not_all() -> None:
-    said = member("c1", quotes=[{"document": "d1", "quote": PRICE}])
+    said = member("c1", evidence=[401])
     async with LlmServer(Reply(verdicts(said))) as server:
         reply = await judge(server, request(PRICE, contexts=[LONG]), max_context_chars=2_000)
     (judgement,) = reply.judgements

@@ -14,16 +14,20 @@ from guardrail.judges.llm import LlmJudge
 from tests.support.llm_server import LlmServer, Recorded, Reply, Status, member, obliging, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request, settings
 
-PRICE = {"document": "d1", "quote": "costs $50 a month"}
+PRICE = 1  # the number of the sentence that has it
 
 
 async def test_a_verdict_with_its_evidence() -> None:
-    async with LlmServer(Reply(verdicts(member("c1", quotes=[PRICE], confidence=0.8)))) as server:
+    async with LlmServer(Reply(verdicts(member("c1", evidence=[PRICE], confidence=0.8)))) as server:
         (judgement,) = (await judge(server)).judgements
     assert (judgement.claim_id, judgement.verdict, judgement.judge) == ("k0", Verdict.SUPPORTED, "llm:test")
     assert (judgement.confidence, judgement.support) == (0.8, 0.9)
     (evidence,) = judgement.evidence
-    assert (evidence.context_id, evidence.quote, evidence.span) == ("doc-0", "costs $50 a month", (15, 32))
+    assert (evidence.context_id, evidence.quote, evidence.span) == (
+        "doc-0",
+        "The basic plan costs $50 a month.",
+        (0, 33),
+    )
 
 
 async def test_it_is_a_judge_and_keeps_a_client_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,35 +123,40 @@ async def test_a_reply_that_was_cut_off_by_its_length_keeps_what_was_complete() 
     text = verdicts(member("c1", "CONTRADICTED"), member("c2"))
     async with LlmServer(Reply(text[:-30], finish_reason="length")) as server:
         reply = await judge(server, request("One.", "Two."))
-    assert [(j.claim_id, j.verdict) for j in reply.judgements] == [("k0", Verdict.CONTRADICTED)]
+    assert [(j.claim_id, j.verdict) for j in reply.judgements] == [
+        ("k0", Verdict.CONTRADICTED),
+        ("k1", Verdict.UNVERIFIED),
+    ]
+    assert reply.judgements[1].reasoning.startswith("left out of the first reply, and asked again")
 
 
-async def test_quotes_that_stand_nowhere_are_dropped_and_counted() -> None:
-    quotes = [PRICE, {"document": "d1", "quote": "costs $60 a month"}, {"document": "d9", "quote": ""}]
-    async with LlmServer(Reply(verdicts(member("c1", quotes=quotes)))) as server:
+async def test_sentences_that_were_not_shown_are_dropped_and_counted() -> None:
+    numbers = [PRICE, 3, "the price"]
+    async with LlmServer(Reply(verdicts(member("c1", evidence=numbers)))) as server:
         reply = await judge(server)
-    assert [e.quote for e in reply.judgements[0].evidence] == ["costs $50 a month"]
+    assert [e.quote for e in reply.judgements[0].evidence] == ["The basic plan costs $50 a month."]
     assert reply.usage.dropped_quotes == 2
 
 
-async def test_a_quote_is_found_where_it_really_stands() -> None:
-    """A model that names the wrong document for words that are there has not invented them."""
-    quotes = [{"document": "d2", "quote": "costs $50 a month"}, PRICE]
-    async with LlmServer(Reply(verdicts(member("c1", quotes=quotes)))) as server:
-        reply = await judge(server)
-    assert [e.context_id for e in reply.judgements[0].evidence] == ["doc-0"]
+async def test_neighbouring_sentences_make_one_quote_that_is_verbatim() -> None:
+    text = "It costs\n$50 a month.  Tax is included. Support is free."
+    said = member("c1", evidence=[3, 2, "[1]", 1, 4, 5])
+    async with LlmServer(Reply(verdicts(said))) as server:
+        reply = await judge(server, request(contexts=[text, "Beta."]))
+    first, second = reply.judgements[0].evidence
+    assert (first.quote, first.span) == (text, (0, len(text)))
+    assert (second.context_id, second.quote) == ("doc-1", "Beta.")
     assert reply.usage.dropped_quotes == 0
 
 
-async def test_support_without_one_real_quote_counts_half() -> None:
-    quotes = [{"document": "d1", "quote": "the price of fifty"}]
-    async with LlmServer(Reply(verdicts(member("c1", quotes=quotes, confidence=1.0)))) as server:
+async def test_support_without_one_real_sentence_counts_half() -> None:
+    async with LlmServer(Reply(verdicts(member("c1", evidence=[99], confidence=1.0)))) as server:
         (judgement,) = (await judge(server)).judgements
     assert (judgement.verdict, judgement.confidence, judgement.support) == (Verdict.SUPPORTED, 0.5, 0.75)
-    assert judgement.reasoning == "No quote that was given for it stands in the contexts."
+    assert judgement.reasoning == "No sentence that was named for it stands in the contexts."
 
 
-async def test_support_without_one_real_quote_can_be_refused() -> None:
+async def test_support_without_one_real_sentence_can_be_refused() -> None:
     async with LlmServer(Reply(verdicts(member("c1"), member("c2", "UNSUPPORTED")))) as server:
         reply = await judge(server, request("One.", "Two."), unquoted_support="unverified")
     assert [j.verdict for j in reply.judgements] == [Verdict.UNVERIFIED, Verdict.UNSUPPORTED]
@@ -168,15 +177,15 @@ async def test_support_without_one_real_quote_can_be_refused() -> None:
 async def test_support_comes_from_verdict_and_confidence(
     verdict: str, confidence: float, support: float
 ) -> None:
-    said = member("c1", verdict, confidence=confidence, quotes=[PRICE])
+    said = member("c1", verdict, confidence=confidence, evidence=[PRICE])
     async with LlmServer(Reply(verdicts(said))) as server:
         (judgement,) = (await judge(server)).judgements
     assert judgement.support == support
 
 
 async def test_contexts_that_contradict_a_supported_claim_are_named() -> None:
-    said = member("c1", quotes=[PRICE], contradicted_by=["d2", "d2", "d7", "doc-0"])
-    wrong = member("c2", "CONTRADICTED", contradicted_by=["d1"])
+    said = member("c1", evidence=[PRICE], against=[2, 2, 7, "doc-0"])
+    wrong = member("c2", "CONTRADICTED", against=[1])
     async with LlmServer(Reply(verdicts(said, wrong))) as server:
         reply = await judge(server, request("One.", "Two."))
     assert [j.conflicting_contexts for j in reply.judgements] == [("doc-1",), ()]
@@ -295,5 +304,6 @@ async def test_any_language_arrives_as_it_is() -> None:
     text = "该计划每月费用为50美元。योजना की लागत 50 डॉलर है। 😀"
     async with LlmServer() as server:
         await judge(server, request(claim(text), contexts=[Context(id="a", text=text)], question=text))
-    assert server.calls[0].user.count(text) == 3
+    shown = server.calls[0].user.replace("\n[2] ", "").replace("\n[3] ", " ")
+    assert shown.count(text) == 3
     assert json.dumps(server.calls[0].body)

@@ -8,9 +8,15 @@ from jsonschema import Draft202012Validator
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Quote, read_reply, reply_form, reply_schema
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, read_reply
+from guardrail.judges.llm.reply_form import ReplyForm
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.llm_server import member, verdicts
+
+
+def read(text: str, **changes: Any) -> list[Answer]:
+    return read_reply(text, ReplyForm(**changes))
+
 
 ONE = verdicts(member("c1"))
 
@@ -30,7 +36,7 @@ ONE = verdicts(member("c1"))
     ids=["bare", "fenced", "fenced-prose", "prose", "thoughts", "array", "single", "bom"],
 )
 def test_what_surrounds_the_verdicts_is_skipped(text: str) -> None:
-    (answer,) = read_reply(text)
+    (answer,) = read(text)
     assert (answer.label, answer.verdict, answer.problem) == ("c1", Verdict.SUPPORTED, "")
 
 
@@ -56,14 +62,14 @@ def test_what_surrounds_the_verdicts_is_skipped(text: str) -> None:
 )
 def test_a_reply_without_verdicts_is_an_error_that_quotes_nothing(text: str) -> None:
     with pytest.raises(JudgeReplyError) as caught:
-        read_reply(text)
+        read(text)
     assert "SUPPORTED" not in str(caught.value)
 
 
 def test_of_a_reply_that_was_cut_off_the_complete_answers_are_kept() -> None:
     text = verdicts(member("c1"), member("c2", "UNSUPPORTED"), member("c3"))
     cut = text[: text.index('"c3"') + 10]
-    assert [(answer.label, answer.verdict) for answer in read_reply(cut)] == [
+    assert [(answer.label, answer.verdict) for answer in read(cut)] == [
         ("c1", Verdict.SUPPORTED),
         ("c2", Verdict.UNSUPPORTED),
     ]
@@ -81,7 +87,7 @@ def test_of_a_reply_that_was_cut_off_the_complete_answers_are_kept() -> None:
     ],
 )
 def test_a_verdict_is_taken_by_its_whole_value(value: str, verdict: Verdict) -> None:
-    (answer,) = read_reply(verdicts(member("c1", value)))
+    (answer,) = read(verdicts(member("c1", value)))
     assert answer.verdict is verdict
 
 
@@ -105,7 +111,7 @@ def test_a_verdict_is_taken_by_its_whole_value(value: str, verdict: Verdict) -> 
     ids=repr,
 )
 def test_anything_else_is_no_verdict_and_spoils_its_claim_only(value: Any) -> None:
-    first, second = read_reply(verdicts(member("c1") | {"verdict": value}, member("c2")))
+    first, second = read(verdicts(member("c1") | {"verdict": value}, member("c2")))
     assert first.verdict is Verdict.UNVERIFIED
     assert first.problem == "the judge's verdict is none of the four"
     assert second.verdict is Verdict.SUPPORTED
@@ -113,7 +119,7 @@ def test_anything_else_is_no_verdict_and_spoils_its_claim_only(value: Any) -> No
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, 95, 10**400, "0.9", "high", True, None, [0.9]], ids=repr)
 def test_a_confidence_that_is_none_spoils_its_claim_only(value: Any) -> None:
-    first, second = read_reply(verdicts(member("c1") | {"confidence": value}, member("c2")))
+    first, second = read(verdicts(member("c1") | {"confidence": value}, member("c2")))
     assert first.verdict is Verdict.UNVERIFIED
     assert "confidence" in first.problem
     assert second.verdict is Verdict.SUPPORTED
@@ -121,7 +127,7 @@ def test_a_confidence_that_is_none_spoils_its_claim_only(value: Any) -> None:
 
 def test_a_member_given_twice_is_believed_in_neither_form() -> None:
     text = '{"verdicts": [{"id": "c1", "verdict": "UNSUPPORTED", "verdict": "SUPPORTED", "confidence": 1}]}'
-    (answer,) = read_reply(text)
+    (answer,) = read(text)
     assert answer.verdict is Verdict.UNVERIFIED
     assert "twice" in answer.problem
 
@@ -129,56 +135,108 @@ def test_a_member_given_twice_is_believed_in_neither_form() -> None:
 def test_verdicts_repeated_from_a_document_stand_beside_the_real_ones() -> None:
     """Both are returned, so that joining by id finds them to disagree."""
     text = f"The document says {verdicts(member('c1'))}, but {verdicts(member('c1', 'CONTRADICTED'))}"
-    assert [answer.verdict for answer in read_reply(text)] == [Verdict.SUPPORTED, Verdict.CONTRADICTED]
+    assert [answer.verdict for answer in read(text)] == [Verdict.SUPPORTED, Verdict.CONTRADICTED]
 
 
-def test_quotes_are_read_in_the_forms_models_use() -> None:
-    offered: list[Any] = [{"document": "D1 ", "quote": "a"}, "b", {"quote": "c"}, {"document": "d2"}, 7, None]
-    (answer,) = read_reply(verdicts(member("c1", quotes=offered)))
-    assert answer.quotes == (
-        Quote("d1", "a"),
-        Quote("", "b"),
-        Quote("", "c"),
-        Quote("d2", ""),
-        Quote("", ""),
-        Quote("", ""),
-    )
+def test_sentences_are_read_in_the_forms_models_use() -> None:
+    offered: list[Any] = [12, "13", "[14]", " 15 ", -1, 1.0, True, "first", "1-9", None]
+    (answer,) = read(verdicts(member("c1", evidence=offered)))
+    assert answer.evidence == (12, 13, 14, 15, -1, 0, 0, 0, 0, 0)
 
 
 def test_members_of_the_wrong_kind_are_passed_over() -> None:
-    (answer,) = read_reply(
-        verdicts(member("c1", quotes="a quote", contradicted_by="d1", reasoning=["because"]))
-    )
-    assert (answer.quotes, answer.contradicted_by, answer.reasoning) == ((), (), "")
+    (answer,) = read(verdicts(member("c1", evidence="12", against=12, reasoning=["because"])))
+    assert (answer.evidence, answer.against, answer.reasoning) == ((), (), "")
 
 
-@pytest.mark.parametrize("reasoning", Reasoning)
-def test_the_schema_is_strict_and_its_example_fits(reasoning: Reasoning) -> None:
+FORMS = [
+    ReplyForm(reasoning, binary, decompose, conflicts)
+    for reasoning in Reasoning
+    for binary in (False, True)
+    for decompose in (False, True)
+    for conflicts in (False, True)
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_the_schema_is_strict_and_its_example_fits(form: ReplyForm) -> None:
     """Strict structured outputs want every member required and no other allowed, at each level."""
-    schema = reply_schema(reasoning)
+    schema = form.schema()
     Draft202012Validator.check_schema(schema)
     items = schema["properties"]["verdicts"]["items"]
-    for level in (schema, items, items["properties"]["quotes"]["items"]):
+    levels = [schema, items]
+    if form.decompose:
+        levels.append(items["properties"]["parts"]["items"])
+    for level in levels:
         assert level["additionalProperties"] is False
         assert level["required"] == list(level["properties"])
-    example = json.loads(reply_form(reasoning))
-    assert list(example["verdicts"][0]) == items["required"]
-    example["verdicts"][0]["verdict"] = "SUPPORTED"
+    example = json.loads(form.example().replace('"verdict":"…"', '"verdict":"SUPPORTED"'))
+    assert tuple(example["verdicts"][0]) == form.members
     Draft202012Validator(schema).validate(example)
 
 
 def test_reasoning_stands_where_the_settings_say() -> None:
-    def order(reasoning: Reasoning) -> list[str]:
-        required: list[str] = reply_schema(reasoning)["properties"]["verdicts"]["items"]["required"]
-        return required
+    def order(reasoning: Reasoning) -> tuple[str, ...]:
+        return ReplyForm(reasoning).members
 
     assert order(Reasoning.BEFORE).index("reasoning") < order(Reasoning.BEFORE).index("verdict")
     assert order(Reasoning.AFTER).index("reasoning") > order(Reasoning.AFTER).index("verdict")
     assert "reasoning" not in order(Reasoning.NONE)
 
 
-def test_a_reply_can_order_only_so_many_quotes_to_be_found() -> None:
-    quotes = [{"document": "d1", "quote": f"quote {n}"} for n in range(10_000)]
-    member = {"id": "c1", "quotes": quotes, "verdict": "SUPPORTED", "confidence": 1.0}
-    answers = read_reply(json.dumps({"verdicts": [member]}))
-    assert [quote.text for quote in answers[0].quotes] == [f"quote {n}" for n in range(10)]
+def test_a_reply_can_name_only_so_many_sentences() -> None:
+    (answer,) = read(verdicts(member("c1", evidence=list(range(10_000)))))
+    assert answer.evidence == tuple(range(10))
+
+
+@pytest.mark.parametrize("given", ["PARTIALLY_SUPPORTED", "CONTRADICTED"])
+def test_where_two_verdicts_are_asked_for_a_third_is_none(given: str) -> None:
+    (answer,) = read(verdicts(member("c1", given)), binary=True)
+    assert (answer.verdict, answer.problem) == (
+        Verdict.UNVERIFIED,
+        "the judge's verdict is none of the two",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"),
+    [
+        (["SUPPORTED", "SUPPORTED"], "SUPPORTED"),
+        (["SUPPORTED", "UNSUPPORTED"], "PARTIALLY_SUPPORTED"),
+        (["PARTIALLY_SUPPORTED"], "PARTIALLY_SUPPORTED"),
+        (["UNSUPPORTED", "UNSUPPORTED"], "UNSUPPORTED"),
+        (["SUPPORTED", "CONTRADICTED", "UNSUPPORTED"], "CONTRADICTED"),
+    ],
+)
+def test_the_verdict_on_a_claim_is_that_of_its_parts_whatever_the_model_makes_of_them(
+    given: list[str], verdict: str
+) -> None:
+    parts = [{"text": f" Part {number}. ", "verdict": each} for number, each in enumerate(given)]
+    for said in ("SUPPORTED", "UNSUPPORTED", "NONSENSE"):
+        (answer,) = read(verdicts(member("c1", said, parts=parts)), decompose=True)
+        assert answer.verdict == verdict
+        assert [part.text for part in answer.parts] == [f"Part {n}." for n in range(len(given))]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [{"text": "A.", "verdict": "SUPPORTED"}, {"text": "B.", "verdict": "MAYBE"}],
+        [{"text": "A.", "verdict": "SUPPORTED"}, "B."],
+        [{"text": 1, "verdict": "SUPPORTED"}],
+        [{"text": "A.", "verdict": "SUPPORTED"}] * 21,
+        {"text": "A.", "verdict": "SUPPORTED"},
+    ],
+    ids=["verdict", "text", "number", "many", "object"],
+)
+def test_a_part_that_can_not_be_read_spoils_its_claim(parts: Any) -> None:
+    """It might be the one that is wrong."""
+    first, second = read(verdicts(member("c1", parts=parts), member("c2", parts=[])), decompose=True)
+    assert first.verdict is Verdict.UNVERIFIED
+    assert "parts" in first.problem
+    assert second.verdict is Verdict.SUPPORTED
+
+
+def test_parts_that_were_not_asked_for_are_passed_over() -> None:
+    (answer,) = read(verdicts(member("c1", parts=[{"text": "A.", "verdict": "CONTRADICTED"}])))
+    assert (answer.verdict, answer.parts) == (Verdict.SUPPORTED, ())

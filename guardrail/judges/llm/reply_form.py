@@ -1,0 +1,96 @@
+"""The form of a reply: which members a verdict has, in which order, as a JSON Schema and as an example.
+
+Every token that is written delays the verdicts, so the form asks for little: evidence are numbers of
+sentences, and members that the settings do without are not in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from guardrail.events import Verdict
+from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+
+_FOUR: Final = {verdict.value: verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED}
+_TWO: Final = {verdict.value: verdict for verdict in (Verdict.SUPPORTED, Verdict.UNSUPPORTED)}
+_EXAMPLES: Final = {
+    "id": '"c1"',
+    "evidence": "[12,13]",
+    "reasoning": '"…"',
+    "parts": '[{"text":"…","verdict":"…"}]',
+    "verdict": '"…"',
+    "confidence": "0.0",
+    "against": "[]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """What a reply holds for each claim. Two equal forms make equal schemas and read replies alike."""
+
+    reasoning: Reasoning = Reasoning.NOT_SUPPORTED
+    binary: bool = False
+    decompose: bool = False
+    conflicts: bool = True
+
+    @classmethod
+    def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
+        """The form that ``settings`` ask for."""
+        return cls(settings.reasoning, settings.verdicts == "binary", settings.decompose, settings.conflicts)
+
+    @property
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdicts that may be given, by the word that stands for each."""
+        return _TWO if self.binary else _FOUR
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the members, in the order they are written: what a verdict rests on comes before it."""
+        before = self.reasoning is Reasoning.BEFORE
+        after = self.reasoning in {Reasoning.AFTER, Reasoning.NOT_SUPPORTED}
+        wanted = {
+            "id": True,
+            "evidence": True,
+            "reasoning": before,
+            "parts": self.decompose,
+            "verdict": True,
+            "confidence": True,
+            "against": self.conflicts,
+        }
+        names = [name for name, used in wanted.items() if used]
+        return (*names, "reasoning") if after else tuple(names)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of a reply, for strict structured outputs.
+
+        It doesn't depend on the claims asked for: a provider compiles each new schema once, which takes
+        seconds. Members are written in the order they stand here.
+        """
+        text = {"type": "string"}
+        numbers = {"type": "array", "items": {"type": "integer"}}
+        verdict = {"type": "string", "enum": list(self.verdicts)}
+        types: dict[str, Any] = {
+            "id": text,
+            "evidence": numbers,
+            "reasoning": text,
+            "parts": {"type": "array", "items": _object({"text": text, "verdict": verdict})},
+            "verdict": verdict,
+            "confidence": {"type": "number"},
+            "against": numbers,
+        }
+        item = _object({name: types[name] for name in self.members})
+        return _object({"verdicts": {"type": "array", "items": item}})
+
+    def example(self) -> str:
+        """An example of the form, for servers that take no schema; its values show types, not verdicts."""
+        return '{"verdicts":[{' + ",".join(f'"{name}":{_EXAMPLES[name]}' for name in self.members) + "}]}"
+
+
+def _object(members: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
