@@ -1,0 +1,112 @@
+"""A judge whose calls are bounded by budgets and booked in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from guardrail.errors import JudgeError
+from guardrail.events import Usage
+from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
+from guardrail.judges.budgets import Budget
+from guardrail.judges.ledger import UsageLedger
+from guardrail.judges.pricing import PriceTable
+from guardrail.judges.usage import total, usage_of
+
+_CHARS_PER_TOKEN = 4
+_PROMPT_TOKENS = 600
+_OUTPUT_TOKENS_PER_CLAIM = 60
+
+
+class MeteredJudge:
+    """A Judge around one that is paid by the token.
+
+    ``judge`` raises BudgetExhausted, and asks nobody, where a budget has no room for the call.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        model: str,
+        *,
+        budget: Budget,
+        ledger: UsageLedger,
+        prices: PriceTable,
+        max_context_chars: int,
+    ) -> None:
+        """``judge`` becomes this one's to close; ``max_context_chars`` is the most it sends of contexts."""
+        self._judge = judge
+        self._model = model
+        self._budget = budget
+        self._ledger = ledger
+        self._prices = prices
+        self._max_context_chars = max_context_chars
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    @property
+    def ledger(self) -> UsageLedger:
+        """Where the usage is booked; several judges may share it."""
+        return self._ledger
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """The judge's reply, its cost filled in where the judge does not know prices."""
+        if not request.claims:
+            return JudgeReply(())
+        reservation = self._budget.reserve(request, self._expected(request))
+        try:
+            reply = await self._judge.judge(request)
+        except JudgeError as error:
+            lost = usage_of(error)
+            if lost != Usage():
+                lost = self._priced(lost)
+                self._budget.settle(reservation, lost, reported=False)
+                self._ledger.add(request.tenant, self._model, lost)
+            raise
+        usage = self._priced(reply.usage)
+        self._budget.settle(reservation, usage, reported=True)
+        self._book(request, reply, usage)
+        return JudgeReply(reply.judgements, usage)
+
+    async def aclose(self) -> None:
+        """Log what is not logged yet, and close the judge."""
+        self._ledger.flush()
+        await self._judge.aclose()
+
+    def _expected(self, request: JudgeRequest) -> Usage:
+        """About what a call takes: English has four characters to the token."""
+        contexts = sum(len(context.text) for context in request.evidence.contexts)
+        chars = min(contexts, self._max_context_chars) + len(request.question)
+        chars += sum(len(claim.text) + len(claim.lead_in) for claim in request.claims.values())
+        return self._priced(
+            Usage(
+                judge_calls=1,
+                input_tokens=_PROMPT_TOKENS + chars // _CHARS_PER_TOKEN,
+                output_tokens=_OUTPUT_TOKENS_PER_CLAIM * len(request.claims),
+            )
+        )
+
+    def _priced(self, usage: Usage) -> Usage:
+        if usage.cost_usd > 0 or not (usage.input_tokens or usage.output_tokens):
+            return usage
+        cost = self._prices.cost_usd(
+            self._model, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens
+        )
+        return usage.model_copy(update={"cost_usd": cost})
+
+    def _book(self, request: JudgeRequest, reply: JudgeReply, usage: Usage) -> None:
+        """Under the models that answered, where judgements tell their share; the rest under the main one."""
+        shares: dict[str, Usage] = {}
+        for judgement in reply.judgements:
+            if judgement.usage is not None and judgement.judge != self.name:
+                model = judgement.judge.partition(":")[2] or judgement.judge
+                shares[model] = total(shares.get(model, Usage()), judgement.usage)
+        for model, share in shares.items():
+            self._ledger.add(request.tenant, model, share)
+        self._ledger.add(request.tenant, self._model, _less(usage, shares))
+
+
+def _less(usage: Usage, shares: Mapping[str, Usage]) -> Usage:
+    taken = total(*shares.values())
+    return Usage(**{name: max(0, getattr(usage, name) - getattr(taken, name)) for name in Usage.model_fields})

@@ -1,0 +1,223 @@
+"""What judging may cost, and that what is spent is counted also when nobody tells."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from guardrail.errors import JudgeUnavailable
+from guardrail.events import Usage, Verdict
+from guardrail.judges.base import Judgement
+from guardrail.judges.budgets import Budget, BudgetExhausted, BudgetSettings
+from guardrail.judges.ledger import UsageLedger
+from guardrail.judges.metering import MeteredJudge
+from guardrail.judges.pricing import ModelPrice, PriceTable
+from tests.unit.judges.doubles import ScriptedJudge, request
+
+CALL = Usage(judge_calls=1, input_tokens=80, output_tokens=20, cost_usd=0.01)
+S = Verdict.SUPPORTED
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def budget(clock: Clock | None = None, **settings: Any) -> Budget:
+    return Budget(BudgetSettings.model_validate(settings), clock=clock or Clock())
+
+
+def call(budget: Budget, used: Usage = CALL, expected: Usage = CALL, **of: Any) -> None:
+    budget.settle(budget.reserve(request("a", **of), expected), used, reported=True)
+
+
+@pytest.mark.parametrize("unit", [{"calls": 3}, {"tokens": 300}, {"usd": 0.0301}])
+def test_a_minute_has_room_for_so_much_and_the_next_again(unit: dict[str, float]) -> None:
+    clock = Clock()
+    bounded = budget(clock, per_minute=unit)
+    for _ in range(3):
+        call(bounded)
+        clock.now += 10
+    with pytest.raises(BudgetExhausted, match="budget per minute used up"):
+        call(bounded)
+    clock.now = 1060.0  # the first call is a minute old: there is room for one
+    call(bounded)
+    with pytest.raises(BudgetExhausted):
+        call(bounded)
+    clock.now = 1200.0
+    for _ in range(3):
+        call(bounded)
+
+
+def test_a_window_slides_and_does_not_begin_anew_with_each_minute() -> None:
+    clock = Clock()
+    bounded = budget(clock, per_minute={"calls": 2})
+    clock.now = 1059.0
+    call(bounded)
+    call(bounded)
+    clock.now = 1061.0
+    with pytest.raises(BudgetExhausted):
+        call(bounded)
+
+
+def test_tenants_have_budgets_of_their_own() -> None:
+    bounded = budget(per_tenant_minute={"calls": 1})
+    call(bounded, tenant="acme")
+    call(bounded, tenant="globex")
+    call(bounded)
+    with pytest.raises(BudgetExhausted, match="of the tenant per minute"):
+        call(bounded, tenant="acme")
+
+
+def test_a_response_has_a_budget_over_all_its_calls() -> None:
+    bounded = budget(per_response={"tokens": 250})
+    call(bounded)
+    call(bounded, spent=CALL)
+    with pytest.raises(BudgetExhausted, match=r"budget per response used up: 200 of 250 tokens, about 100"):
+        call(bounded, spent=Usage(judge_calls=2, input_tokens=160, output_tokens=40))
+    call(bounded, response_id="r2")
+
+
+def test_calls_in_flight_count_by_what_they_are_expected_to_take() -> None:
+    bounded = budget(per_minute={"tokens": 250}, per_response={"tokens": 150})
+    first = bounded.reserve(request("a"), CALL)
+    with pytest.raises(BudgetExhausted, match="per response"):
+        bounded.reserve(request("a"), CALL)
+    bounded.reserve(request("a", response_id="r2"), CALL)
+    with pytest.raises(BudgetExhausted, match="per minute"):
+        bounded.reserve(request("a", response_id="r3"), CALL)
+    bounded.settle(first, Usage(judge_calls=1, input_tokens=10), reported=True)
+    bounded.reserve(request("a", response_id="r3"), CALL)
+
+
+def test_what_a_failed_call_took_is_not_in_spent_and_counts_for_the_response_all_the_same() -> None:
+    bounded = budget(per_response={"tokens": 250})
+    for _ in range(2):
+        bounded.settle(bounded.reserve(request("a"), CALL), CALL, reported=False)
+    with pytest.raises(BudgetExhausted, match="200 of 250"):
+        bounded.reserve(request("a"), CALL)
+
+
+def test_a_refused_call_takes_no_room() -> None:
+    bounded = budget(per_minute={"calls": 10, "tokens": 150})
+    call(bounded)
+    for _ in range(20):
+        with pytest.raises(BudgetExhausted, match="tokens"):
+            call(bounded)
+    call(bounded, expected=Usage(judge_calls=1))
+
+
+def test_a_settlement_after_its_minute_changes_nothing() -> None:
+    clock = Clock()
+    bounded = budget(clock, per_minute={"tokens": 150})
+    late = bounded.reserve(request("a", response_id="r2"), CALL)
+    clock.now += 120
+    call(bounded)
+    bounded.settle(late, replace_tokens(CALL, 10_000), reported=True)
+    with pytest.raises(BudgetExhausted, match="100 of 150"):
+        call(bounded)
+
+
+def replace_tokens(usage: Usage, tokens: int) -> Usage:
+    return usage.model_copy(update={"input_tokens": tokens})
+
+
+def test_without_bounds_nothing_is_refused() -> None:
+    settings = BudgetSettings()
+    assert not settings.bounded
+    assert not settings.needs_prices
+    unbounded = Budget(settings)
+    for _ in range(100):
+        unbounded.reserve(request("a"), CALL)
+    assert BudgetSettings.model_validate({"per_tenant_minute": {"usd": 1}}).needs_prices
+
+
+def metered(judge: ScriptedJudge, **settings: Any) -> MeteredJudge:
+    return MeteredJudge(
+        judge,
+        "m",
+        budget=budget(**settings),
+        ledger=UsageLedger(),
+        prices=PriceTable({"m": ModelPrice(input=1.0, cached_input=0.1, output=10.0)}),
+        max_context_chars=100_000,
+    )
+
+
+async def test_a_refused_call_is_never_made() -> None:
+    inner = ScriptedJudge({"a": S})
+    judge = metered(inner, per_minute={"calls": 1})
+    await judge.judge(request("a"))
+    with pytest.raises(BudgetExhausted):
+        await judge.judge(request("a"))
+    assert len(inner.asked) == 1
+
+
+async def test_the_cost_is_filled_in_and_booked_with_tenant_and_model() -> None:
+    used = Usage(judge_calls=1, input_tokens=1_000_000, cached_input_tokens=500_000, output_tokens=100_000)
+    judge = metered(ScriptedJudge({"a": S}, usage=used))
+    reply = await judge.judge(request("a", tenant="acme"))
+    assert reply.usage.cost_usd == pytest.approx(0.5 + 0.05 + 1.0)
+    assert judge.ledger.total(tenant="acme", model="m") == reply.usage
+
+
+async def test_a_cost_that_the_judge_knows_is_left_as_it_is() -> None:
+    judge = metered(ScriptedJudge({"a": S}, usage=CALL))
+    assert (await judge.judge(request("a"))).usage == CALL
+
+
+async def test_what_a_failed_call_took_is_booked_when_its_error_tells() -> None:
+    class Failed(JudgeUnavailable):
+        usage = Usage(judge_calls=3, input_tokens=300)
+
+    judge = metered(ScriptedJudge(error=Failed("no")))
+    with pytest.raises(Failed):
+        await judge.judge(request("a"))
+    assert judge.ledger.total().judge_calls == 3
+
+
+async def test_a_cancelled_call_stays_booked_as_expected() -> None:
+    inner = ScriptedJudge({"a": S}, gate=asyncio.Event())
+    judge = metered(inner, per_minute={"calls": 1})
+    task = asyncio.create_task(judge.judge(request("a")))
+    await inner.started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(BudgetExhausted):
+        await judge.judge(request("a"))
+
+
+async def test_long_contexts_need_more_of_the_budget_than_short_ones() -> None:
+    judge = metered(ScriptedJudge({"a": S}), per_response={"tokens": 3_000})
+    await judge.judge(request("a"))
+    with pytest.raises(BudgetExhausted, match="per response"):
+        await judge.judge(request("a", contexts=("word " * 4_000,), response_id="r2"))
+
+
+async def test_models_that_answered_in_the_main_ones_stead_have_their_own_rows() -> None:
+    share = Usage(judge_calls=1, input_tokens=40)
+    line = replace(Judgement("", S, 0.9, 0.9, "llm:fallback"), usage=share)
+    judge = metered(ScriptedJudge({"a": line, "b": S}))
+    await judge.judge(request("a", "b"))
+    assert judge.ledger.total(model="fallback").input_tokens == 40
+    assert judge.ledger.total(model="m").input_tokens == 60
+    assert judge.ledger.total().input_tokens == 100
+
+
+async def test_closing_logs_what_is_not_logged_yet_and_closes_the_judge(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    inner = ScriptedJudge({"a": S}, usage=CALL)
+    judge = metered(inner)
+    await judge.judge(request("a", tenant="acme"))
+    with caplog.at_level(logging.INFO):
+        await judge.aclose()
+    assert inner.closed
+    assert "tenant='acme' model='m' calls=1 input_tokens=80" in caplog.text
