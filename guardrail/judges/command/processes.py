@@ -21,6 +21,8 @@ from guardrail.judges.command.settings import CommandJudgeSettings
 # Replies to requests that were given up, which a process may still write before the one that is waited for.
 _MOST_STALE: Final = 16
 _CLOSE_GRACE_S: Final = 2.0
+# After SIGKILL; what still isn't gone hangs in the kernel.
+_REAP_S: Final = 5.0
 
 _log = structlog.stdlib.get_logger("guardrail.judges.command")
 
@@ -31,6 +33,11 @@ class _Work:
     request_id: str
     deadline: float
     future: asyncio.Future[dict[str, Any]]
+    repeated: bool = False
+
+
+class _Ended(JudgeUnavailable):
+    """The process ended before it answered."""
 
 
 class Processes:
@@ -100,6 +107,7 @@ class _Worker:
         self._number = number
         self._process: Process | None = None
         self._failures = 0
+        self._served = False  # whether this process has answered a request
         self._work: _Work | None = None
 
     async def run(self) -> None:
@@ -128,12 +136,13 @@ class _Worker:
         if work.future.done():
             self._work = None
         elif process.returncode is not None:
-            # It ended while there was nothing to do: no fault of the request's, which the next one gets.
+            # It ended while there was nothing to do: the request goes to the next one.
             await self._lost(f"ended with status {process.returncode}")
         else:
             reply = await self._exchange(process, work)
             self._work = None
             self._failures = 0
+            self._served = True
             if not work.future.done():
                 work.future.set_result(reply)
 
@@ -148,7 +157,7 @@ class _Worker:
                 for _ in range(_MOST_STALE):
                     line = await stdout.readline()
                     if not line.endswith(b"\n"):
-                        raise JudgeUnavailable("the command ended")
+                        raise _Ended("the command ended")
                     reply = await asyncio.to_thread(read_reply, line)
                     if reply.get("request_id") == work.request_id:
                         return reply
@@ -157,7 +166,7 @@ class _Worker:
                 raise
             raise JudgeUnavailable("the command hung and was killed") from None
         except (OSError, RuntimeError) as error:
-            raise JudgeUnavailable(f"the command ended ({type(error).__name__})") from None
+            raise _Ended(f"the command ended ({type(error).__name__})") from None
         except ValueError:  # of readline
             raise JudgeReplyError("the reply is longer than max_reply_bytes") from None
         raise JudgeReplyError("the command answers other requests than it was asked")
@@ -178,12 +187,18 @@ class _Worker:
             )
         except OSError as error:
             raise JudgeUnavailable(f"the command can't be started ({error.strerror})") from None
+        self._served = False
         return self._process
 
     async def _broken(self, error: JudgeError) -> None:
-        if self._work is not None and self._process is not None:
-            _fail(self._work, error)
-            self._work = None
+        work = self._work
+        if work is not None and self._process is not None:
+            if isinstance(error, _Ended) and self._served and not work.repeated:
+                # A program may serve some requests and end; whether it saw this one can't be known.
+                work.repeated = True
+            else:
+                _fail(work, error)
+                self._work = None
         await self._lost(str(error))
 
     async def _lost(self, why: str) -> None:
@@ -203,12 +218,12 @@ class _Worker:
 
     async def _end(self, grace_s: float) -> None:
         """End the process and what it started; it gets ``grace_s`` seconds from the end of its input."""
-        process, self._process = self._process, None
+        process = self._process
         if process is None:
             return
+        if process.stdin is not None:
+            process.stdin.close()
         try:
-            if process.stdin is not None:
-                process.stdin.close()
             if grace_s:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(grace_s):
@@ -216,7 +231,11 @@ class _Worker:
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_REAP_S):
+                    await process.wait()
+            # Only now, so that a cancelled wait is taken up again when the worker ends.
+            self._process = None
 
 
 def _fail(work: _Work, error: JudgeError) -> None:
