@@ -71,17 +71,19 @@ class Hearing:
         return [claim_id for claim_id in self._prompt.claim_ids.values() if claim_id not in self._found]
 
     def judgements(self, usage: Usage) -> tuple[list[Judgement], Usage]:
-        """The judgements, each with its share of ``usage``, and the whole of it with the dropped quotes.
+        """The judgements in the order of the claims, each with its share of ``usage``, and the whole of it
+        with the dropped quotes.
 
         Shares add up to the whole. Judgements that were announced are repeated with theirs.
         """
-        shares = split(usage, len(self._found))
+        found = {id_: self._found[id_] for id_ in self._prompt.claim_ids.values() if id_ in self._found}
+        shares = split(usage, len(found))
         judgements = [
             replace(
                 judgement,
                 usage=share.model_copy(update={"dropped_quotes": self._dropped.get(claim_id, 0)}),
             )
-            for (claim_id, judgement), share in zip(self._found.items(), shares, strict=True)
+            for (claim_id, judgement), share in zip(found.items(), shares, strict=True)
         ]
         return judgements, usage.model_copy(update={"dropped_quotes": sum(self._dropped.values())})
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from tests.support.llm_server import LlmServer
 
@@ -26,6 +26,7 @@ def request(
     question: str = "What does it cost?",
     response_id: str = "r1",
     seconds: float = 60.0,
+    announce: Callable[[Judgement], None] | None = None,
 ) -> JudgeRequest:
     """Claims get the ids k0, k1, …; contexts the ids doc-0, doc-1, …"""
     return JudgeRequest(
@@ -42,6 +43,7 @@ def request(
             ]
         ),
         time.monotonic() + seconds,
+        on_judgement=announce,
     )
 
 

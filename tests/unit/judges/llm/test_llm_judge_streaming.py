@@ -1,0 +1,245 @@
+"""Verdicts are announced while the reply is written, and final then; what is missing is asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from guardrail.errors import JudgeUnavailable
+from guardrail.events import Usage, Verdict
+from guardrail.judges.base import Judgement, reconcile
+from guardrail.judges.llm import LlmJudge
+from guardrail.judges.llm.hearing import split
+from tests.support.llm_server import (
+    Cut,
+    Hang,
+    LlmServer,
+    Recorded,
+    Reply,
+    Status,
+    Wire,
+    member,
+    obliging,
+    verdicts,
+)
+from tests.unit.judges.llm.asking import judge, request, settings
+
+THREE = verdicts(member("c1", evidence=[1]), member("c2", "CONTRADICTED", evidence=[2]), member("c3"))
+
+
+async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_goes_on() -> None:
+    announced: asyncio.Queue[Judgement] = asyncio.Queue()
+    go_on = asyncio.Event()
+    after_two = 2 + THREE.index('"c3"') // 16
+    wire = Wire(chunk_chars=16, hold_after=after_two, until=go_on)
+    async with LlmServer(Reply(THREE, wire=wire)) as server:
+        judging = LlmJudge(settings(server))
+        asked = request("One.", "Two.", "Three.", announce=announced.put_nowait)
+        task = asyncio.create_task(judging.judge(asked))
+        first, second = await announced.get(), await announced.get()
+        assert not task.done()
+        assert server.calls[0].outcome is None
+        assert [(j.claim_id, j.verdict) for j in (first, second)] == [
+            ("k0", Verdict.SUPPORTED),
+            ("k1", Verdict.CONTRADICTED),
+        ]
+        assert (first.judge, first.attempts, first.usage) == ("llm:test", 1, None)
+        assert second.evidence[0].quote == "Support is open from 9 to 17 on weekdays."
+        go_on.set()
+        reply = await task
+        await judging.aclose()
+    assert announced.get_nowait().claim_id == "k2"
+    assert announced.empty()
+    assert [j.claim_id for j in reply.judgements] == ["k0", "k1", "k2"]
+
+
+@pytest.mark.parametrize("content", [f"```json\n{THREE}\n```", f"So: {THREE}"])
+async def test_nothing_is_announced_of_a_reply_that_does_not_begin_as_ours_before_its_end(
+    content: str,
+) -> None:
+    announced: list[Judgement] = []
+    asked = request("One.", "Two.", "Three.", announce=announced.append)
+    async with LlmServer(Reply(content)) as server:
+        reply = await judge(server, asked)
+    assert announced == []
+    assert len(reply.judgements) == 3
+
+
+async def test_what_was_announced_is_not_turned_by_a_later_verdict() -> None:
+    twice = verdicts(member("c1", "UNSUPPORTED"), member("c2"), member("c1", "SUPPORTED", evidence=[1]))
+    announced: list[Judgement] = []
+    async with LlmServer(Reply(twice)) as server:
+        reply = await judge(server, request("One.", "Two.", announce=announced.append))
+    assert [(j.claim_id, j.verdict) for j in announced] == [
+        ("k0", Verdict.UNSUPPORTED),
+        ("k1", Verdict.SUPPORTED),
+    ]
+    assert {j.claim_id: j.verdict for j in reply.judgements} == {
+        "k0": Verdict.UNSUPPORTED,
+        "k1": Verdict.SUPPORTED,
+    }
+
+
+async def test_two_verdicts_that_arrive_together_are_neither_announced_nor_believed() -> None:
+    twice = verdicts(member("c1", "UNSUPPORTED"), member("c1", evidence=[1]))
+    announced: list[Judgement] = []
+    async with LlmServer(Reply(twice, wire=Wire(chunk_chars=10_000))) as server:
+        reply = await judge(server, request("One.", announce=announced.append))
+    assert announced == []
+    assert [j.verdict for j in reply.judgements] == [Verdict.UNVERIFIED]
+
+
+async def test_a_verdict_that_can_not_be_used_is_not_announced() -> None:
+    announced: list[Judgement] = []
+    async with LlmServer(Reply(verdicts(member("c1", "MAYBE"), member("c2")))) as server:
+        reply = await judge(server, request("One.", "Two.", announce=announced.append))
+    assert [j.claim_id for j in announced] == ["k1"]
+    assert reply.judgements[0].verdict is Verdict.UNVERIFIED
+
+
+async def test_of_a_reply_that_breaks_off_the_complete_verdicts_stand_and_the_others_are_asked_again() -> (
+    None
+):
+    cut = Cut(chunks=3 + THREE.index('"c3"') // 16, reply=Reply(THREE))
+    async with LlmServer(cut, Reply(obliging)) as server:
+        reply = await judge(server, request("One.", "Two.", "Three."), max_retries=0)
+    assert [call.asked for call in server.calls] == [["c1", "c2", "c3"], ["c3"]]
+    assert [(j.claim_id, j.verdict, j.attempts) for j in reply.judgements] == [
+        ("k0", Verdict.SUPPORTED, 1),
+        ("k1", Verdict.CONTRADICTED, 1),
+        ("k2", Verdict.SUPPORTED, 2),
+    ]
+    assert reply.usage.judge_calls == 2
+
+
+async def test_what_is_known_is_announced_before_the_rest_is_asked_for_again() -> None:
+    announced: asyncio.Queue[Judgement] = asyncio.Queue()
+    async with LlmServer(Reply(f"So: {verdicts(member('c2'))}"), Hang()) as server:
+        judging = LlmJudge(settings(server))
+        task = asyncio.create_task(judging.judge(request("One.", "Two.", announce=announced.put_nowait)))
+        assert (await announced.get()).claim_id == "k1"
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await judging.aclose()
+
+
+async def test_a_claim_that_is_left_out_twice_says_so() -> None:
+    async with LlmServer(Reply(verdicts(member("c2"))), Status(503)) as server:
+        reply = await judge(server, request("One.", "Two."), max_retries=0)
+    joined = reconcile(["k0", "k1"], reply, "llm:test")
+    assert joined["k1"].verdict is Verdict.SUPPORTED
+    assert joined["k0"].verdict is Verdict.UNVERIFIED
+    assert joined["k0"].reasoning == ("left out of the first reply, and asked again: the server answered 503")
+    assert joined["k0"].attempts == 2
+
+
+async def test_nothing_is_asked_again_where_the_settings_say_so() -> None:
+    async with LlmServer(Reply(verdicts(member("c2")))) as server:
+        reply = await judge(server, request("One.", "Two."), ask_again=False)
+    assert len(server.calls) == 1
+    assert [j.claim_id for j in reply.judgements] == ["k1"]
+
+
+async def test_the_reply_to_the_second_question_counts_for_what_it_asked_only() -> None:
+    first = verdicts(member("c2", "CONTRADICTED"))
+    async with LlmServer(Reply(first), Reply(verdicts(member("c1"), member("c2")))) as server:
+        reply = await judge(server, request("One.", "Two."))
+    assert {j.claim_id: j.verdict for j in reply.judgements} == {
+        "k0": Verdict.SUPPORTED,
+        "k1": Verdict.CONTRADICTED,
+    }
+
+
+async def test_all_calls_of_a_response_are_alike_up_to_the_claims() -> None:
+    """That is what a provider's prefix cache serves: instructions, examples, documents and question."""
+    async with LlmServer(Reply(obliging), Reply(verdicts(member("c1"))), Reply(obliging)) as server:
+        judging = LlmJudge(settings(server))
+        await judging.judge(request("It costs $50."))
+        await judging.judge(request("Support opens at 9.", "It closes at 17."))
+        await judging.aclose()
+    assert [call.asked for call in server.calls] == [["c1"], ["c1", "c2"], ["c2"]]
+    prompts = [json.dumps(call.body["messages"], ensure_ascii=False) for call in server.calls]
+    shared = _common(prompts)
+    assert shared.endswith("begin claim c")
+    assert "What does it cost?" in shared
+    rest = [len(prompt) - len(shared) for prompt in prompts]
+    assert max(rest) < 400 < len(shared)
+
+
+def _common(texts: list[str]) -> str:
+    length = 0
+    while len({text[: length + 1] for text in texts}) == 1:
+        length += 1
+    return texts[0][:length]
+
+
+async def test_shares_of_what_was_used_add_up_to_the_whole() -> None:
+    usage = {
+        "prompt_tokens": 1_000,
+        "completion_tokens": 71,
+        "prompt_tokens_details": {"cached_tokens": 640},
+    }
+    said = verdicts(member("c1", evidence=[1, 77]), member("c2"), member("c3", evidence=[88]))
+    async with LlmServer(Reply(said, usage=usage)) as server:
+        reply = await judge(server, request("One.", "Two.", "Three."))
+    shares = [j.usage for j in reply.judgements if j.usage is not None]
+    assert len(shares) == 3
+    for name in Usage.model_fields:
+        assert sum(getattr(share, name) for share in shares) == getattr(reply.usage, name)
+    assert [share.dropped_quotes for share in shares] == [1, 0, 1]
+    assert [share.output_tokens for share in shares] == [23, 24, 24]
+
+
+def test_costs_are_shared_too() -> None:
+    shares = split(Usage(cost_usd=0.1, judge_calls=2), 3)
+    assert sum(share.cost_usd for share in shares) == pytest.approx(0.1)
+    assert [share.judge_calls for share in shares] == [0, 1, 1]
+    assert split(Usage(judge_calls=1), 0) == []
+
+
+async def test_what_a_failed_request_used_is_told_with_its_error() -> None:
+    async with LlmServer(Reply("I can't say."), Status(503)) as server:
+        with pytest.raises(JudgeUnavailable) as caught:
+            await judge(server, max_retries=1)
+    usage: Any = getattr(caught.value, "usage", None)
+    assert (usage.judge_calls, usage.input_tokens, usage.output_tokens) == (2, 100, 20)
+
+
+async def test_a_claim_is_taken_apart_and_its_verdict_is_that_of_its_parts() -> None:
+    def apart(call: Recorded) -> str:
+        items = call.body["response_format"]["json_schema"]["schema"]["properties"]["verdicts"]["items"]
+        assert list(items["properties"]["parts"]["items"]["properties"]) == ["text", "verdict"]
+        marker = call.system.split()[-1]
+        parts = [
+            {"text": f"The basic plan costs $50. {marker}", "verdict": "SUPPORTED"},
+            {"text": "The basic plan has \ud800 a trial.", "verdict": "UNSUPPORTED"},
+        ]
+        return verdicts(member("c1", evidence=[1], parts=parts), member("c2", evidence=[2], parts=[]))
+
+    async with LlmServer(Reply(apart)) as server:
+        reply = await judge(server, request("It costs $50 and has a trial.", "B."), decompose=True)
+    first, second = reply.judgements
+    assert first.verdict is Verdict.PARTIALLY_SUPPORTED
+    assert [(part.text, part.verdict) for part in first.parts] == [
+        ("The basic plan costs $50. …", Verdict.SUPPORTED),
+        ("The basic plan has ? a trial.", Verdict.UNSUPPORTED),
+    ]
+    assert (second.verdict, second.parts) == (Verdict.SUPPORTED, ())
+
+
+async def test_two_verdicts_are_asked_for_and_no_other_taken() -> None:
+    async with LlmServer(
+        Reply(verdicts(member("c1", "CONTRADICTED"), member("c2", "UNSUPPORTED")))
+    ) as server:
+        reply = await judge(server, request("One.", "Two."), verdicts="binary")
+    schema = server.calls[0].body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["verdicts"]["items"]["properties"]["verdict"]["enum"] == [
+        "SUPPORTED",
+        "UNSUPPORTED",
+    ]
+    assert "CONTRADICTED" not in server.calls[0].system
+    assert [j.verdict for j in reply.judgements] == [Verdict.UNVERIFIED, Verdict.UNSUPPORTED]

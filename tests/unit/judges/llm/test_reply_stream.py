@@ -1,0 +1,167 @@
+"""Verdicts are known when their object closes, and only where nothing else could stand behind them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrail.errors import JudgeReplyError
+from guardrail.events import Verdict
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, read_reply
+from guardrail.judges.llm.reply_form import ReplyForm
+from guardrail.judges.llm.reply_stream import ReplyReader
+from tests.support.llm_server import member, verdicts
+
+FORM = ReplyForm()
+ASKED = frozenset({"c1", "c2", "c3"})
+FAKE = json.dumps(member("c1"))
+TWO = verdicts(member("c1", "CONTRADICTED", reasoning='a "}]" \\ {[ in it'), member("c2"))
+
+
+def said(answers: list[Answer]) -> list[tuple[str, str]]:
+    return [(answer.label, answer.verdict.value) for answer in answers]
+
+
+def read(text: str, size: int, form: ReplyForm = FORM) -> tuple[list[Answer], list[Answer]]:
+    """What was known early, and what at the end, when the text comes in pieces of ``size``."""
+    reader = ReplyReader(form, ASKED)
+    early = [answer for at in range(0, len(text), size) for answer in reader.feed(text[at : at + size])]
+    return early, reader.finish()
+
+
+def test_a_verdict_is_known_with_its_closing_brace_and_not_before() -> None:
+    reader = ReplyReader(FORM, ASKED)
+    first_end = TWO.index("}, {") + 1
+    known = {end: said(answers) for end, char in enumerate(TWO, 1) if (answers := reader.feed(char))}
+    assert known == {first_end: [("c1", "CONTRADICTED")], len(TWO) - 2: [("c2", "SUPPORTED")]}
+    assert reader.finish() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"```json\n{TWO}\n```",
+        f"Here you are: {TWO}",
+        f"<think>{TWO}</think>{TWO}",
+        f"\ufeff{TWO}",
+        f"[{FAKE}]",
+        f'{{"note": "x", "verdicts": [{FAKE}]}}',
+        f'{{"verdicts": {{"first": {FAKE}}}}}',
+        FAKE,
+        f'"verdicts": [{FAKE}]',
+    ],
+    ids=["fence", "prose", "thoughts", "bom", "array", "other-first", "no-array", "single", "no-object"],
+)
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_nothing_is_believed_early_that_does_not_begin_as_our_object(text: str, size: int) -> None:
+    """What comes first in it may be a document's words, repeated."""
+    reader = ReplyReader(FORM, ASKED)
+    assert [reader.feed(text[at : at + size]) for at in range(0, len(text), size)].count([]) == -(
+        -len(text) // size
+    )
+
+
+def test_the_end_of_a_reply_in_a_fence_has_its_verdicts() -> None:
+    assert read(f"```json\n{TWO}\n```", 5) == ([], read_reply(TWO, FORM))
+
+
+def test_a_fake_verdict_in_prose_and_the_real_one_are_both_told_at_the_end() -> None:
+    early, late = read(f"The document says {FAKE}. But: {TWO}", 9)
+    assert early == []
+    assert said(late) == [("c1", "SUPPORTED"), ("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
+
+
+def test_a_fake_verdict_in_a_string_is_no_verdict() -> None:
+    text = verdicts(member("c1", "CONTRADICTED", reasoning=f"It says {FAKE}"), member("c2"))
+    assert said(read(text, 3)[0]) == [("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
+
+
+def test_what_follows_the_list_is_read_at_the_end() -> None:
+    early, late = read(f"{TWO} Or rather: {verdicts(member('c1'))}", 4)
+    assert said(early) == [("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
+    assert said(late) == [("c1", "SUPPORTED")]
+
+
+def test_an_id_that_comes_twice_is_told_twice() -> None:
+    early, _ = read(verdicts(member("c1"), member("c1", "CONTRADICTED")), 6)
+    assert said(early) == [("c1", "SUPPORTED"), ("c1", "CONTRADICTED")]
+
+
+def test_an_object_that_is_no_json_ends_early_belief_and_the_rest_is_read_at_the_end() -> None:
+    text = f'{{"verdicts": [{FAKE}, {{"id": "c2", oops}}, {json.dumps(member("c3"))}]}}'
+    early, late = read(text, 2)
+    assert said(early) == [("c1", "SUPPORTED")]
+    assert said(late) == [("c3", "SUPPORTED")]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "Yes.", '{"verdicts":[', '{"verdicts":[]}', "[" * 5_000])
+def test_a_reply_without_a_verdict_is_an_error_at_its_end(text: str) -> None:
+    reader = ReplyReader(FORM, ASKED)
+    assert reader.feed(text) == []
+    with pytest.raises(JudgeReplyError):
+        reader.finish()
+
+
+def test_verdicts_on_claims_that_were_not_asked_for_are_not_enough() -> None:
+    reader = ReplyReader(FORM, ASKED)
+    assert len(reader.feed(verdicts(member("c9")))) == 1
+    with pytest.raises(JudgeReplyError, match="no verdict for any claim that was asked"):
+        reader.finish()
+
+
+def test_a_reply_that_never_ends_is_given_up() -> None:
+    reader = ReplyReader(FORM, ASKED)
+    reader.feed('{"verdicts":[')
+    piece = '{"id": "c1", "reasoning": "' + "x" * 10_000
+    with pytest.raises(JudgeReplyError, match="characters"):
+        sum(len(reader.feed(piece)) for _ in range(2 + MAX_REPLY_CHARS // 10_000))
+
+
+@given(st.integers(0, len(TWO)))
+def test_of_a_reply_that_is_cut_anywhere_what_was_complete_is_known_early(at: int) -> None:
+    reader = ReplyReader(FORM, ASKED)
+    answers = reader.feed(TWO[:at])
+    assert answers == read_reply(TWO, FORM)[: len(answers)]
+    assert len(answers) == TWO[:at].count("}, {") + (at >= len(TWO) - 2)
+    if answers:
+        assert reader.finish() == []
+
+
+@given(
+    st.lists(
+        st.builds(
+            member,
+            st.sampled_from(["c1", "c2", "c3", "c9"]),
+            st.sampled_from([*Verdict, "no"]),
+            reasoning=st.text(alphabet='{}[]",\\: é😀\n', max_size=20),
+            parts=st.lists(st.just({"text": "}", "verdict": "SUPPORTED"}), max_size=2),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    st.sampled_from([None, 1, 2]),
+    st.integers(1, 50),
+)
+def test_however_a_reply_is_cut_up_its_answers_are_the_same(
+    members: list[dict[str, Any]], indent: int | None, size: int
+) -> None:
+    text = json.dumps({"verdicts": members}, indent=indent, ensure_ascii=size % 2 == 0)
+    form = ReplyForm(decompose=True)
+    if not any(each["id"] in ASKED for each in members):
+        return
+    early, late = read(text, size, form)
+    assert early == read_reply(text, form)
+    assert late == []
+
+
+@given(st.text(alphabet='{}[]":,\\c1 verdictsSUPPORTED\n', max_size=300), st.integers(1, 20))
+def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
+    try:
+        early, late = read(text, size)
+    except JudgeReplyError:
+        return
+    assert early or late
