@@ -1,0 +1,196 @@
+"""The cascade judge: two tiers, one deadline, and no verdict better than what was checked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from guardrail.errors import JudgeError
+from guardrail.events import Usage, Verdict
+from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.cascade.bands import settled
+from guardrail.judges.cascade.settings import CascadeSettings
+from guardrail.judges.usage import attempts_of, total, usage_of
+from guardrail.printable import escape_controls, shorten
+
+_log = logging.getLogger(__name__)
+_NAME = "cascade"
+_WHY_CHARS = 200
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What one tier said of the claims it was asked, and why it did not of the others."""
+
+    found: dict[str, Judgement] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    missing: str = ""
+    attempts: int = 0
+
+
+class CascadeJudge:
+    """A Judge. Each judgement bears the name of the tier that gave it.
+
+    A verdict of the first judge that stands in for one of the second names the second, and what kept it from
+    answering, in ``degraded_from``; its support stays what the first judge found.
+    """
+
+    def __init__(
+        self,
+        first: Judge,
+        second: Judge,
+        settings: CascadeSettings | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Both judges become the cascade's: ``aclose`` closes them. ``clock`` is that of deadlines."""
+        self._first = first
+        self._second = second
+        self._settings = settings or CascadeSettings()
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        """``cascade``; judgements bear the names of the tiers."""
+        return _NAME
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """All claims by the first judge, those it can't settle by the second, in one call."""
+        announced: dict[str, Judgement] = {}
+        first = await self._ask_first(request, announced)
+        open_ids = [
+            claim_id
+            for claim_id, claim in request.claims.items()
+            if claim_id not in announced
+            and not settled(first.found[claim_id], claim.severity, self._settings)
+        ]
+        for claim_id in request.claims:
+            if claim_id not in open_ids and claim_id not in announced:
+                _announce(request, first.found[claim_id], announced)
+        if not open_ids:
+            return JudgeReply(tuple(announced[claim_id] for claim_id in request.claims), first.usage)
+        second = await self._ask_second(request, open_ids, first.usage, announced)
+        judgements = {
+            claim_id: announced.get(claim_id) or self._degraded(request, claim_id, first, second)
+            for claim_id in request.claims
+        }
+        return JudgeReply(tuple(judgements.values()), total(first.usage, second.usage))
+
+    async def aclose(self) -> None:
+        """Close both, the second also when closing the first fails."""
+        try:
+            await self._first.aclose()
+        finally:
+            await self._second.aclose()
+
+    async def _ask_first(self, request: JudgeRequest, announced: dict[str, Judgement]) -> _Answers:
+        def heard(judgement: Judgement) -> None:
+            claim = request.claims.get(judgement.claim_id)
+            if claim is None or judgement.claim_id in announced:
+                return
+            sound = _sound(judgement, self._first.name)
+            if sound is not None and settled(sound, claim.severity, self._settings):
+                _announce(request, sound, announced)
+
+        asked = replace(request, on_judgement=heard)
+        answers = await _ask(self._first, asked, request.deadline - self._clock())
+        for claim_id in request.claims:
+            if claim_id not in answers.found:
+                reason = f"{self._first.name}: {answers.missing or 'no verdict'}"
+                answers.found[claim_id] = unverified(
+                    claim_id, self._first.name, reason, attempts=answers.attempts
+                )
+        return answers
+
+    async def _ask_second(
+        self, request: JudgeRequest, open_ids: list[str], spent: Usage, announced: dict[str, Judgement]
+    ) -> _Answers:
+        deadline = request.deadline - self._settings.reserve_ms / 1000
+        left = deadline - self._clock()
+        if left * 1000 < self._settings.least_call_ms:
+            return _Answers(missing="not asked: too little time was left")
+
+        def heard(judgement: Judgement) -> None:
+            if judgement.claim_id in open_ids and judgement.claim_id not in announced:
+                sound = _sound(judgement, self._second.name)
+                if sound is not None:
+                    _announce(request, sound, announced)
+
+        asked = replace(
+            request,
+            claims={claim_id: request.claims[claim_id] for claim_id in open_ids},
+            deadline=deadline,
+            spent=total(request.spent, spent),
+            on_judgement=heard,
+        )
+        answers = await _ask(self._second, asked, left)
+        for claim_id in open_ids:
+            given = answers.found.get(claim_id)
+            if given is not None and given.verdict is not Verdict.UNVERIFIED and claim_id not in announced:
+                _announce(request, given, announced)
+        return answers
+
+    def _degraded(self, request: JudgeRequest, claim_id: str, first: _Answers, second: _Answers) -> Judgement:
+        """What a claim gets that the second judge should have given a verdict on and did not."""
+        own = first.found[claim_id]
+        given = second.found.get(claim_id)
+        attempts = second.attempts if given is None else given.attempts
+        why = second.missing or "no verdict on this claim"
+        if given is not None:
+            why = given.reasoning or "could not verify this claim"
+        path = (*(given.degraded_from if given is not None else ()), _named(self._second.name, why))
+        if own.verdict is Verdict.UNVERIFIED:
+            reason = f"neither judge could check it; {path[-1]}"
+            return unverified(
+                claim_id,
+                self._second.name,
+                reason,
+                attempts=own.attempts + attempts,
+                degraded_from=(_named(own.judge, own.reasoning), *path),
+            )
+        if self._settings.fallback(request.claims[claim_id].severity) == "unverified":
+            reason = f"{path[-1]}; a {request.claims[claim_id].severity.value} claim needs it"
+            return unverified(
+                claim_id, self._second.name, reason, attempts=own.attempts + attempts, degraded_from=path
+            )
+        return replace(
+            own, attempts=own.attempts + attempts, degraded_from=(*own.degraded_from, *path), usage=own.usage
+        )
+
+
+async def _ask(judge: Judge, request: JudgeRequest, seconds: float) -> _Answers:
+    """The sound judgements of ``judge`` within the time; never raises but for cancellation."""
+    try:
+        async with asyncio.timeout(seconds):
+            reply = await judge.judge(request)
+    except TimeoutError:
+        return _Answers(missing="late", attempts=1)
+    except JudgeError as error:
+        return _Answers(usage=usage_of(error), missing=str(error), attempts=attempts_of(error))
+    except Exception as error:  # noqa: BLE001 - a faulty tier must not take the other's verdicts with it
+        _log.error("faulty judge %r: %s", judge.name, type(error).__name__)
+        return _Answers(missing=f"{type(error).__name__} in the judge", attempts=1)
+    given = {judgement.claim_id for judgement in reply.judgements}
+    asked = [claim_id for claim_id in request.claims if claim_id in given]
+    return _Answers(reconcile(asked, reply, judge.name), reply.usage, "left out of the reply", attempts=1)
+
+
+def _sound(judgement: Judgement, judge: str) -> Judgement | None:
+    """An early judgement that can stand by itself, None for what the whole reply has to tell."""
+    sound = reconcile([judgement.claim_id], JudgeReply((judgement,)), judge)[judgement.claim_id]
+    return None if sound.verdict is Verdict.UNVERIFIED else sound
+
+
+def _announce(request: JudgeRequest, judgement: Judgement, announced: dict[str, Judgement]) -> None:
+    """Tell what is final, once: the reply repeats it, whatever comes later."""
+    announced[judgement.claim_id] = judgement
+    if request.on_judgement is not None and judgement.verdict is not Verdict.UNVERIFIED:
+        request.on_judgement(judgement)
+
+
+def _named(judge: str, why: str) -> str:
+    """A line of ``degraded_from``: who, and why not."""
+    return shorten(escape_controls(f"{judge}: {why}"), _WHY_CHARS)

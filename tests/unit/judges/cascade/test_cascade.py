@@ -1,0 +1,317 @@
+"""The cascade: who is asked what, what stands at once, and what a claim gets that could not be checked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.events import Severity, Usage, Verdict
+from guardrail.judges.base import Judgement
+from guardrail.judges.cascade.judge import CascadeJudge
+from guardrail.judges.cascade.settings import DEFAULT_BANDS, Band, CascadeSettings
+from tests.unit.judges.doubles import ScriptedJudge, judgement, request
+
+S, P, N, X, U = (
+    Verdict.SUPPORTED,
+    Verdict.PARTIALLY_SUPPORTED,
+    Verdict.UNSUPPORTED,
+    Verdict.CONTRADICTED,
+    Verdict.UNVERIFIED,
+)
+MINOR, NORMAL, MAJOR, CRITICAL = Severity.MINOR, Severity.NORMAL, Severity.MAJOR, Severity.CRITICAL
+LLM = "llm:m"
+
+
+def local(verdict: Verdict, support: float | None, confidence: float = 0.9) -> Judgement:
+    return judgement(verdict=verdict, support=support, confidence=confidence, judge="local")
+
+
+SURE, UNSURE = local(S, 0.99), local(S, 0.7)
+
+
+def cascade(
+    first: ScriptedJudge | dict[str, Any], second: ScriptedJudge | dict[str, Any], **settings: Any
+) -> tuple[CascadeJudge, ScriptedJudge]:
+    """With one band for all severities unless bands are given, and no time kept back."""
+    one = first if isinstance(first, ScriptedJudge) else ScriptedJudge(first, name="local", usage=Usage())
+    two = second if isinstance(second, ScriptedJudge) else ScriptedJudge(second)
+    band = Band(accept_support=0.9, reject_support=0.1)
+    values = {"bands": dict.fromkeys(Severity, band), "reserve_ms": 0, "least_call_ms": 0, **settings}
+    return CascadeJudge(one, two, CascadeSettings.model_validate(values)), two
+
+
+@pytest.mark.parametrize(
+    ("said", "severity", "goes_on"),
+    [
+        (local(S, 0.90), NORMAL, False),
+        (local(S, 0.89), NORMAL, True),
+        (local(N, 0.10), NORMAL, False),
+        (local(N, 0.11), NORMAL, True),
+        (local(N, 0.95), NORMAL, True),  # whatever it says, the probability says the opposite
+        (local(S, 0.05), NORMAL, True),
+        (local(P, 0.50), NORMAL, True),
+        (local(P, 0.05), NORMAL, False),
+        (local(X, 0.05), MAJOR, False),
+        (local(X, 0.20), MAJOR, True),
+        (local(X, 0.00, confidence=1.0), CRITICAL, True),  # to be confirmed, however sure
+        (local(U, None, confidence=0.0), MINOR, True),
+        (replace(local(U, None, confidence=0.0), support=1.0), MINOR, True),
+    ],
+)
+async def test_what_lies_between_the_limits_goes_on(
+    said: Judgement, severity: Severity, goes_on: bool
+) -> None:
+    judge, second = cascade({"a": said}, {"a": N})
+    reply = await judge.judge(request("a", severities=[severity]))
+    assert second.asked == ([["a"]] if goes_on else [])
+    (found,) = reply.judgements
+    assert (found.judge, found.degraded_from) == (LLM if goes_on else "local", ())
+
+
+@pytest.mark.parametrize(("severity", "goes_on"), [(MINOR, 0), (NORMAL, 0), (MAJOR, 1), (CRITICAL, 1)])
+async def test_by_default_a_graver_claim_needs_more_certainty(severity: Severity, goes_on: int) -> None:
+    judge, second = cascade({"a": local(S, 0.75)}, {"a": S}, bands={})
+    await judge.judge(request("a", severities=[severity]))
+    assert len(second.asked) == goes_on
+
+
+async def test_the_open_claims_go_on_in_one_call_and_all_come_back_in_order() -> None:
+    judge, second = cascade(
+        {"a": UNSURE, "b": SURE, "c": UNSURE, "d": local(N, 0.02)}, {"a": X, "c": S, "b": X}
+    )
+    sent = request("a", "b", "c", "d")
+    reply = await judge.judge(sent)
+    assert second.asked == [["a", "c"]]
+    assert [(j.claim_id, j.verdict, j.judge) for j in reply.judgements] == [
+        ("k0", X, LLM),
+        ("k1", S, "local"),
+        ("k2", S, LLM),
+        ("k3", N, "local"),
+    ]
+    assert reply.usage == second.usage
+    kept = {"question", "evidence", "response_id", "generator_model", "tenant"}
+    assert all(getattr(second.requests[0], name) == getattr(sent, name) for name in kept)
+
+
+async def test_what_is_settled_is_told_before_the_second_judge_has_answered() -> None:
+    gate = asyncio.Event()
+    heard: list[tuple[str, str]] = []
+    second = ScriptedJudge({"b": S, "c": N}, gate=gate, early=["b"])
+    judge, _ = cascade({"a": SURE, "b": UNSURE, "c": UNSURE}, second)
+    asked = request("a", "b", "c", heard=lambda j: heard.append((j.claim_id, j.judge)))
+    running = asyncio.create_task(judge.judge(asked))
+    await second.started.wait()
+    await asyncio.sleep(0)
+    assert heard == [("k0", "local"), ("k1", LLM)]
+    gate.set()
+    await running
+    assert heard == [("k0", "local"), ("k1", LLM), ("k2", LLM)]
+
+
+async def test_what_the_first_judge_tells_early_is_passed_on_only_if_it_settles_the_claim() -> None:
+    gate = asyncio.Event()
+    heard: list[str] = []
+    first = ScriptedJudge({"a": SURE, "b": UNSURE}, name="local", gate=gate, early=["a", "b"])
+    judge, _ = cascade(first, {"b": N})
+    running = asyncio.create_task(judge.judge(request("a", "b", heard=lambda j: heard.append(j.claim_id))))
+    await first.started.wait()
+    assert heard == ["k0"]
+    gate.set()
+    assert [j.verdict for j in (await running).judgements] == [S, N]
+
+
+async def test_a_verdict_told_early_stands_whatever_the_reply_says() -> None:
+    class Changing(ScriptedJudge):
+        async def judge(self, request: Any) -> Any:
+            request.on_judgement(judgement("k0", X, 0.0))
+            return await super().judge(request)
+
+    judge, _ = cascade({"a": UNSURE}, Changing({"a": S}))
+    assert [j.verdict for j in (await judge.judge(request("a"))).judgements] == [X]
+
+
+class TestSecondJudgeMissing:
+    """ "Could not check" never becomes "fine": the first verdict stands with its own support, and says so."""
+
+    @pytest.mark.parametrize(
+        ("second", "why"),
+        [
+            (ScriptedJudge(error=JudgeUnavailable("the server is busy")), "llm:m: the server is busy"),
+            (ScriptedJudge(error=JudgeReplyError("no JSON")), "llm:m: no JSON"),
+            (ScriptedJudge(error=RuntimeError("a bug with SECRET text")), "llm:m: RuntimeError in the judge"),
+            (ScriptedJudge({}), "llm:m: left out of the reply"),
+            (
+                ScriptedJudge({"a": judgement(verdict=U, support=None)}),
+                "llm:m: could not verify this claim",
+            ),
+            (
+                ScriptedJudge({"a": replace(judgement(), support=7.0)}),
+                "llm:m: the judge's verdict on this claim is unusable",
+            ),
+        ],
+    )
+    async def test_the_first_verdict_stands_and_names_what_is_missing(
+        self, second: ScriptedJudge, why: str
+    ) -> None:
+        judge, _ = cascade({"a": UNSURE}, second)
+        (found,) = (await judge.judge(request("a", severities=[CRITICAL]))).judgements
+        assert found == replace(UNSURE, claim_id="k0", degraded_from=(why,), attempts=2)
+
+    async def test_a_contradiction_is_not_lifted_by_a_judge_that_does_not_answer(self) -> None:
+        judge, _ = cascade({"a": local(X, 0.05)}, ScriptedJudge(error=JudgeUnavailable("down")))
+        (found,) = (await judge.judge(request("a", severities=[CRITICAL]))).judgements
+        assert (found.verdict, found.judge, found.degraded_from) == (X, "local", ("llm:m: down",))
+
+    async def test_by_configuration_grave_claims_become_unverified_and_others_not(self) -> None:
+        judge, _ = cascade(
+            {"a": UNSURE, "b": UNSURE},
+            ScriptedJudge(error=JudgeUnavailable("down")),
+            on_unavailable={"critical": "unverified"},
+        )
+        reply = await judge.judge(request("a", "b", severities=[CRITICAL, MAJOR]))
+        assert [(j.verdict, j.support) for j in reply.judgements] == [(U, None), (S, 0.7)]
+        assert {j.degraded_from for j in reply.judgements} == {("llm:m: down",)}
+        assert reply.judgements[0].judge == LLM
+
+    async def test_one_word_holds_for_all_severities(self) -> None:
+        judge, _ = cascade({"a": UNSURE}, {}, on_unavailable="unverified")
+        (found,) = (await judge.judge(request("a", severities=[MINOR]))).judgements
+        assert found.verdict is U
+
+    @pytest.mark.parametrize("said", [{"a": local(U, None, 0.0)}, {}])
+    async def test_where_neither_could_check_it_is_unverified_and_both_are_named(
+        self, said: dict[str, Any]
+    ) -> None:
+        judge, _ = cascade(said, ScriptedJudge(error=JudgeUnavailable("down")))
+        (found,) = (await judge.judge(request("a"))).judgements
+        assert (found.verdict, found.support) == (U, None)
+        assert [name.split(":")[0] for name in found.degraded_from] == ["local", "llm"]
+
+    @pytest.mark.parametrize("error", [JudgeUnavailable("no"), RuntimeError("bug")])
+    async def test_when_the_first_fails_the_second_gets_all(self, error: Exception) -> None:
+        judge, second = cascade(ScriptedJudge(name="local", error=error), {"a": S, "b": N})
+        reply = await judge.judge(request("a", "b"))
+        assert second.asked == [["a", "b"]]
+        assert [(j.verdict, j.judge) for j in reply.judgements] == [(S, LLM), (N, LLM)]
+
+    async def test_what_came_before_the_failure_stands(self) -> None:
+        second = ScriptedJudge({"a": N, "b": N}, early=["a"], error=JudgeUnavailable("cut off"))
+        judge, _ = cascade({"a": UNSURE, "b": UNSURE}, second)
+        reply = await judge.judge(request("a", "b"))
+        assert [(j.verdict, j.judge) for j in reply.judgements] == [(N, LLM), (S, "local")]
+
+    async def test_what_the_failed_calls_took_is_counted(self) -> None:
+        class Failed(JudgeUnavailable):
+            usage = Usage(judge_calls=3, input_tokens=300)
+
+        judge, _ = cascade({"a": UNSURE}, ScriptedJudge(error=Failed("no")))
+        reply = await judge.judge(request("a"))
+        assert reply.usage.input_tokens == 300
+        assert reply.judgements[0].attempts == 4
+
+    async def test_a_hostile_reason_can_not_flood_or_forge(self) -> None:
+        judge, _ = cascade({"a": UNSURE}, ScriptedJudge(error=JudgeUnavailable("\x1b[2J\n" + "x" * 9999)))
+        (line,) = (await judge.judge(request("a"))).judgements[0].degraded_from
+        assert line.isprintable()
+        assert len(line) <= 200
+
+
+class TestDeadline:
+    async def test_the_second_judge_is_told_to_be_done_before_the_reserve(self) -> None:
+        judge, second = cascade({"a": UNSURE}, {"a": S}, reserve_ms=5_000)
+        sent = request("a", seconds=60)
+        await judge.judge(sent)
+        assert second.requests[0].deadline == pytest.approx(sent.deadline - 5)
+
+    async def test_with_too_little_time_it_is_not_asked(self) -> None:
+        judge, second = cascade({"a": UNSURE}, {"a": N}, reserve_ms=30_000, least_call_ms=60_000)
+        (found,) = (await judge.judge(request("a", seconds=60))).judgements
+        assert (second.asked, found.verdict, found.attempts) == ([], S, 1)
+        assert found.degraded_from == ("llm:m: not asked: too little time was left",)
+
+    async def test_a_second_judge_that_keeps_no_deadline_is_given_up_and_cancelled(self) -> None:
+        second = ScriptedJudge({"a": N, "b": N}, gate=asyncio.Event(), early=["b"])
+        judge, _ = cascade({"a": UNSURE, "b": UNSURE}, second, reserve_ms=59_950)
+        sent = request("a", "b", seconds=60)
+        reply = await judge.judge(sent)
+        assert time.monotonic() < sent.deadline
+        assert [j.verdict for j in reply.judgements] == [S, N]
+        assert reply.judgements[0].degraded_from == ("llm:m: late",)
+        assert second.cancelled == 1
+
+    async def test_cancelling_the_request_cancels_the_call(self) -> None:
+        second = ScriptedJudge({}, gate=asyncio.Event())
+        judge, _ = cascade({"a": UNSURE}, second)
+        running = asyncio.create_task(judge.judge(request("a")))
+        await second.started.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert second.cancelled == 1
+
+
+class TestCriticalContradictions:
+    async def test_block_stands_at_once(self) -> None:
+        judge, second = cascade({"a": local(X, 0.05, 0.95)}, {"a": S}, critical_contradictions="block")
+        (found,) = (await judge.judge(request("a", severities=[CRITICAL]))).judgements
+        assert (found.verdict, second.asked) == (X, [])
+
+    async def test_block_has_the_doubtful_ones_confirmed(self) -> None:
+        judge, second = cascade({"a": local(X, 0.05, 0.7)}, {"a": X}, critical_contradictions="block")
+        await judge.judge(request("a", severities=[CRITICAL]))
+        assert second.asked == [["a"]]
+
+    @pytest.mark.parametrize("says", [S, X, N])
+    async def test_confirm_lets_the_second_judge_confirm_or_lift_it(self, says: Verdict) -> None:
+        heard: list[Verdict] = []
+        judge, _ = cascade({"a": local(X, 0.0, 0.99)}, {"a": says})
+        asked = request("a", severities=[CRITICAL], heard=lambda j: heard.append(j.verdict))
+        (found,) = (await judge.judge(asked)).judgements
+        assert (found.verdict, heard) == (says, [says])
+
+
+async def test_closing_closes_both_also_when_one_fails() -> None:
+    class Failing(ScriptedJudge):
+        async def aclose(self) -> None:
+            raise RuntimeError("no")
+
+    judge, second = cascade(Failing(name="local"), {})
+    with pytest.raises(RuntimeError):
+        await judge.aclose()
+    assert second.closed
+
+
+class TestSettings:
+    def test_a_band_that_is_given_in_part_keeps_the_rest_of_the_default(self) -> None:
+        settings = CascadeSettings.model_validate({"bands": {"critical": {"accept_support": 0.97}}})
+        default = DEFAULT_BANDS[CRITICAL].reject_support
+        assert settings.bands[CRITICAL] == Band(accept_support=0.97, reject_support=default)
+        assert settings.bands[MINOR] == DEFAULT_BANDS[MINOR]
+
+    def test_bands_narrow_from_chatter_to_what_is_critical(self) -> None:
+        accepts = [DEFAULT_BANDS[severity].accept_support for severity in Severity]
+        rejects = [DEFAULT_BANDS[severity].reject_support for severity in Severity]
+        assert accepts == sorted(accepts)
+        assert rejects == sorted(rejects, reverse=True)
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            ({"bands": {"critical": {"accept_support": 0.01}}}, "reject_support 0.02 is above"),
+            ({"bands": {"critical": {"accept_support": 1.5}}}, "less than or equal to 1"),
+            ({"bands": {"grave": {"accept_support": 0.5}}}, "critical"),
+            ({"bands": {"critical": 0.5}}, "Band"),
+            ({"first": "hhem", "second": "hhem"}, "name two different judges"),
+            ({"on_unavailable": "fine"}, "unverified"),
+            ({"on_unavailable": {"minor": "supported"}}, "unverified"),
+        ],
+    )
+    def test_what_is_wrong_is_told(self, wrong: dict[str, Any], said: str) -> None:
+        with pytest.raises(ValidationError, match=said):
+            CascadeSettings.model_validate(wrong)
