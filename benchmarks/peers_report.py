@@ -188,7 +188,7 @@ def _plot(path: Path, run: Run) -> None:
 
     levels = run.concurrencies()
     figure, axes = plt.subplots(
-        3, len(levels), figsize=(4.2 * len(levels), 9), layout="constrained", squeeze=False
+        3, len(levels), figsize=(max(6.0, 4.6 * len(levels)), 9), layout="constrained", squeeze=False
     )
     figure.suptitle("Answers of eight claims, written at 50 tokens a second")
     for column, at_once in enumerate(levels):
@@ -201,16 +201,16 @@ def _plot(path: Path, run: Run) -> None:
         tails = [percentile(r.delays_ms(), 0.95) - m for r, m in zip(results, medians, strict=True)]
         bars = delay.barh(names, medians, color=colors, xerr=[[0.0] * len(tails), tails])
         delay.bar_label(bars, fmt="{:,.0f}", padding=4, fontsize=8)
-        delay.set_xlabel("ms from last token to full verdict: p50, whisker p95")
+        delay.set_xlabel("last token to full verdict, ms (p50; whisker p95)")
         bars = first.barh(names, [percentile(r.first_bad_ms(), 0.5) for r in results], color=colors)
         first.bar_label(bars, fmt="{:+,.0f}", padding=4, fontsize=8)
         first.axvline(0, color="black", lw=1)
-        first.set_xlabel("ms from last token to first error known: p50")
+        first.set_xlabel("last token to first error known, ms (p50)")
         uncached = [result.uncached() for result in results]
         cached = [result.spent.cached_tokens / len(result.outcomes) for result in results]
         tokens.barh(names, uncached, color=colors, label="uncached")
         tokens.barh(names, cached, left=uncached, color=colors, alpha=0.35, label="cached")
-        tokens.set_xlabel("prompt tokens an answer: uncached, and cached (pale)")
+        tokens.set_xlabel("prompt tokens an answer, cached ones pale")
         for axis in (delay, first, tokens):
             axis.invert_yaxis()
             axis.grid(alpha=0.3, axis="x")

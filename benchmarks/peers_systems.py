@@ -16,12 +16,16 @@ from guardrail import Guard, Policy
 from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
+from guardrail.limits import Limits
 
 MODEL: Final = "gpt-4.1-mini"
 OURS: Final = {"guardrail-llm": "llm", "guardrail-cascade": "cascade"}
 PEERS: Final = {"haystack": "haystack", "llama-index": "llama_index", "ragas": "ragas"}
 SYSTEMS: Final = (*PEERS, *OURS)
 TIMEOUT_MS: Final = 60_000
+AT_ONCE: Final = 1_000
+"""Calls that may be under way, as many as the peers' clients have connections: a deployment for hundreds of
+answers at once sets this too."""
 _BAD: Final = {Verdict.UNSUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIALLY_SUPPORTED}
 
 
@@ -72,13 +76,13 @@ async def opened(
 async def _ours(kind: str, base_url: str, given: Mapping[str, Any]) -> AsyncIterator[System]:
     if kind not in get_args(JudgeSettings.model_fields["kind"].annotation):
         raise Skipped(f"guardrail-{kind}: there is no judge.kind {kind!r} yet")
-    llm = {"model": MODEL, **given.get("llm", {}), "base_url": base_url}
+    llm = {"model": MODEL, "max_concurrency": AT_ONCE, **given.get("llm", {}), "base_url": base_url}
     settings = {**given, "kind": kind, "llm": llm}
     judge = build_judge(JudgeSettings.model_validate(settings))
     # Observed, since a block would end the judging and with it what is to be measured.
     policy = Policy(mode="observe", claim_timeout_ms=TIMEOUT_MS)
     try:
-        async with Guard(judge, policy) as guard:
+        async with Guard(judge, policy, limits=Limits(max_concurrent_judgements=AT_ONCE)) as guard:
             yield _Ours(guard)
     finally:
         await judge.aclose()
