@@ -75,12 +75,17 @@ def check_command(
 def _unreadable_files(settings: Settings) -> list[tuple[str, str]]:
     """The settings that name a file which can't be opened, with their value, and why."""
     found = []
-    for section, model in (("kafka", settings.kafka), ("judge.llm", settings.judge.llm)):
-        if section == "judge.llm" and settings.judge.kind != "llm":
+    judge = settings.judge
+    for section, model in (
+        ("kafka", settings.kafka),
+        ("judge.llm", judge.llm),
+        ("judge.command", judge.command),
+    ):
+        if section not in ("kafka", f"judge.{judge.kind}"):
             continue
         for name in type(model).model_fields:
             value = getattr(model, name)
-            if isinstance(value, Path):
+            if isinstance(value, Path) and not value.is_dir():
                 try:
                     value.open("rb").close()
                 except OSError as error:

@@ -71,7 +71,7 @@ def score_command(
             min=1,
             max=1024,
             metavar="N",
-            show_default="the processors for the local judge, 16 for a language model",
+            show_default="the processors for the local judge, 16 for others",
             help="Responses judged at the same time.",
         ),
     ] = None,
@@ -119,7 +119,7 @@ async def _score(
     from guardrail.offline.scorer import checker, score_lines
 
     configure_logging(settings.logging.model_copy(update={"level": "error"}))
-    workers = concurrency or (16 if settings.judge.kind == "llm" else os.cpu_count() or 1)
+    workers = concurrency or (os.cpu_count() or 1 if settings.judge.kind == "local" else 16)
     judge = build_judge(settings.judge)
     name = "<stdin>" if source == "-" else source
     report = Report(name, _size(lines), events, table_on_stderr=events_on_stdout)

@@ -43,16 +43,17 @@ class CommandJudge:
             from guardrail.judges.command.processes import Processes
 
             self._port = Processes(settings, section)
-            self._name = f"command:{Path(settings.argv[0]).name}"
+            name = Path(settings.argv[0]).name
         elif settings.url is not None:
             from guardrail.judges.command.endpoint import Endpoint
 
             self._port = Endpoint(settings, section)
-            self._name = f"command:{urlsplit(settings.url).hostname}"
+            name = urlsplit(settings.url).hostname or ""
         else:
             raise ConfigError(
                 f"{section}: neither argv nor url is set; name the program to run or the endpoint to ask"
             )
+        self._name = f"command:{settings.name or name}"
 
     @property
     def name(self) -> str:

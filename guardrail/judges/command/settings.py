@@ -14,6 +14,10 @@ class CommandJudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    name: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        default=None,
+        description="What verdicts call the judge, after command:; unset: the program's name or the host's.",
+    )
     argv: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=(),
         description="The program and its arguments, each by itself; no shell reads them. It gets a request a "

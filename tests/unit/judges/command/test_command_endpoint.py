@@ -69,6 +69,8 @@ async def test_what_is_sent(tmp_path: Path) -> None:
         assert "authorization: bearer s3cret" in head
         assert "x-team: a" in head
         assert judge.name == "command:127.0.0.1"
+    async with asking(replying(), name="checker-7b") as (judge, _):
+        assert judge.name == "command:checker-7b"
 
 
 async def test_a_reply_in_its_full_form_is_by_the_schema() -> None:
