@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from guardrail import __version__
-from guardrail.cli import config, dead_letters, demo, run, schema, score, topics
+from guardrail.cli import config, dead_letters, demo, prompts, run, schema, score, topics
 from guardrail.cli.errors import GuardrailGroup
 
 __all__ = ["app", "main"]
@@ -64,6 +64,7 @@ app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
 app.command("schema", epilog=schema.EPILOG)(schema.schema_command)
 app.add_typer(config.config_app, name="config")
+app.add_typer(prompts.prompts_app, name="prompts")
 
 
 def main() -> None:
