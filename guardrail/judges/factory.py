@@ -2,31 +2,115 @@
 
 from __future__ import annotations
 
+from pydantic import BaseModel
+
+from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
+from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.settings import JudgeSettings
 
 
-def build_judge(settings: JudgeSettings) -> Judge:
+def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -> Judge:
     """The judge that ``settings.kind`` names. Raises ConfigError when its own settings don't suffice.
 
-    A judge with a model of its own loads it here, which takes seconds.
+    A judge with a model of its own loads it here, which takes seconds. ``ledger`` is where the usage of
+    language models is booked, for who wants to read it; without one the judge makes its own, and logs it.
 
     Each kind is imported when it is asked for: the local judge needs no HTTP client, and the LLM judge none
     of the local one's tables.
     """
-    if settings.kind == "llm":
+    return _Builder(settings, ledger).build()
+
+
+class _Builder:
+    """What the judges of one process share: prices, budget, ledger and the caches' server."""
+
+    def __init__(self, settings: JudgeSettings, ledger: UsageLedger | None) -> None:
+        self._settings = settings
+        self._ledger = ledger
+
+    def build(self) -> Judge:
+        settings = self._settings
+        if settings.kind != "cascade":
+            return self._one(settings.kind)
+        from guardrail.judges.cascade.judge import CascadeJudge
+
+        cascade = settings.cascade
+        return CascadeJudge(self._one(cascade.first), self._one(cascade.second), cascade)
+
+    def _one(self, kind: str) -> Judge:
+        settings = self._settings
+        if kind == "llm":
+            return self._llm()
+        if kind in ("hhem", "classifier"):
+            from guardrail.judges.classifier.judge import ClassifierJudge
+
+            chosen = settings.hhem if kind == "hhem" else settings.classifier
+            return self._cached(kind, ClassifierJudge(chosen, section=f"judge.{kind}"), chosen)
+        if kind == "command":
+            from guardrail.judges.command.judge import CommandJudge
+
+            return self._cached(kind, CommandJudge(settings.command), settings.command)
+        from guardrail.judges.local.judge import LocalJudge
+
+        return LocalJudge(settings.local)
+
+    def _llm(self) -> Judge:
+        """The LLM judge within its budgets, remembered, and kept from judging its own answers."""
+        from guardrail.judges.budgets import Budget
         from guardrail.judges.llm.judge import LlmJudge
+        from guardrail.judges.llm.settings import LlmJudgeSettings
+        from guardrail.judges.metering import MeteredJudge
+        from guardrail.judges.pricing import PriceTable
+        from guardrail.judges.self_judging import SelfJudgingGuard
 
-        return LlmJudge(settings.llm)
-    if settings.kind in ("hhem", "classifier"):
-        from guardrail.judges.classifier.judge import ClassifierJudge
+        settings = self._settings
+        prices = PriceTable(settings.prices)
+        budget = Budget(settings.budgets)
+        ledger = self._ledger or UsageLedger(log_interval_s=settings.usage_log_interval_s)
 
-        chosen = settings.hhem if settings.kind == "hhem" else settings.classifier
-        return ClassifierJudge(chosen, section=f"judge.{settings.kind}")
-    if settings.kind == "command":
-        from guardrail.judges.command.judge import CommandJudge
+        def paid(llm: LlmJudgeSettings) -> tuple[Judge, str]:
+            unpriced = [each.model for each in llm.models() if prices.price(each.model) is None]
+            if settings.budgets.needs_prices and unpriced:
+                raise ConfigError(
+                    f"judge.budgets: a budget in usd needs the price of {unpriced[0]!r}; add it to "
+                    "judge.prices, or bound tokens instead"
+                )
+            judge: Judge = MeteredJudge(
+                LlmJudge(llm, prices=prices),
+                llm.model,
+                budget=budget,
+                ledger=ledger,
+                prices=prices,
+                max_context_chars=llm.max_context_chars,
+            )
+            # In a cascade the first judge's verdict is there already.
+            if settings.kind == "llm" and settings.budgets.bounded and settings.budgets.on_budget == "local":
+                from guardrail.judges.budget_fallback import BudgetFallback
+                from guardrail.judges.local.judge import LocalJudge
 
-        return CommandJudge(settings.command)
-    from guardrail.judges.local.judge import LocalJudge
+                judge = BudgetFallback(judge, LocalJudge(settings.local))
+            return self._cached("llm", judge, llm), llm.model
 
-    return LocalJudge(settings.local)
+        judge, model = paid(settings.llm)
+        alternative = settings.alternative_llm()
+        return SelfJudgingGuard(
+            judge,
+            model,
+            settings.self_judging,
+            alternative=None if alternative is None else paid(alternative),
+        )
+
+    def _cached(self, kind: str, judge: Judge, settings: BaseModel) -> Judge:
+        cache = self._settings.cache
+        if not cache.enabled:
+            return judge
+        from guardrail.judges.fingerprint import fingerprint
+        from guardrail.judges.verdict_cache import CachedJudge
+
+        shared = None
+        if cache.redis is not None:
+            from guardrail.judges.redis_cache import RedisCache
+
+            shared = RedisCache(cache.redis)
+        return CachedJudge(judge, fingerprint(kind, settings, cache.version), cache, shared=shared)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage
@@ -67,6 +67,12 @@ class SelfJudgingSettings(BaseModel):
         if value is not None and not isinstance(value.get("model"), str):
             raise ValueError("alternative names no model; add model: NAME")
         return value
+
+    @model_validator(mode="after")
+    def _has_one(self) -> SelfJudgingSettings:
+        if self.policy == "alternative" and self.alternative is None:
+            raise ValueError("policy alternative needs the settings of one; add alternative: {model: NAME}")
+        return self
 
 
 class ModelIdentity:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from guardrail.judges.budgets import BudgetSettings
+from guardrail.judges.cascade.settings import CascadeSettings
 from guardrail.judges.classifier.settings import ClassifierSettings, HhemSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.pricing import ModelPrice
+from guardrail.judges.self_judging import SelfJudgingSettings
+from guardrail.judges.verdict_cache import CacheSettings
+
+# Whatever proves to a server who asks: never sent to another server than the one it was given for.
+_CREDENTIALS: Final = ("api_key", "api_key_file", "api_key_env", "extra_headers")
 
 
 class JudgeSettings(BaseModel):
@@ -18,12 +25,12 @@ class JudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["local", "llm", "hhem", "classifier", "command"] = Field(
+    kind: Literal["local", "llm", "hhem", "classifier", "command", "cascade"] = Field(
         default="local",
         description="local: rules and a small calibrated model, in process, no key needed. "
         "llm: a language model behind an OpenAI-compatible API. hhem: Vectara's HHEM-2.1-Open, in process. "
         "classifier: any Hugging Face classifier of pairs, in process. command: a program or an HTTP "
-        "endpoint of your own.",
+        "endpoint of your own. cascade: one of them first, another for what it can't settle.",
     )
     local: LocalJudgeSettings = Field(
         default_factory=LocalJudgeSettings, description="Settings of the local judge."
@@ -41,3 +48,39 @@ class JudgeSettings(BaseModel):
         description="What models cost, by name: {MODEL: {input, cached_input, output}}, in USD per million "
         "tokens. Providers' prefixes and dates of models need not be repeated.",
     )
+    cascade: CascadeSettings = Field(
+        default_factory=CascadeSettings, description="Who judges first, who second, and what."
+    )
+    budgets: BudgetSettings = Field(
+        default_factory=BudgetSettings, description="Bounds on what the LLM judge consumes, per process."
+    )
+    cache: CacheSettings = Field(
+        default_factory=CacheSettings,
+        description="Verdicts that are remembered, of all judges but the local one.",
+    )
+    self_judging: SelfJudgingSettings = Field(
+        default_factory=SelfJudgingSettings,
+        description="What happens when the judge's model is the one that wrote the answer.",
+    )
+    usage_log_interval_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
+        default=300.0,
+        description="How often the tokens and cost of the LLM judge are logged (judge.usage), by tenant and "
+        "model; at the end too.",
+    )
+
+    def alternative_llm(self) -> LlmJudgeSettings | None:
+        """The settings of the judge that answers in place of one that would judge itself; None without."""
+        changes = self.self_judging.alternative
+        if changes is None:
+            return None
+        values: dict[str, Any] = {name: getattr(self.llm, name) for name in self.llm.model_fields_set}
+        values.pop("fallbacks", None)  # among which may be the very model that is to be avoided
+        if "base_url" in changes or any(name in changes for name in _CREDENTIALS):
+            for name in _CREDENTIALS:
+                values.pop(name, None)
+        return LlmJudgeSettings.model_validate(values | changes)
+
+    @model_validator(mode="after")
+    def _alternative_is_right(self) -> JudgeSettings:
+        self.alternative_llm()
+        return self

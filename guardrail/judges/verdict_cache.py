@@ -39,6 +39,10 @@ class CacheSettings(BaseModel):
     ttl_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=3_600.0, description="How long a verdict is used after it was given."
     )
+    version: str = Field(
+        default="1",
+        description="Change it to forget all verdicts, as after a change behind a judge's command or URL.",
+    )
     redis: RedisSettings | None = Field(
         default=None, description="A Redis server through which guards share verdicts; null: none."
     )

@@ -214,7 +214,10 @@ async def test_the_alternative_answers_in_its_stead_and_is_closed_too() -> None:
 async def test_an_alternative_that_is_the_generator_as_well_is_not_asked() -> None:
     judge, other = Answering("gpt-4o"), Answering("gpt-4o-2024-08-06")
     guard = SelfJudgingGuard(
-        judge, "gpt-4o", SelfJudgingSettings(policy="alternative"), alternative=(other, "gpt-4o-2024-08-06")
+        judge,
+        "gpt-4o",
+        SelfJudgingSettings(policy="alternative", alternative={"model": "gpt-4o-2024-08-06"}),
+        alternative=(other, "gpt-4o-2024-08-06"),
     )
     with pytest.raises(SelfJudged):
         await guard.judge(request("gpt-4o"))
@@ -251,3 +254,5 @@ async def test_the_same_request_is_passed_on_but_for_what_is_heard() -> None:
 def test_an_alternative_must_name_its_model() -> None:
     with pytest.raises(ValidationError, match="add model: NAME"):
         SelfJudgingSettings(policy="alternative", alternative={"temperature": 0.0})
+    with pytest.raises(ValidationError, match="alternative needs the settings"):
+        SelfJudgingSettings(policy="alternative")

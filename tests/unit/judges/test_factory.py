@@ -1,0 +1,243 @@
+"""Judges as the settings put them together: local model, budgets, cache and a real client over a socket."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.events import Severity, Verdict
+from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges.factory import build_judge
+from guardrail.judges.fingerprint import fingerprint
+from guardrail.judges.ledger import UsageLedger
+from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.local.judge import LocalJudge
+from guardrail.judges.settings import JudgeSettings
+from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
+from tests.unit.judges.doubles import request
+
+TRUE, FALSE, OPEN = (
+    "The basic plan costs $50 a month.",
+    "The basic plan costs $70 a month.",
+    "Prices for smaller teams begin at about fifty dollars monthly.",
+)
+PRICE = {"input": 1.0, "output": 2.0}
+
+
+def refuting(call: Recorded) -> str:
+    return verdicts(*(member(label, "UNSUPPORTED") for label in call.asked))
+
+
+def settings(server: LlmServer, kind: str, **changes: Any) -> JudgeSettings:
+    llm = {"model": "judge-1b", "base_url": server.url, "max_retries": 0} | changes.pop("llm", {})
+    return JudgeSettings.model_validate({"kind": kind, "llm": llm, **changes})
+
+
+async def once(judge: Judge, asked: JudgeRequest) -> list[tuple[Verdict, str, tuple[str, ...]]]:
+    reply = await judge.judge(asked)
+    return [(j.verdict, j.judge, j.degraded_from) for j in reply.judgements]
+
+
+async def test_by_default_the_judge_is_the_local_one_alone() -> None:
+    judge = build_judge(JudgeSettings())
+    assert isinstance(judge, LocalJudge)
+    await judge.aclose()
+
+
+async def test_a_cascade_asks_the_model_for_the_open_claim_only_and_never_twice() -> None:
+    ledger = UsageLedger()
+    async with LlmServer(Reply(refuting)) as server:
+        judge = build_judge(settings(server, "cascade", prices={"judge-1b": PRICE}), ledger=ledger)
+        first = await judge.judge(request(TRUE, OPEN, FALSE, tenant="acme"))
+        again = await judge.judge(request(OPEN, tenant="acme", response_id="r2"))
+        await judge.aclose()
+    assert [(j.verdict, j.judge) for j in first.judgements] == [
+        (Verdict.SUPPORTED, "local"),
+        (Verdict.UNSUPPORTED, "llm:judge-1b"),
+        (Verdict.CONTRADICTED, "local"),
+    ]
+    assert [len(call.asked) for call in server.calls] == [1]
+    assert [(j.verdict, j.attempts) for j in again.judgements] == [(Verdict.UNSUPPORTED, 0)]
+    booked = ledger.total(tenant="acme", model="judge-1b")
+    assert booked == first.usage
+    assert booked.cost_usd == pytest.approx((booked.input_tokens + 2 * booked.output_tokens) / 1e6)
+    assert booked.cost_usd > 0
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "seconds", "why"),
+    [(Status(503), 60.0, "llm:judge-1b: "), (Hang(), 1.0, "llm:judge-1b: ")],
+)
+async def test_a_cascade_goes_on_without_its_model(behaviour: Any, seconds: float, why: str) -> None:
+    async with LlmServer(behaviour) as server:
+        judge = build_judge(settings(server, "cascade"))
+        ((_, name, degraded),) = await once(judge, request(OPEN, seconds=seconds))
+        await judge.aclose()
+    assert name == "local"
+    assert [line.startswith(why) for line in degraded] == [True]
+
+
+async def test_a_used_up_budget_leaves_the_local_verdict_in_a_cascade_and_says_so() -> None:
+    async with LlmServer(Reply(refuting)) as server:
+        judge = build_judge(settings(server, "cascade", budgets={"per_minute": {"calls": 1}}))
+        assert (await once(judge, request(OPEN)))[0][1] == "llm:judge-1b"
+        ((_, name, (why,)),) = await once(judge, request(OPEN, question="Any other question?"))
+        await judge.aclose()
+    assert name == "local"
+    assert why.startswith("llm:judge-1b: budget per minute used up: 1 of 1 calls")
+    assert len(server.calls) == 1
+
+
+async def test_with_kind_llm_a_used_up_budget_is_answered_by_the_local_judge_and_not_remembered() -> None:
+    async with LlmServer(Reply(obliging)) as server:
+        judge = build_judge(settings(server, "llm", budgets={"per_minute": {"calls": 1}}))
+        heard: list[tuple[str, ...]] = []
+        await once(judge, request(TRUE))
+        sent = replace(request(FALSE), on_judgement=lambda j: heard.append(j.degraded_from))
+        for _ in range(2):
+            ((verdict, name, (why,)),) = await once(judge, sent)
+            assert (verdict, name) == (Verdict.CONTRADICTED, "local")
+            assert why.startswith("llm:judge-1b: budget per minute")
+        assert all(heard)
+        assert (await judge.judge(request(TRUE))).judgements[0].judge == "llm:judge-1b"  # remembered
+        await judge.aclose()
+
+
+async def test_with_kind_llm_it_can_be_unverified_instead() -> None:
+    budgets = {"per_minute": {"tokens": 10}, "on_budget": "unverified"}
+    async with LlmServer() as server:
+        judge = build_judge(settings(server, "llm", budgets=budgets))
+        with pytest.raises(JudgeUnavailable, match="budget per minute"):
+            await judge.judge(request(TRUE))
+        await judge.aclose()
+    assert server.calls == []
+
+
+async def test_a_budget_in_dollars_needs_the_price_of_every_model() -> None:
+    async with LlmServer() as server:
+        budgets = {"per_response": {"usd": 0.01}}
+        with pytest.raises(ConfigError, match=r"judge-1b.*judge\.prices"):
+            build_judge(settings(server, "llm", budgets=budgets))
+        llm = {"fallbacks": [{"model": "spare-3b"}]}
+        with pytest.raises(ConfigError, match="spare-3b"):
+            build_judge(settings(server, "llm", budgets=budgets, llm=llm, prices={"judge-1b": PRICE}))
+        judge = build_judge(
+            settings(server, "llm", budgets=budgets, prices={"judge-1b": {"input": 1e6, "output": 0}})
+        )
+        assert (await once(judge, request(TRUE)))[0][1] == "local"
+        await judge.aclose()
+    assert server.calls == []
+
+
+@pytest.mark.parametrize(("kind", "asked"), [("cascade", 0), ("llm", 0)])
+async def test_refused_self_judging_asks_nobody(kind: str, asked: int) -> None:
+    async with LlmServer() as server:
+        judge = build_judge(settings(server, kind, self_judging={"policy": "refuse"}))
+        sent = replace(request(OPEN), generator_model="openrouter/some/judge-1b-2026-01-01")
+        if kind == "cascade":
+            ((_, name, degraded),) = await once(judge, sent)
+            assert (name, degraded) == ("local", ("llm:judge-1b: not asked: its model wrote the answer",))
+        else:
+            with pytest.raises(JudgeUnavailable, match="wrote the answer"):
+                await judge.judge(sent)
+        await judge.aclose()
+    assert len(server.calls) == asked
+
+
+async def test_the_alternative_judges_what_the_judges_model_wrote() -> None:
+    self_judging = {"policy": "alternative", "alternative": {"model": "other-2b"}}
+    async with LlmServer() as server:
+        judge = build_judge(settings(server, "llm", self_judging=self_judging))
+        own = await once(judge, replace(request(TRUE), generator_model="judge-1b"))
+        others = await once(judge, replace(request(TRUE), generator_model="gpt-4o"))
+        await judge.aclose()
+    assert [own[0][1], others[0][1]] == ["llm:other-2b", "llm:judge-1b"]
+    assert [call.body["model"] for call in server.calls] == ["other-2b", "judge-1b"]
+
+
+def test_an_alternative_elsewhere_does_not_get_the_judges_key() -> None:
+    llm = {"model": "a-1b", "api_key": "hunter2", "extra_headers": {"x-route": "secret"}, "temperature": 0.5}
+    there = {"model": "b-1b", "base_url": "https://elsewhere.example/v1"}
+    found = JudgeSettings.model_validate(
+        {"llm": llm, "self_judging": {"policy": "alternative", "alternative": there}}
+    ).alternative_llm()
+    assert found is not None
+    assert (found.api_key, found.extra_headers, found.temperature) == (None, {}, 0.5)
+    here = JudgeSettings.model_validate(
+        {"llm": llm, "self_judging": {"policy": "alternative", "alternative": {"model": "b-1b"}}}
+    ).alternative_llm()
+    assert here is not None
+    assert here.api_key is not None
+
+
+def test_a_setting_of_the_alternative_that_does_not_exist_is_told_with_the_settings() -> None:
+    with pytest.raises(ValidationError, match="temprature"):
+        JudgeSettings.model_validate({"self_judging": {"alternative": {"model": "b", "temprature": 1}}})
+
+
+async def test_the_cache_can_be_switched_off() -> None:
+    async with LlmServer() as server:
+        judge = build_judge(settings(server, "llm", cache={"enabled": False}))
+        for _ in range(2):
+            await judge.judge(request(TRUE))
+        await judge.aclose()
+    assert len(server.calls) == 2
+
+
+async def test_redis_without_its_client_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "guardrail.judges.redis_cache", raising=False)
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name.partition(".")[0] == "redis":
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    async with LlmServer() as server:
+        with pytest.raises(ConfigError, match=r"streaming-guardrail\[redis\]"):
+            build_judge(settings(server, "llm", cache={"redis": {}}))
+
+
+async def test_severity_decides_who_judges() -> None:
+    """The same open claim: chatter stays on this machine."""
+    async with LlmServer() as server:
+        judge = build_judge(settings(server, "cascade"))
+        sent = request(OPEN, OPEN + " ", severities=[Severity.MINOR, Severity.CRITICAL])
+        names = [name for _, name, _ in await once(judge, sent)]
+        await judge.aclose()
+    assert names == ["local", "llm:judge-1b"]
+
+
+class TestFingerprint:
+    def test_it_changes_with_model_prompt_file_and_version_and_not_with_the_key(self, tmp_path: Path) -> None:
+        prompt = tmp_path / "system.md"
+        shipped = files("guardrail.judges.llm").joinpath("prompts", "system.md").read_text(encoding="utf-8")
+        prompt.write_text(shipped, encoding="utf-8")
+
+        def of(version: str = "1", **changes: Any) -> str:
+            values = LlmJudgeSettings(model="m").model_copy(update=changes)
+            return fingerprint("llm", values, version)
+
+        base = of()
+        assert of() == base
+        assert of(model="n") != base
+        assert of(temperature=0.7) != base
+        assert of(version="2") != base
+        prompts = LlmJudgeSettings.model_validate({"prompts": {"system": prompt}}).prompts
+        with_file = of(prompts=prompts)
+        assert with_file != base
+        prompt.write_text(shipped + "Be strict.", encoding="utf-8")
+        assert of(prompts=prompts) != with_file
+
+    def test_two_secrets_make_no_two_fingerprints(self) -> None:
+        one, two = (LlmJudgeSettings.model_validate({"api_key": key}) for key in ("one", "two"))
+        assert fingerprint("llm", one) == fingerprint("llm", two)
