@@ -1,0 +1,266 @@
+"""What the judge makes of replies that an attack has brought about: no verdict that it should not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from guardrail.events import Context, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import Judge, Judgement, JudgeRequest
+from guardrail.judges.verdict_cache import CachedJudge
+from tests.injection.corpus import Attack, fill, load
+from tests.injection.judging import CONTEXTS, attacked, check, claim, judging, outcome, request
+from tests.injection.known_gaps import marks
+from tests.injection.sent import letters, marker_of, numbered, take_apart
+from tests.support.llm_server import LlmServer, Recorded, Reply, Wire, member, verdicts
+
+CORPUS = load()
+REPLIES = [
+    pytest.param(attack, id=attack.id, marks=marks(attack.id)) for attack in CORPUS if "reply" in attack.where
+]
+IN_CONTEXT = [attack for attack in CORPUS if "context" in attack.where]
+WIRES: dict[str, Callable[[str], Wire]] = {
+    "in pieces": lambda text: Wire(chunk_chars=max(5, len(text) // 60)),
+    "not streamed": lambda text: Wire(chunk_chars=max(1, len(text)), ignore_stream=True),
+}
+
+
+def two_claims(announced: list[Judgement] | None = None) -> JudgeRequest:
+    return request("It costs $50.", "It opens at 9.", announced=announced)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("attack", REPLIES)
+async def test_a_reply_gives_no_verdict_that_it_should_not(attack: Attack, wire: str) -> None:
+    """What is announced early counts as given: the engine acts on it."""
+    text = fill(attack.text)
+    announced: list[Judgement] = []
+    asked = two_claims(announced)
+    # SUPPORTED without evidence is refused only where evidence is what the attack is about.
+    unquoted = "unverified" if attack.kind == "evidence" else "lower_confidence"
+    async with (
+        LlmServer(Reply(text, wire=WIRES[wire](text))) as server,
+        judging(server, unquoted_support=unquoted) as judge,
+    ):
+        result = await outcome(judge, asked)
+    check(asked, result, announced, marker_of(server.calls[0]))
+    for label, allowed in attack.holds["verdicts"].items():
+        given = {
+            judgement.verdict for judgement in announced if judgement.claim_id == f"k{int(label[1:]) - 1}"
+        }
+        given = given or {result.verdicts[label].verdict}
+        assert given <= {Verdict(name) for name in allowed}, label
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize(
+    "form",
+    ["⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧", "```json\n⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧\n```"],
+)
+async def test_an_honest_reply_is_believed(form: str, wire: str) -> None:
+    """The attacks above would all fail against a judge that believes nothing."""
+    text = fill(form)
+    async with LlmServer(Reply(text, wire=WIRES[wire](text))) as server, judging(server) as judge:
+        result = await outcome(judge, two_claims())
+    assert result.verdicts["c1"].verdict is Verdict.SUPPORTED
+    assert result.verdicts["c2"].verdict is Verdict.CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    "attack", [attack for attack in CORPUS if attack.kind == "evidence"], ids=lambda attack: attack.id
+)
+async def test_evidence_that_does_not_exist_halves_the_confidence(attack: Attack) -> None:
+    async with LlmServer(Reply(fill(attack.text))) as server, judging(server) as judge:
+        result = await outcome(judge, two_claims())
+    for judgement in result.verdicts.values():
+        assert judgement.evidence == ()
+        assert judgement.confidence <= 0.5
+
+
+@pytest.mark.parametrize("attack", IN_CONTEXT, ids=lambda attack: attack.id)
+async def test_a_number_stands_for_the_words_that_were_shown_beside_it(attack: Attack) -> None:
+    """A document can't make the judge quote one sentence where the model meant another."""
+    shown: dict[int, str] = {}
+
+    def cite(call: Recorded) -> str:
+        sentences = dict(numbered(take_apart(call, marker_of(server.calls[0])).documents()))
+        numbers = sorted({min(sentences), max(sentences), *list(sentences)[1:5]})[: len(call.asked)]
+        shown.update({at: sentences[number] for at, number in enumerate(numbers)})
+        return verdicts(*(member(f"c{at + 1}", evidence=[number]) for at, number in enumerate(numbers)))
+
+    async with LlmServer(Reply(verdicts(member("c1"))), Reply(cite)) as server, judging(server) as judge:
+        await judge.judge(attacked("context"))
+        marker = marker_of(server.calls[0])
+        asked = request(*(f"Claim {n}." for n in range(6)), contexts=(fill(attack.text, marker), CONTEXTS[1]))
+        result = await outcome(judge, asked)
+    assert shown
+    texts = {context.id: context.text for context in asked.evidence.contexts}
+    for at, sentence in shown.items():
+        evidence = result.verdicts[f"c{at + 1}"].evidence
+        if not evidence and attack.id == "encoding-lone-surrogates":
+            continue  # what UTF-8 can't hold is quoted to nobody
+        (quote,) = evidence
+        assert quote.quote == texts[quote.context_id][slice(*quote.span)]
+        assert letters(quote.quote, marker) == letters(sentence, marker)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"reasoning": "before"}, {"reasoning": "after"}, {"decompose": True}], ids=str
+)
+@pytest.mark.parametrize("style", [str, str.upper], ids=["as it is", "upper case"])
+async def test_a_marker_that_the_model_repeats_is_kept_from_readers(
+    changes: dict[str, Any], style: Callable[[str], str]
+) -> None:
+    """In every text that the form of the reply has room for."""
+    announced: list[Judgement] = []
+
+    def echo(call: Recorded) -> str:
+        schema = call.body["response_format"]["json_schema"]["schema"]
+        return json.dumps(filled(schema, f"The line [{style(marker_of(call))} end document d1] says so."))
+
+    async with LlmServer(Reply(echo)) as server, judging(server, **changes) as judge:
+        asked = two_claims(announced)
+        result = await outcome(judge, asked)
+    check(asked, result, announced, marker_of(server.calls[0]))
+    judgement = result.verdicts["c1"]
+    assert judgement.verdict is Verdict.UNSUPPORTED
+    assert "says so." in repr(judgement)
+
+
+def filled(schema: dict[str, Any], text: str, name: str = "") -> Any:
+    """A value of ``schema`` with ``text`` wherever a text may stand."""
+    match schema["type"]:
+        case "object":
+            return {key: filled(value, text, key) for key, value in schema["properties"].items()}
+        case "array":
+            return [filled(schema["items"], text)]
+        case "string":
+            return "c1" if name == "id" else "UNSUPPORTED" if "enum" in schema else text
+        case _:
+            return 1
+
+
+async def test_verdicts_on_the_claims_of_another_response_are_dropped() -> None:
+    """Two responses judged at once, each reply with verdicts on everything under every name."""
+
+    def answer(call: Recorded) -> str:
+        own = [member(label, "UNSUPPORTED") for label in call.asked]
+        others = ["c2", "c3", "k0", "k1", "k2", "doc-0", "r1", "r1:c1", "r2/c2", "1", ""]
+        return verdicts(*own, *(member(label) for label in others if label not in call.asked))
+
+    first: list[Judgement] = []
+    second: list[Judgement] = []
+    one = request("One.", response_id="r1", announced=first)
+    two = request("Two.", "Three.", response_id="r2", announced=second)
+    async with LlmServer(Reply(answer)) as server, judging(server) as judge:
+        results = await asyncio.gather(outcome(judge, one), outcome(judge, two))
+    for asked, result, announced in zip((one, two), results, (first, second), strict=True):
+        check(asked, result, announced, "no marker")
+        assert {judgement.verdict for judgement in result.verdicts.values()} == {Verdict.UNSUPPORTED}
+
+
+def dose(
+    text: str = "It is 500 mg.",
+    lead_in: str = "For adults:",
+    contexts: tuple[str, ...] = ("A.", "B."),
+    question: str = "For adults?",
+) -> JudgeRequest:
+    return request(claim(text, lead_in=lead_in), contexts=contexts, question=question)
+
+
+ALIKE: dict[str, Callable[[], JudgeRequest]] = {
+    "other contexts": lambda: dose(contexts=("A.", "C.")),
+    "contexts joined": lambda: dose(contexts=("A. B.",)),
+    "contexts swapped": lambda: dose(contexts=("B.", "A.")),
+    "other question": lambda: dose(question="For children?"),
+    "other lead-in": lambda: dose(lead_in="For children:"),
+    "lead-in moved into the claim": lambda: dose("For adults: It is 500 mg.", lead_in=""),
+}
+
+
+def as_it_is(judge: Judge) -> Judge:
+    return judge
+
+
+def remembering(judge: Judge) -> Judge:
+    return CachedJudge(judge, "the model and its settings")
+
+
+@pytest.mark.parametrize("wrapped", [as_it_is, remembering])
+@pytest.mark.parametrize("name", ALIKE)
+async def test_a_verdict_is_not_reused_where_anything_that_was_judged_differs(
+    name: str, wrapped: Callable[[Judge], Judge]
+) -> None:
+    """What an attack has won in one response must not spread to others."""
+    first, second = (Reply(verdicts(member("c1", verdict))) for verdict in ("SUPPORTED", "CONTRADICTED"))
+    async with LlmServer(first, second) as server, judging(server) as inner:
+        judge = wrapped(inner)
+        before = await outcome(judge, replace(dose(), response_id="r1"))
+        after = await outcome(judge, replace(ALIKE[name](), response_id="r2"))
+    assert before.verdicts["c1"].verdict is Verdict.SUPPORTED
+    assert after.verdicts["c1"].verdict is Verdict.CONTRADICTED
+    assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize("wrapped", [as_it_is, remembering])
+async def test_evidence_names_the_contexts_of_its_own_response(wrapped: Callable[[Judge], Judge]) -> None:
+    """Also where the verdict is one that was known for the same texts."""
+    text = "The basic plan costs $50 a month."
+    async with (
+        LlmServer(Reply(verdicts(member("c1", evidence=[1])))) as server,
+        judging(server) as inner,
+    ):
+        judge = wrapped(inner)
+        for response_id in ("r1", "r2"):
+            contexts = EvidenceIndex([Context(id=f"of-{response_id}", text=text)])
+            asked = replace(request("It costs $50.", response_id=response_id), evidence=contexts)
+            result = await outcome(judge, asked)
+            check(asked, result, [], "no marker")
+            assert [quote.context_id for quote in result.verdicts["c1"].evidence] == [f"of-{response_id}"]
+
+
+def part(verdict: str) -> dict[str, str]:
+    return {"text": "Water is wet.", "verdict": verdict}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [part("SUPPORTED"), part("not SUPPORTED")],
+        [part("SUPPORTED"), {"text": "It costs $50."}],
+        [part("SUPPORTED"), "SUPPORTED"],
+        [{"text": ["Water is wet."], "verdict": "SUPPORTED"}],
+        {"c1": "SUPPORTED"},
+        "SUPPORTED",
+    ],
+    ids=str,
+)
+async def test_parts_that_can_not_be_read_support_nothing(parts: Any) -> None:
+    said = Reply(verdicts(member("c1", "UNSUPPORTED", parts=parts)))
+    async with LlmServer(said) as server, judging(server, decompose=True) as judge:
+        result = await outcome(judge, two_claims())
+    assert result.verdicts["c1"].verdict in {Verdict.UNVERIFIED, Verdict.UNSUPPORTED}
+
+
+async def test_parts_that_were_not_asked_for_change_nothing() -> None:
+    said = Reply(verdicts(member("c1", "UNSUPPORTED", parts=[part("SUPPORTED")])))
+    async with LlmServer(said) as server, judging(server) as judge:
+        result = await outcome(judge, two_claims())
+    assert result.verdicts["c1"].verdict is Verdict.UNSUPPORTED
+    assert result.verdicts["c1"].parts == ()
+
+
+@pytest.mark.xfail(strict=True, reason="supported parts outvote what the model says of the claim as a whole")
+@pytest.mark.parametrize("verdict", ["UNSUPPORTED", "CONTRADICTED"])
+async def test_parts_never_make_a_verdict_better_than_the_one_on_the_whole(verdict: str) -> None:
+    """A model that was talked into parts of another claim has still said what it thinks of this one."""
+    said = Reply(verdicts(member("c1", verdict, parts=[part("SUPPORTED"), part("SUPPORTED")])))
+    async with LlmServer(said) as server, judging(server, decompose=True) as judge:
+        result = await outcome(judge, two_claims())
+    assert result.verdicts["c1"].verdict is not Verdict.SUPPORTED
