@@ -89,7 +89,7 @@ class Slots:
         return self.in_flight < self._limit() and not self.waiting
 
     def ahead(self, response_id: str) -> int:
-        """How many calls would have their turn before a new one of this response."""
+        """How many calls would have their turn before a new one of this response, at most."""
         if self.free:
             return 0
         own = len(self._queues.get(response_id, ()))

@@ -10,9 +10,9 @@ from tests.unit.judges.llm.asking import settings
 SCHEMA = {"type": "object"}
 
 
-def refusal(message: str) -> openai.APIStatusError:
-    answer = httpx2.Response(400, request=httpx2.Request("POST", "http://localhost/v1"))
-    return openai.BadRequestError(message, response=answer, body={"message": message})
+def refusal(message: str, status: int = 400) -> openai.APIStatusError:
+    answer = httpx2.Response(status, request=httpx2.Request("POST", "http://localhost/v1"))
+    return openai.APIStatusError(message, response=answer, body={"message": message})
 
 
 def test_a_refusal_that_comes_late_does_not_undo_later_steps() -> None:
@@ -31,3 +31,37 @@ def test_when_nothing_is_left_to_leave_out_the_refusal_stands() -> None:
     assert "response_format" not in dialect.arguments(SCHEMA)
     assert not dialect.adapt(refusal("response_format is not supported"), dialect.arguments(SCHEMA))
     assert not dialect.adapt(refusal("temperature is not supported"), dialect.arguments(SCHEMA))
+
+
+def test_a_refusal_of_streams_is_known_by_its_words() -> None:
+    dialect = Dialect(settings())
+    sent = dialect.arguments(SCHEMA)
+    assert dialect.adapt(refusal("Streaming is not supported with this model."), sent)
+    assert not dialect.streams
+    assert "stream" not in dialect.arguments(SCHEMA)
+    assert "stream_options" not in dialect.arguments(SCHEMA)
+    assert dialect.arguments(SCHEMA)["response_format"] == sent["response_format"]
+
+
+def test_a_refusal_of_the_usage_leaves_the_stream() -> None:
+    dialect = Dialect(settings())
+    assert dialect.adapt(refusal("Unrecognized request argument: stream_options"), dialect.arguments(SCHEMA))
+    assert dialect.streams
+    assert "stream_options" not in dialect.arguments(SCHEMA)
+
+
+def test_an_error_of_the_server_s_own_costs_no_option_but_the_stream() -> None:
+    dialect = Dialect(settings())
+    sent = dialect.arguments(SCHEMA)
+    failed = refusal("unexpected state, temperature of the GPU", status=500)
+    assert not dialect.adapt(failed, sent)
+    assert dialect.arguments(SCHEMA) == sent
+
+
+def test_of_calls_refused_together_one_takes_the_step() -> None:
+    dialect = Dialect(settings(output_tokens_field="max_tokens"))
+    sent = dialect.arguments(SCHEMA)
+    refused = refusal("max_tokens is not supported; use max_completion_tokens")
+    assert dialect.adapt(refused, sent)
+    assert dialect.adapt(refused, sent)
+    assert dialect.arguments(SCHEMA)["max_completion_tokens"] == sent["max_tokens"]

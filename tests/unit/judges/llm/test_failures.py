@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
+import httpx2
+import openai
 import pytest
 
-from guardrail.judges.llm.failures import Backoff, retry_after
+from guardrail.errors import JudgeUnavailable
+from guardrail.judges.llm.failures import Backoff, Failure, describe, retry_after
 from tests.unit.judges.llm.asking import settings
 
 
@@ -40,3 +45,59 @@ def test_the_wait_is_spread_over_all_of_the_bound() -> None:
 def test_the_wait_is_never_shorter_than_what_the_server_asks() -> None:
     backoff = Backoff(settings(backoff_initial_ms=100, backoff_max_ms=500), random_=lambda: 0.5)
     assert backoff.seconds(0, 30.0) == 30.05
+
+
+REQUEST = httpx2.Request("POST", "http://localhost/v1")
+
+
+def answered(status: int, code: Any = None, **headers: str) -> Failure:
+    response = httpx2.Response(status, headers=headers, request=REQUEST)
+    return describe(openai.APIStatusError("Text", response=response, body={"code": code}))
+
+
+@pytest.mark.parametrize(
+    ("status", "retry", "fault", "overload"),
+    [
+        (400, False, False, False),
+        (401, False, True, False),
+        (403, False, True, False),
+        (404, False, True, False),
+        (408, True, True, True),
+        (409, True, False, False),
+        (413, False, False, False),
+        (422, False, False, False),
+        (429, True, False, True),
+        (500, True, True, False),
+        (503, True, True, True),
+        (529, True, True, True),
+    ],
+)
+def test_what_a_status_says_of_the_server(status: int, retry: bool, fault: bool, overload: bool) -> None:
+    failure = answered(status)
+    assert (failure.retry, failure.fault, failure.overload) == (retry, fault, overload)
+    assert isinstance(failure.error, JudgeUnavailable) == (retry or status >= 500)
+
+
+def test_an_exhausted_account_is_a_fault_and_no_overload() -> None:
+    """Fewer calls at once would help nothing, another provider would."""
+    failure = answered(429, "insufficient_quota", **{"retry-after": "1"})
+    assert (failure.retry, failure.fault, failure.overload) == (False, True, False)
+    assert failure.retry_after is None
+    assert isinstance(failure.error, JudgeUnavailable)
+
+
+def test_what_must_not_be_tried_again_asks_for_no_wait() -> None:
+    assert answered(429, **{"retry-after": "7"}).retry_after == 7.0
+    assert answered(429, **{"retry-after": "7", "x-should-retry": "false"}).retry_after is None
+
+
+@pytest.mark.parametrize("code", [["x"], "a secret: $50", "x" * 65, {}])
+def test_a_code_that_is_no_plain_word_is_not_repeated(code: object) -> None:
+    assert str(answered(400, code).error) == "the server answered 400"
+
+
+def test_a_connection_that_failed_is_the_server_s_fault() -> None:
+    for error in (openai.APIConnectionError(request=REQUEST), openai.APITimeoutError(request=REQUEST)):
+        failure = describe(error)
+        assert (failure.retry, failure.fault, failure.overload) == (True, True, False)
+        assert isinstance(failure.error, JudgeUnavailable)

@@ -1,0 +1,105 @@
+"""Questions for the tests of how models are asked: a reply is labels, one a line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from guardrail.errors import JudgeReplyError
+from guardrail.judges.llm.chat import Chat, Question, Spent
+from guardrail.judges.llm.question import Prices
+from guardrail.judges.llm.reply import Answer
+from tests.support.llm_server import LlmServer, Reply, Wire
+from tests.unit.judges.llm.asking import settings
+
+MINUTE = 60.0
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Lines:
+    """Reads replies that hold a label in each line. A line is complete with its end."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self._found = False
+
+    def feed(self, text: str) -> list[Answer]:
+        *lines, self._rest = (self._rest + text).split("\n")
+        answers = [Answer(line) for line in lines if line.startswith("c")]
+        self._found = self._found or bool(answers)
+        return answers
+
+    def finish(self) -> list[Answer]:
+        if not self._found:
+            raise JudgeReplyError("nothing usable")
+        return []
+
+
+@dataclass
+class Asker:
+    """One question put to a chat, and what was heard early, call by call of ``heard``."""
+
+    chat: Chat
+    spent: Spent = field(default_factory=Spent)
+    heard: list[str] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    response_id: str = "r1"
+
+    async def ask(self, seconds: float = MINUTE) -> list[str]:
+        """The labels of the answers."""
+
+        def hear(answers: Sequence[Answer]) -> None:
+            self.heard += [answer.label for answer in answers]
+            self.news.set()
+
+        messages = [{"role": "user", "content": "Give the verdicts on c1, c2, as one JSON object"}]
+        question = Question(messages, {"type": "object"}, Lines, hear, self.spent, self.response_id)
+        answers = await self.chat.ask(question, asyncio.get_running_loop().time() + seconds)
+        return [answer.label for answer in answers]
+
+
+def lines(*labels: str, **wire: Any) -> Reply:
+    """A reply of which each delta is a whole line. Chunk 0 has the role, then comes one for each label."""
+    return Reply("".join(f"{label}\n" for label in labels), wire=Wire(**{"chunk_chars": 3} | wire))
+
+
+@asynccontextmanager
+async def chatting(
+    server: LlmServer,
+    *fallbacks: LlmServer,
+    clock: Clock | None = None,
+    prices: Prices | None = None,
+    **changes: Any,
+) -> AsyncIterator[Chat]:
+    """A chat with ``server`` whose fallbacks are the models fallback-1, … on servers of their own."""
+    changes.setdefault(
+        "fallbacks",
+        [{"model": f"fallback-{n}", "base_url": other.url} for n, other in enumerate(fallbacks, 1)],
+    )
+    options: dict[str, Any] = {} if clock is None else {"clock": clock}
+    chat = Chat(settings(server, **changes), prices=prices, **options)
+    try:
+        yield chat
+    finally:
+        await chat.aclose()
+
+
+def tasks_of_ours() -> list[str]:
+    """Names of the tasks under way whose code is the package's."""
+    return [
+        str(task)
+        for task in asyncio.all_tasks()
+        if "/guardrail/judges/" in getattr(getattr(task.get_coro(), "cr_code", None), "co_filename", "")
+    ]

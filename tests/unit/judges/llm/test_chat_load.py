@@ -1,0 +1,235 @@
+"""Servers that are down, busy or slow: calls that are not made, and how many are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from guardrail.errors import JudgeUnavailable
+from guardrail.judges.llm.chat import Chat
+from guardrail.judges.llm.circuit_breaker import State
+from tests.support.llm_server import (
+    Act,
+    Hang,
+    LlmServer,
+    Outcome,
+    Recorded,
+    Reply,
+    Status,
+    busy,
+    event,
+)
+from tests.unit.judges.llm.chatting import Asker, Clock, chatting, lines
+
+GOOD = lines("c1", "c2")
+SOON = {"min_calls": 2, "open_ms": 10_000, "probes": 1}
+
+
+async def _opened(chat: Chat) -> None:
+    for _ in range(2):
+        with pytest.raises(JudgeUnavailable):
+            await Asker(chat).ask()
+
+
+async def test_a_server_that_fails_is_left_alone_then_probed() -> None:
+    clock = Clock()
+    async with (
+        LlmServer(Status(500), Status(500), Status(500), GOOD) as server,
+        chatting(server, clock=clock, max_retries=0, circuit_breaker=SOON) as chat,
+    ):
+        await _opened(chat)
+        with pytest.raises(JudgeUnavailable, match="left alone for a while"):
+            await Asker(chat).ask()
+        assert len(server.calls) == 2
+        clock.now += 10.0
+        with pytest.raises(JudgeUnavailable, match="answered 500"):
+            await Asker(chat).ask()
+        with pytest.raises(JudgeUnavailable, match="left alone for a while"):
+            await Asker(chat).ask()
+        assert len(server.calls) == 3
+        clock.now += 10.0
+        assert await Asker(chat).ask() == ["c1", "c2"]
+        assert chat.endpoints[0].breaker.state is State.CLOSED
+        assert await Asker(chat).ask() == ["c1", "c2"]
+
+
+async def test_while_it_is_left_alone_the_fallback_has_all_the_time_and_no_call_is_wasted() -> None:
+    async with (
+        LlmServer(Status(500)) as first,
+        LlmServer(GOOD) as second,
+        chatting(first, second, clock=Clock(), max_retries=0, circuit_breaker=SOON) as chat,
+    ):
+        for _ in range(5):
+            asker = Asker(chat)
+            assert await asker.ask() == ["c1", "c2"]
+    assert (len(first.calls), len(second.calls)) == (2, 5)
+    assert asker.spent.models == ["llm:test: its recent calls failed, and it is left alone for a while"]
+    assert asker.spent.calls == 1
+
+
+async def test_only_a_few_calls_probe_at_once() -> None:
+    clock = Clock()
+    behaviours = (Status(500), Status(500), Hang())
+    async with (
+        LlmServer(*behaviours) as server,
+        chatting(server, clock=clock, max_retries=0, circuit_breaker=SOON) as chat,
+    ):
+        await _opened(chat)
+        clock.now += 10.0
+        probe = asyncio.create_task(Asker(chat).ask())
+        await server.until_calls(3)
+        with pytest.raises(JudgeUnavailable, match="left alone for a while"):
+            await Asker(chat).ask()
+        assert len(server.calls) == 3
+        probe.cancel()
+        await asyncio.gather(probe, return_exceptions=True)
+        # The probe told nothing; the next call is one again.
+        assert chat.endpoints[0].breaker.would_admit
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [busy(), Status(400), Status(413), Reply("nothing"), Reply(None, refusal="no")],
+    ids=["busy", "bad request", "too long", "unusable", "refused"],
+)
+async def test_a_server_that_is_well_is_not_left_alone(trouble: Act) -> None:
+    async with (
+        LlmServer(trouble) as server,
+        chatting(server, max_retries=0, circuit_breaker=SOON) as chat,
+    ):
+        for _ in range(5):
+            await asyncio.gather(Asker(chat).ask(), return_exceptions=True)
+    assert len(server.calls) == 5
+
+
+async def test_deadlines_shorter_than_what_it_needs_are_not_held_against_a_server() -> None:
+    async with (
+        LlmServer(*[lines("c1", pause_s=0.05)] * 5, Hang()) as server,
+        chatting(server, circuit_breaker={"min_calls": 1}) as chat,
+    ):
+        for _ in range(5):
+            await Asker(chat).ask()
+        endpoint = chat.endpoints[0]
+        typical = endpoint.typical_s()
+        assert typical is not None
+        with pytest.raises(JudgeUnavailable):
+            await Asker(chat).ask(seconds=typical / 2)
+        assert endpoint.breaker.state is State.CLOSED
+
+
+async def test_a_call_that_would_come_too_late_is_not_made() -> None:
+    clock = Clock()
+    async with LlmServer(lines("c1", "c2", pause_s=0.1)) as server, chatting(server, clock=clock) as chat:
+        await asyncio.gather(*(Asker(chat).ask() for _ in range(5)))
+        with pytest.raises(JudgeUnavailable, match="the time left is shorter than what it needs"):
+            await Asker(chat).ask(seconds=0.05)
+        assert len(server.calls) == 5
+        # What was slow a while ago may be fast by now: after a minute it is asked again.
+        clock.now += 61.0
+        with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
+            await Asker(chat).ask(seconds=0.05)
+
+
+async def test_a_queue_that_is_too_long_is_not_joined() -> None:
+    """One slot, held: three that wait would each take the typical time."""
+    slow = lines("c1", "c2", pause_s=0.1)
+    async with LlmServer(*[slow] * 5, Hang()) as server, chatting(server, max_concurrency=1) as chat:
+        for _ in range(5):
+            await Asker(chat).ask()
+        whole = 0.4
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(Asker(chat).ask()) for _ in range(40)]
+            await server.until_calls(6)
+            with pytest.raises(JudgeUnavailable, match="the time left is shorter"):
+                await Asker(chat).ask(seconds=20 * whole)
+            for task in waiting:
+                task.cancel()
+
+
+async def test_a_full_queue_is_said_at_once() -> None:
+    limits: dict[str, Any] = {"max_concurrency": 1, "concurrency": {"max_queue": 0}}
+    async with LlmServer(Hang()) as server, chatting(server, **limits) as chat:
+        first = asyncio.create_task(Asker(chat).ask())
+        await server.arrived.wait()
+        with pytest.raises(JudgeUnavailable, match="calls wait for their turn already"):
+            await Asker(chat).ask()
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+
+
+async def test_the_number_of_calls_that_a_server_bears_is_found() -> None:
+    """It takes four at once; the start is with sixteen, and two hundred questions come together."""
+
+    def bearing_four(call: Recorded) -> Act:
+        return busy() if call.in_flight > 4 else lines("c1", pause_s=0.002)
+
+    limits: dict[str, Any] = {"max_retries": 20, "concurrency": {"latency_tolerance": None}}
+    async with LlmServer(bearing_four) as server, chatting(server, **limits) as chat:
+        askers = [Asker(chat, response_id=str(number)) for number in range(200)]
+        answers = await asyncio.gather(*(asker.ask() for asker in askers))
+        assert answers == [["c1"]] * 200
+        assert 2 <= chat.endpoints[0].limit.limit <= 6
+    late = server.calls[len(server.calls) // 2 :]
+    refused = [call for call in late if call.in_flight > 4]
+    assert len(refused) < len(late) / 2
+    assert max(call.in_flight for call in late) <= 8
+
+
+async def test_a_server_with_room_is_given_more() -> None:
+    limits: dict[str, Any] = {
+        "max_concurrency": 12,
+        "concurrency": {"initial": 1, "latency_tolerance": None},
+    }
+    async with LlmServer(lines("c1", pause_s=0.002)) as server, chatting(server, **limits) as chat:
+        await asyncio.gather(*(Asker(chat).ask() for _ in range(100)))
+    assert server.calls[0].in_flight == 1
+    assert 8 <= server.most_in_flight <= 12
+
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 1}
+
+
+def late_after(number: int, wire: dict[str, Any]) -> Any:
+    """So many calls are answered at once, the next says nothing (or this much), the others are again."""
+
+    def behave(call: Recorded) -> Act:
+        return lines("c1", "c2", hold_after=1, **wire) if call.number == number else GOOD
+
+    return behave
+
+
+async def test_a_late_call_is_overtaken_by_a_second_one_and_both_are_counted() -> None:
+    told = {"insert": {0: event({"choices": [], "usage": USAGE})}}
+    hedging = {"enabled": True, "min_samples": 3}
+    async with LlmServer(late_after(3, told)) as server, chatting(server, hedging=hedging) as chat:
+        for _ in range(3):
+            await Asker(chat).ask()
+        asker = Asker(chat)
+        assert await asker.ask() == ["c1", "c2"]
+        await server.calls[3].ended.wait()
+    assert server.calls[3].outcome is Outcome.LEFT
+    assert asker.heard == ["c1", "c2"]
+    assert asker.spent.calls == 2
+    assert asker.spent.input_tokens == 107
+    assert asker.spent.models == []
+
+
+async def test_second_calls_are_off_unless_asked_for() -> None:
+    async with LlmServer(late_after(30, {})) as server, chatting(server) as chat:
+        for _ in range(30):
+            await Asker(chat).ask()
+        with pytest.raises(JudgeUnavailable):
+            await Asker(chat).ask(seconds=0.5)
+    assert len(server.calls) == 31
+
+
+async def test_there_is_no_second_call_where_there_is_no_room_for_it() -> None:
+    changes: dict[str, Any] = {"hedging": {"enabled": True, "min_samples": 3}, "max_concurrency": 1}
+    async with LlmServer(late_after(3, {})) as server, chatting(server, **changes) as chat:
+        for _ in range(3):
+            await Asker(chat).ask()
+        with pytest.raises(JudgeUnavailable):
+            await Asker(chat).ask(seconds=0.5)
+    assert len(server.calls) == 4
