@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -57,30 +58,37 @@ class ClassifierJudge:
                 )
             )
         prepared = await self._prepared(request)
-        futures: dict[str, asyncio.Future[list[Scores]]] = {}
+        found: dict[str, Judgement] = {}
+        errors: list[JudgeError] = []
+        pending: dict[asyncio.Future[list[Scores]], str] = {}
         try:
             for claim_id, claim in prepared.items():
                 if isinstance(claim, Prepared):
-                    futures[claim_id] = self._batcher.submit(claim.pairs, request.deadline)
-            if futures:
-                await asyncio.wait(futures.values(), timeout=max(0.0, request.deadline - time.monotonic()))
+                    pending[self._batcher.submit(claim.pairs, request.deadline)] = claim_id
+                else:
+                    found[claim_id] = claim
+            async for future in _as_done(pending, request.deadline):
+                claim_id = pending.pop(future)
+                error = _failure(future)
+                if error is not None:
+                    errors.append(error)
+                    found[claim_id] = unverified(claim_id, self._name, str(error))
+                    continue
+                found[claim_id] = await asyncio.to_thread(
+                    self._settled, request, claim_id, prepared[claim_id], future.result()
+                )
+                if request.on_judgement is not None:
+                    request.on_judgement(found[claim_id])
         finally:
-            failures = {claim_id: _failure(future) for claim_id, future in futures.items()}
-        judgements: list[Judgement] = []
-        reasons: list[JudgeError] = []
-        for claim_id in request.claims:
-            found = prepared.get(claim_id)
-            failure = failures.get(claim_id) if found is not None else JudgeUnavailable(_LATE)
-            if failure is not None:
-                reasons.append(failure)
-                judgements.append(unverified(claim_id, self._name, str(failure)))
-            elif isinstance(found, Prepared):
-                scores = futures[claim_id].result()
-                judgements.append(await asyncio.to_thread(self._settled, request, claim_id, found, scores))
-            elif found is not None:
-                judgements.append(found)
-        if len(reasons) == len(request.claims):
-            raise JudgeUnavailable(str(reasons[0]))
+            for future in pending:
+                if not future.cancel():
+                    _failure(future)  # looked at, so that asyncio doesn't report it as forgotten
+        late = [claim_id for claim_id in request.claims if claim_id not in found]
+        if len(errors) + len(late) == len(request.claims):
+            raise JudgeUnavailable(str(errors[0]) if errors else _LATE)
+        judgements = (
+            found.get(claim_id) or unverified(claim_id, self._name, _LATE) for claim_id in request.claims
+        )
         return JudgeReply(tuple(judgements))
 
     async def aclose(self) -> None:
@@ -103,8 +111,10 @@ class ClassifierJudge:
             stopped.set()
 
     def _settled(
-        self, request: JudgeRequest, claim_id: str, claim: Prepared, scores: list[Scores]
+        self, request: JudgeRequest, claim_id: str, claim: Prepared | Judgement, scores: list[Scores]
     ) -> Judgement:
+        if not isinstance(claim, Prepared):
+            return claim
         if not scores:
             return unverified(claim_id, self._name, "the tokenizer finds nothing in the contexts")
         text = request.claims[claim_id].text
@@ -113,11 +123,23 @@ class ClassifierJudge:
         )
 
 
+async def _as_done(
+    pending: Mapping[asyncio.Future[list[Scores]], str], deadline: float
+) -> AsyncIterator[asyncio.Future[list[Scores]]]:
+    """The futures as they are done, until ``deadline``; the caller takes each out of ``pending``."""
+    while pending:
+        left = deadline - time.monotonic()
+        done, _ = await asyncio.wait(
+            tuple(pending), timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+        )
+        if not done:
+            return
+        for future in done:
+            yield future
+
+
 def _failure(future: asyncio.Future[list[Scores]]) -> JudgeError | None:
-    """Why there are no scores, None where there are; one that is still to come is taken back."""
-    if not future.done():
-        future.cancel()
-        return JudgeUnavailable(_LATE)
+    """Why a future that is done has no scores; None where it has."""
     if future.cancelled():
         return JudgeUnavailable(_LATE)
     error = future.exception()

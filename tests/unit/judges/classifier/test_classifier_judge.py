@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from guardrail.claims.model import Claim
-from guardrail.errors import JudgeUnavailable
+from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judge, JudgeReply, reconcile
+from guardrail.judges.base import Judge, Judgement, JudgeReply, reconcile
 from guardrail.judges.classifier.judge import ClassifierJudge
+from guardrail.judges.classifier.labels import Scores
+from guardrail.judges.classifier.pairs import Pair
 from guardrail.judges.classifier.settings import ClassifierSettings
 from tests.unit.judges.classifier.asking import claim, request
 from tests.unit.judges.classifier.tiny import write_model
@@ -188,3 +194,57 @@ async def test_it_is_a_judge_and_every_claim_has_one_judgement(folder: Path) -> 
     assert {j.verdict for j in joined.values()} == {Verdict.SUPPORTED}
     with pytest.raises((JudgeUnavailable, RuntimeError)):
         await judge.judge(asked)
+
+
+async def test_verdicts_are_told_as_they_come(folder: Path) -> None:
+    """The last claim has no room and no verdict of the model's, so that nothing is told of it early."""
+    judge = ClassifierJudge(ClassifierSettings(model=str(folder), max_length=64))
+    told: list[Judgement] = []
+    try:
+        asked = replace(
+            request(["sky blue", "red", "alpha " * 60], ["the sky is blue"]), on_judgement=told.append
+        )
+        reply = await judge.judge(asked)
+    finally:
+        await judge.aclose()
+    assert sorted(told, key=lambda judgement: judgement.claim_id) == list(reply.judgements[:2])
+    assert reply.judgements[2].verdict is Verdict.UNVERIFIED
+
+
+async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_leaves_room(
+    folder: Path,
+) -> None:
+    judge = ClassifierJudge(ClassifierSettings(model=str(folder), max_queued_pairs=3))
+    release, entered = threading.Event(), threading.Event()
+    real = judge._batcher._score
+
+    def slow(pairs: Sequence[Pair]) -> Sequence[Scores | JudgeError]:
+        entered.set()
+        release.wait()
+        return real(pairs)
+
+    judge._batcher._score = slow
+    try:
+        first = asyncio.ensure_future(judge.judge(request(["sky blue"], ["the sky is blue"])))
+        await asyncio.to_thread(entered.wait)
+        second = asyncio.ensure_future(judge.judge(request(["red"] * 5, ["the sky is blue"])))
+        while judge._batcher._queued < 3:  # noqa: ASYNC110 (a thread's counter sets no event)
+            await asyncio.sleep(0.001)
+        with pytest.raises(JudgeUnavailable, match="3 pairs wait for the model"):
+            await judge.judge(request(["blue"] * 2, ["the sky is blue"]))
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        third = asyncio.ensure_future(judge.judge(request(["sky blue"] * 5, ["the sky is blue"])))
+        while judge._batcher._queued < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        release.set()
+        assert (await first).judgements[0].verdict is Verdict.SUPPORTED
+        verdicts = [j.verdict for j in (await third).judgements]
+        assert verdicts == [Verdict.SUPPORTED] * 3 + [Verdict.UNVERIFIED] * 2
+        reply = await judge.judge(request(["sky blue", "red"], ["the sky is blue"]))
+        assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]
+    finally:
+        release.set()
+        await judge.aclose()
+    assert judge._batcher._queued == 0
