@@ -1,0 +1,163 @@
+"""How many tokens a judge's model has to write for the verdicts of one answer, by the form of the reply.
+
+    python -m benchmarks.llm_reply_tokens [--ms-per-token 8] [--claims 8] [--json PATH]
+
+The replies are those that a model would write that keeps to the prompt, in every form that ``judge.llm`` can
+ask for, and in one that asks for quotes instead of numbers of sentences. Three quarters of the claims are
+SUPPORTED, the others CONTRADICTED, UNSUPPORTED and PARTIALLY_SUPPORTED. Tokens are o200k_base's where
+tiktoken and a copy of its vocabulary are installed (``benchmarks/peers-requirements.txt``), else estimated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.peers_tokens import Tokenize, tokenizer
+from guardrail.events import Verdict
+from guardrail.judges.llm.prompt import Prompts
+from guardrail.judges.llm.reply_form import ReplyForm
+from guardrail.judges.llm.sample import sample
+from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+
+# What a model says of four claims: sentence, verdict, reason, and the claim as two statements.
+_SAID: Final = (
+    (
+        "Refunds are paid within 14 days of the cancellation to the card that was charged.",
+        Verdict.SUPPORTED,
+        "The document says that refunds are paid within 14 days to the same card.",
+        ("Refunds are paid within 14 days.", "Refunds go to the card that was charged."),
+    ),
+    (
+        "The basic plan costs $49 a month and includes three users.",
+        Verdict.SUPPORTED,
+        "Price and number of users are those of the document.",
+        ("The basic plan costs $49 a month.", "The basic plan includes three users."),
+    ),
+    (
+        "Support answers on weekdays from 9 to 17, Central European Time.",
+        Verdict.SUPPORTED,
+        "The opening hours are given as stated.",
+        (),
+    ),
+    (
+        "Plans can be cancelled at the end of every month.",
+        None,
+        "The document says the end of every month, the claim says any day.",
+        (),
+    ),
+)
+_OTHERS: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIALLY_SUPPORTED)
+
+
+def _members(claims: int) -> Iterator[dict[str, Any]]:
+    """What could be said of each claim; a form takes of it what it has."""
+    for number in range(claims):
+        quote, verdict, reason, parts = _SAID[number % len(_SAID)]
+        given = verdict or _OTHERS[(number // len(_SAID)) % len(_OTHERS)]
+        found = given is not Verdict.UNSUPPORTED
+        sentence = 12 + 3 * number
+        yield {
+            "id": f"c{number + 1}",
+            "evidence": ([sentence, sentence + 1] if number % 4 == 0 else [sentence]) if found else [],
+            "quotes": [{"document": f"d{1 + number % 5}", "quote": quote}] if found else [],
+            "parts": [{"text": part, "verdict": given.value} for part in parts],
+            "verdict": given.value,
+            "confidence": 0.95,
+            "against": [],
+            "contradicted_by": [],
+            "reasoning": reason,
+        }
+
+
+def _reply(names: tuple[str, ...], reasoning: Reasoning, claims: int, *, binary: bool = False) -> str:
+    members = []
+    for said in _members(claims):
+        member = {name: said[name] for name in names}
+        if binary and member["verdict"] != "SUPPORTED":
+            member["verdict"] = "UNSUPPORTED"
+        if reasoning is Reasoning.NOT_SUPPORTED and member["verdict"] == "SUPPORTED":
+            member["reasoning"] = ""
+        members.append(member)
+    return json.dumps({"verdicts": members}, separators=(",", ":"))
+
+
+def _with_quotes(reasoning: Reasoning, claims: int) -> str:
+    """The form of before: quotes and ids of documents, and blanks between the parts."""
+    names = ("id", "quotes", "verdict", "confidence", "contradicted_by", "reasoning")
+    compact = json.loads(_reply(names, reasoning, claims))
+    return json.dumps(compact)
+
+
+def _replies(claims: int) -> Iterator[tuple[str, str]]:
+    yield "quotes, reasoning not_supported", _with_quotes(Reasoning.NOT_SUPPORTED, claims)
+    for reasoning in Reasoning:
+        form = ReplyForm(reasoning)
+        yield f"numbers, reasoning {reasoning.value}", _reply(form.members, reasoning, claims)
+    quick = ReplyForm(Reasoning.NONE, binary=True, conflicts=False)
+    yield (
+        "numbers, binary, no reasoning, no conflicts",
+        _reply(quick.members, quick.reasoning, claims, binary=True),
+    )
+    apart = ReplyForm(decompose=True)
+    yield "numbers, decomposed, reasoning not_supported", _reply(apart.members, apart.reasoning, claims)
+
+
+def _first(reply: str, tokenize: Tokenize) -> int:
+    """Tokens until the object of the first verdict has closed."""
+    return len(tokenize(reply[: reply.index("}," if '"parts":[{' not in reply else '},{"id":"c2"') + 1]))
+
+
+def _prompt_tokens(tokenize: Tokenize) -> dict[str, int]:
+    """What the instructions cost, which providers hold in their prefix caches."""
+    request, fence = sample()
+    texts = {
+        "instructions with examples": Prompts(LlmJudgeSettings()),
+        "instructions without examples": Prompts(LlmJudgeSettings(examples=())),
+        "instructions, decomposed": Prompts(LlmJudgeSettings(decompose=True)),
+    }
+    return {
+        name: len(tokenize(prompts.build(request, fence).messages[0]["content"]))
+        for name, prompts in texts.items()
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Tokens that a judge's model writes, by the form of the reply."
+    )
+    parser.add_argument("--claims", type=int, default=8, help="claims of the answer (%(default)s)")
+    parser.add_argument("--ms-per-token", type=float, default=8.0, help="of the model (%(default)s)")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    options = parser.parse_args()
+    name, tokenize = tokenizer()
+    rows = []
+    print(f"{options.claims} claims, {options.ms_per_token:g} ms a token, tokens by {name}\n")
+    print(f"{'form of the reply':<46}{'tokens':>8}{'a claim':>9}{'all, ms':>9}{'first, ms':>11}")
+    for form, reply in _replies(options.claims):
+        tokens, first = len(tokenize(reply)), _first(reply, tokenize)
+        row = {
+            "form": form,
+            "tokens": tokens,
+            "tokens_per_claim": round(tokens / options.claims, 1),
+            "all_ms": round(tokens * options.ms_per_token),
+            "first_ms": round(first * options.ms_per_token),
+        }
+        rows.append(row)
+        print(f"{form:<46}{tokens:>8}{row['tokens_per_claim']:>9}{row['all_ms']:>9}{row['first_ms']:>11}")
+    prompts = _prompt_tokens(tokenize)
+    print()
+    for prompt, tokens in prompts.items():
+        print(f"{prompt:<46}{tokens:>8}")
+    if options.json:
+        figures = {"tokenizer": name, "claims": options.claims, "replies": rows, "prompts": prompts}
+        options.json.write_text(json.dumps(figures, indent=2), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
