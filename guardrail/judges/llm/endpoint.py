@@ -13,7 +13,7 @@ from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.circuit_breaker import CircuitBreaker
 from guardrail.judges.llm.concurrency import AdaptiveLimit, Slots
 from guardrail.judges.llm.dialect import Dialect
-from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused
+from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused, Stalled
 from guardrail.judges.llm.failures import Backoff, Failure, describe
 from guardrail.judges.llm.hedging import HedgingBudget, Outcome, Voice
 from guardrail.judges.llm.question import Prices, Question
@@ -176,7 +176,8 @@ class Endpoint:
         except JudgeReplyError as error:
             return attempt.broke_off(Failure(error, retry=not isinstance(error, ReplyRefused)))
         except JudgeUnavailable as error:
-            return attempt.broke_off(Failure(error, retry=True, fault=True))
+            late = isinstance(error, Stalled)
+            return attempt.broke_off(Failure(error, retry=True, fault=True, overload=late))
         if arguments.get("stream") and not attempt.progress.streamed:
             self._dialect.take_whole_replies()
         return answers

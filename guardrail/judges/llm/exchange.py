@@ -22,6 +22,7 @@ from guardrail.judges.llm.event_stream import EventStream
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000
 _DONE: Final = "[DONE]"
+_TOKENS: Final = ("content", "reasoning_content", "reasoning")  # thoughts are tokens as well
 
 # What may still come behind [DONE] is the end of the body, which lets the connection be used again.
 _DRAIN_S: Final = 0.05
@@ -29,6 +30,10 @@ _DRAIN_S: Final = 0.05
 
 class ReplyRefused(JudgeReplyError):
     """The model or the provider's filter declined. Asking the same model again gives the same."""
+
+
+class Stalled(JudgeUnavailable):
+    """The reply fell silent, or never began."""
 
 
 class NotAnApi(JudgeReplyError):
@@ -82,9 +87,9 @@ class Exchange:
         except TimeoutError:
             if not silence.expired():
                 raise
-            raise JudgeUnavailable(f"the reply stalled for {self._stall_ms} ms") from None
+            raise Stalled(f"the reply stalled for {self._stall_ms} ms") from None
         except httpx2.TimeoutException:
-            raise JudgeUnavailable("the call timed out") from None
+            raise Stalled("the call timed out") from None
         except (httpx2.HTTPError, httpx2.StreamError):
             raise JudgeUnavailable("the connection failed or was cut") from None
         self._check_end()
@@ -168,11 +173,11 @@ class Exchange:
         self._progress.has_choice = True
         if said.get("refusal"):
             raise ReplyRefused("the model refused to judge")
+        if self._progress.first_token_at is None and any(said.get(name) for name in _TOKENS):
+            self._progress.first_token_at = asyncio.get_running_loop().time()
         text = said.get("content")
         if not isinstance(text, str) or not text:
             return
-        if self._progress.first_token_at is None:
-            self._progress.first_token_at = asyncio.get_running_loop().time()
         self._progress.empty = self._progress.empty and not text.strip()
         self._on_text(text)
 

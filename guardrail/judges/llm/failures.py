@@ -44,7 +44,7 @@ class Failure:
 def describe(error: openai.APIError) -> Failure:
     """Classify an error of the client. The message holds nothing of the server's body save a plain code."""
     if isinstance(error, openai.APITimeoutError):
-        return Failure(JudgeUnavailable("the call timed out"), retry=True, fault=True)
+        return Failure(JudgeUnavailable("the call timed out"), retry=True, fault=True, overload=True)
     if isinstance(error, openai.APIConnectionError):
         return Failure(JudgeUnavailable("the connection failed or was cut"), retry=True, fault=True)
     if not isinstance(error, openai.APIStatusError):

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from guardrail.errors import JudgeUnavailable
+from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.circuit_breaker import State
 from tests.support.llm_server import (
     Act,
+    Cut,
     Hang,
     LlmServer,
     Outcome,
@@ -186,6 +187,25 @@ async def test_a_server_with_room_is_given_more() -> None:
         await asyncio.gather(*(Asker(chat).ask() for _ in range(100)))
     assert server.calls[0].in_flight == 1
     assert 8 <= server.most_in_flight <= 12
+
+
+@pytest.mark.parametrize("trouble", [busy(), Status(503), Hang(0)], ids=["429", "503", "stalled"])
+async def test_signs_of_overload_lower_the_number_of_calls(trouble: Act) -> None:
+    stall = {"stall_timeout_ms": 200}
+    async with LlmServer(trouble) as server, chatting(server, max_retries=0, stream=stall) as chat:
+        before = chat.endpoints[0].limit.limit
+        with pytest.raises(JudgeUnavailable):
+            await Asker(chat).ask()
+        assert chat.endpoints[0].limit.limit < before
+
+
+@pytest.mark.parametrize("trouble", [Status(500), Status(400), Cut(0), Reply("nothing")], ids=str)
+async def test_other_failures_do_not(trouble: Act) -> None:
+    async with LlmServer(trouble) as server, chatting(server, max_retries=0) as chat:
+        before = chat.endpoints[0].limit.limit
+        with pytest.raises(JudgeError):
+            await Asker(chat).ask()
+        assert chat.endpoints[0].limit.limit == before
 
 
 USAGE = {"prompt_tokens": 7, "completion_tokens": 1}

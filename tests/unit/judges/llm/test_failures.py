@@ -97,7 +97,10 @@ def test_a_code_that_is_no_plain_word_is_not_repeated(code: object) -> None:
 
 
 def test_a_connection_that_failed_is_the_server_s_fault() -> None:
-    for error in (openai.APIConnectionError(request=REQUEST), openai.APITimeoutError(request=REQUEST)):
+    for error, late in (
+        (openai.APIConnectionError(request=REQUEST), False),
+        (openai.APITimeoutError(request=REQUEST), True),
+    ):
         failure = describe(error)
-        assert (failure.retry, failure.fault, failure.overload) == (True, True, False)
+        assert (failure.retry, failure.fault, failure.overload) == (True, True, late)
         assert isinstance(failure.error, JudgeUnavailable)
