@@ -11,7 +11,7 @@ from guardrail.judges.classifier.files import ModelFiles, missing_extra
 from guardrail.judges.classifier.labels import resolve_labels
 from guardrail.judges.classifier.model import Classifier, Model
 from guardrail.judges.classifier.onnx_model import OnnxModel, read_config
-from guardrail.judges.classifier.pairs import Pair, PairForm
+from guardrail.judges.classifier.pairs import Pair, PairForm, Tokens
 from guardrail.judges.classifier.settings import ClassifierSettings
 
 _TOKENIZER: Final = "tokenizer.json"
@@ -21,6 +21,8 @@ _WEIGHTS: Final = ("*.safetensors", "*.safetensors.index.json")
 _PICKLED: Final = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
 _PAD_TOKENS: Final = ("<pad>", "[PAD]", "<|pad|>", "<|endoftext|>")
 _PROBE: Final = "The sky is blue."
+# Longer ones would hold up the start, and models that can read so much have no table of positions.
+_LONGEST_PROBE: Final = 4_096
 
 
 def load_classifier(settings: ClassifierSettings, section: str) -> Classifier:
@@ -111,7 +113,22 @@ def _tried(settings: ClassifierSettings, form: PairForm, model: Model, section: 
             f"{section}.model: {settings.model} fails on a pair of sentences ({type(error).__name__}); check "
             "that tokenizer, template, device and model go together"
         ) from None
+    _long_enough(settings, model, tokens, section)
     labels = resolve_labels(
         settings.labels, model.label_names, len(row), subset=model.vocabulary_out, section=section
     )
     return Classifier(model, form, labels, settings.max_length, settings.batch_size)
+
+
+def _long_enough(settings: ClassifierSettings, model: Model, tokens: Tokens, section: str) -> None:
+    """Try a row of ``max_length`` tokens: many models fail on more than they have positions for."""
+    length = min(settings.max_length, _LONGEST_PROBE)
+    times = length // len(tokens) + 1
+    row = Tokens((tokens.ids * times)[:length], (tokens.type_ids * times)[:length])
+    try:
+        model.logits([row])
+    except Exception as error:  # noqa: BLE001 (runtimes' errors have no common root)
+        raise ConfigError(
+            f"{section}.max_length: the model fails on {length} tokens ({type(error).__name__}); lower it to "
+            "what the model can read"
+        ) from None

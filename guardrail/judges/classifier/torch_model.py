@@ -34,7 +34,7 @@ class TorchModel:
         if settings.threads is not None:
             self._torch.set_num_threads(settings.threads)
         try:
-            model = _load(transformers, folder, base, settings)
+            model = _load(transformers, folder, base, settings, section)
             self._model: Any = model.to(self._device).eval()
         except ConfigError:
             raise
@@ -78,9 +78,9 @@ class TorchModel:
         return rows
 
 
-def _load(transformers: Any, folder: Path, base: Path, settings: ClassifierSettings) -> Any:
+def _load(transformers: Any, folder: Path, base: Path, settings: ClassifierSettings, section: str) -> Any:
     if settings.architecture == "hhem" and not settings.allow_remote_code:
-        return _load_hhem(transformers, folder, base)
+        return _load_hhem(transformers, folder, base, section)
     kind = (
         transformers.AutoModelForSeq2SeqLM
         if settings.architecture == "seq2seq"
@@ -91,7 +91,7 @@ def _load(transformers: Any, folder: Path, base: Path, settings: ClassifierSetti
     )
 
 
-def _load_hhem(transformers: Any, folder: Path, base: Path) -> Any:
+def _load_hhem(transformers: Any, folder: Path, base: Path, section: str) -> Any:
     """HHEM-2.1-Open without the code that comes with it.
 
     It is a ``T5ForTokenClassification`` with two labels, its weights under ``t5.``, whose first token's
@@ -104,7 +104,9 @@ def _load_hhem(transformers: Any, folder: Path, base: Path) -> Any:
     prefix = "t5."
     path = folder / "model.safetensors"
     if not path.is_file():
-        raise ConfigError(f"there is no model.safetensors in {folder}; HHEM's weights come in that file")
+        raise ConfigError(
+            f"{section}.model: no model.safetensors in {folder}; HHEM's weights are in that file"
+        )
     weights = {
         name.removeprefix(prefix): value
         for name, value in load_file(str(path)).items()

@@ -193,3 +193,18 @@ def test_a_device_that_is_not_there(tmp_path: Path) -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(ConfigError, match=r"judge\.hhem\.device: cuda:7 is not available"):
         load_classifier(changed, "judge.hhem")
+
+
+def test_a_window_longer_than_the_model_reads_is_refused_at_start(tmp_path: Path) -> None:
+    import transformers
+
+    config = transformers.BertConfig(
+        vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=100, num_labels=2,
+    )  # fmt: skip
+    transformers.BertForSequenceClassification(config).save_pretrained(str(tmp_path))
+    write_tokenizer(tmp_path)
+    values = {"model": str(tmp_path), "device": "cpu", "labels": {"0": "unsupported", "1": "supported"}}
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.max_length: the model fails on 128 tokens"):
+        load_classifier(ClassifierSettings.model_validate({**values, "max_length": 128}), "judge.classifier")
+    load_classifier(ClassifierSettings.model_validate({**values, "max_length": 100}), "judge.classifier")
