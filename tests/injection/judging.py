@@ -18,10 +18,14 @@ from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
-from tests.support.llm_server import LlmServer
+from tests.support.llm_server import LlmServer, Reply, Wire, obliging
 
 CONTEXTS: Final = ("The basic plan costs $50 a month. It has no trial.", "Support is open from 9 to 17.")
 KEY: Final = "sk-key-of-the-test"
+
+AT_ONCE: Final = Wire(chunk_chars=100_000, events_per_write=None)
+"""A reply in a single piece, for tests that are not about how it comes."""
+OBLIGING: Final = Reply(obliging, wire=AT_ONCE)
 
 _numbers = itertools.count(1)
 

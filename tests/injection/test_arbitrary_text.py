@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from guardrail.judges.base import Judge
 from tests.injection.corpus import STYLES, fill
-from tests.injection.judging import CONTEXTS, attacked, claim, judging, request
+from tests.injection.judging import CONTEXTS, OBLIGING, attacked, claim, judging, request
 from tests.injection.sent import letters, marker_of, numbered, take_apart
 from tests.support.llm_server import LlmServer
 
@@ -41,7 +41,7 @@ TEXT = st.lists(st.one_of(st.text(max_size=8), st.sampled_from(PIECES)), max_siz
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[LlmServer]:
-    async with LlmServer() as listening:
+    async with LlmServer(OBLIGING) as listening:
         yield listening
 
 

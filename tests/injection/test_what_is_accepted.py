@@ -15,7 +15,17 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeRequest
 from guardrail.judges.verdict_cache import CachedJudge
 from tests.injection.corpus import Attack, fill, load
-from tests.injection.judging import CONTEXTS, attacked, check, claim, judging, outcome, request
+from tests.injection.judging import (
+    AT_ONCE,
+    CONTEXTS,
+    OBLIGING,
+    attacked,
+    check,
+    claim,
+    judging,
+    outcome,
+    request,
+)
 from tests.injection.known_gaps import marks
 from tests.injection.sent import letters, marker_of, numbered, take_apart
 from tests.support.llm_server import LlmServer, Recorded, Reply, Wire, member, verdicts
@@ -94,7 +104,7 @@ async def test_a_number_stands_for_the_words_that_were_shown_beside_it(attack: A
         shown.update({at: sentences[number] for at, number in enumerate(numbers)})
         return verdicts(*(member(f"c{at + 1}", evidence=[number]) for at, number in enumerate(numbers)))
 
-    async with LlmServer(Reply(verdicts(member("c1"))), Reply(cite)) as server, judging(server) as judge:
+    async with LlmServer(OBLIGING, Reply(cite, wire=AT_ONCE)) as server, judging(server) as judge:
         await judge.judge(attacked("context"))
         marker = marker_of(server.calls[0])
         asked = request(*(f"Claim {n}." for n in range(6)), contexts=(fill(attack.text, marker), CONTEXTS[1]))
