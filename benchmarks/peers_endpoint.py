@@ -136,8 +136,8 @@ class Endpoint:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 method, path, _ = head[0].split(" ")
                 await self._answer(method, path.strip("/").split("/"), body, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the client went away
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client went away, or this process ends; Python 3.11 prints a traceback for the latter
         finally:
             writer.close()
 

@@ -162,9 +162,12 @@ class _Peer:
         """Hand on what the worker tells until it ends."""
         while line := await source.readline():
             told = json.loads(line)
-            self._waiting.pop(told["id"]).set_result(told)
+            future = self._waiting.pop(told["id"], None)
+            if future is not None and not future.done():  # done: it was late, and nobody waits any more
+                future.set_result(told)
         for future in self._waiting.values():
-            future.set_result({"error": "the worker ended"})
+            if not future.done():
+                future.set_result({"error": "the worker ended"})
 
     async def judge(self, case: Case, start: float) -> Outcome:
         end = start + len(case.deltas()) / TOKENS_PER_SECOND
