@@ -142,9 +142,9 @@ class _Settings(BaseModel):
 class StreamSettings(_Settings):
     """Reading replies while they are written."""
 
-    mode: Literal["auto", "off"] = Field(
+    mode: Literal["auto", "never"] = Field(
         default="auto",
-        description="auto: replies are streamed, unless the server refuses, which is remembered. off: never.",
+        description="auto: replies are streamed, unless the server refuses, which is remembered.",
     )
     stall_timeout_ms: Milliseconds | None = Field(
         default=10_000,

@@ -117,7 +117,7 @@ async def test_a_server_that_takes_no_notice_of_stream_is_not_asked_for_one_agai
 
 
 async def test_streams_can_be_switched_off() -> None:
-    async with LlmServer(GOOD) as server, chatting(server, stream={"mode": "off"}) as chat:
+    async with LlmServer(GOOD) as server, chatting(server, stream={"mode": "never"}) as chat:
         assert await Asker(chat).ask() == ["c1", "c2"]
     assert "stream" not in server.calls[0].body
 
@@ -258,7 +258,7 @@ async def test_a_filter_that_strikes_late_leaves_what_was_complete() -> None:
         (Status(200, raw='{"choices": ' + "[" * 100_000), "not JSON"),
     ],
 )
-@pytest.mark.parametrize("mode", ["auto", "off"])
+@pytest.mark.parametrize("mode", ["auto", "never"])
 async def test_a_reply_that_can_not_be_used_is_reported(
     behaviour: Behaviour, message: str, mode: str
 ) -> None:
@@ -266,7 +266,7 @@ async def test_a_reply_that_can_not_be_used_is_reported(
         LlmServer(behaviour) as server,
         chatting(server, max_retries=1, stream={"mode": mode}) as chat,
     ):
-        if mode == "off" and "base_url" in message:
+        if mode == "never" and "base_url" in message:
             message = "not JSON"
         with pytest.raises(JudgeReplyError, match=message):
             await Asker(chat).ask()
