@@ -31,23 +31,39 @@ from tests.injection.sent import letters, marker_of, numbered, take_apart
 from tests.support.llm_server import LlmServer, Recorded, Reply, Wire, member, verdicts
 
 CORPUS = load()
-REPLIES = [
-    pytest.param(attack, id=attack.id, marks=marks(attack.id)) for attack in CORPUS if "reply" in attack.where
-]
+REPLIES = [attack for attack in CORPUS if "reply" in attack.where]
 IN_CONTEXT = [attack for attack in CORPUS if "context" in attack.where]
-WIRES: dict[str, Callable[[str], Wire]] = {
-    "in pieces": lambda text: Wire(chunk_chars=max(5, len(text) // 60)),
-    "not streamed": lambda text: Wire(chunk_chars=max(1, len(text)), ignore_stream=True),
-}
+
+
+def in_pieces(text: str) -> Reply:
+    return Reply(text, wire=Wire(chunk_chars=max(5, len(text) // 60)))
+
+
+def behind_prose(text: str) -> Reply:
+    """A reply that can't be read before it has ended."""
+    return in_pieces(f"Here you are:\n{text}")
+
+
+def not_streamed(text: str) -> Reply:
+    return Reply(text, wire=Wire(chunk_chars=max(1, len(text)), ignore_stream=True))
+
+
+COMING = [in_pieces, behind_prose, not_streamed]
+CASES = [
+    pytest.param(attack, coming, id=f"{attack.id}-{coming.__name__}", marks=marks(attack.id, coming.__name__))
+    for attack in REPLIES
+    for coming in COMING
+]
 
 
 def two_claims(announced: list[Judgement] | None = None) -> JudgeRequest:
     return request("It costs $50.", "It opens at 9.", announced=announced)
 
 
-@pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("attack", REPLIES)
-async def test_a_reply_gives_no_verdict_that_it_should_not(attack: Attack, wire: str) -> None:
+@pytest.mark.parametrize(("attack", "coming"), CASES)
+async def test_a_reply_gives_no_verdict_that_it_should_not(
+    attack: Attack, coming: Callable[[str], Reply]
+) -> None:
     """What is announced early counts as given: the engine acts on it."""
     text = fill(attack.text)
     announced: list[Judgement] = []
@@ -55,7 +71,7 @@ async def test_a_reply_gives_no_verdict_that_it_should_not(attack: Attack, wire:
     # SUPPORTED without evidence is refused only where evidence is what the attack is about.
     unquoted = "unverified" if attack.kind == "evidence" else "lower_confidence"
     async with (
-        LlmServer(Reply(text, wire=WIRES[wire](text))) as server,
+        LlmServer(coming(text)) as server,
         judging(server, unquoted_support=unquoted) as judge,
     ):
         result = await outcome(judge, asked)
@@ -68,15 +84,14 @@ async def test_a_reply_gives_no_verdict_that_it_should_not(attack: Attack, wire:
         assert given <= {Verdict(name) for name in allowed}, label
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("coming", COMING)
 @pytest.mark.parametrize(
     "form",
     ["⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧", "```json\n⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧\n```"],
 )
-async def test_an_honest_reply_is_believed(form: str, wire: str) -> None:
+async def test_an_honest_reply_is_believed(form: str, coming: Callable[[str], Reply]) -> None:
     """The attacks above would all fail against a judge that believes nothing."""
-    text = fill(form)
-    async with LlmServer(Reply(text, wire=WIRES[wire](text))) as server, judging(server) as judge:
+    async with LlmServer(coming(fill(form))) as server, judging(server) as judge:
         result = await outcome(judge, two_claims())
     assert result.verdicts["c1"].verdict is Verdict.SUPPORTED
     assert result.verdicts["c2"].verdict is Verdict.CONTRADICTED
