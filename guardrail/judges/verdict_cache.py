@@ -15,7 +15,7 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from guardrail.errors import JudgeError
+from guardrail.errors import JudgeError, only_cause
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
 from guardrail.judges.cached_verdict import claim_key, pack, request_digest, unpack
@@ -158,11 +158,14 @@ class CachedJudge:
                 theirs[key] = self._under_way[key]
             else:
                 mine[key] = claim_id
-        async with asyncio.TaskGroup() as group:
-            if mine:
-                group.create_task(self._lead(work, mine))
-            if theirs:
-                group.create_task(self._follow(work, theirs))
+        try:
+            async with asyncio.TaskGroup() as group:
+                if mine:
+                    group.create_task(self._lead(work, mine))
+                if theirs:
+                    group.create_task(self._follow(work, theirs))
+        except ExceptionGroup as errors:
+            raise only_cause(errors) from None  # a faulty judge's own error, as without a cache
 
     async def _lead(self, work: _Work, mine: dict[bytes, str]) -> None:
         """Ask the judge, and tell whoever waits for the same claims as soon as each is known."""

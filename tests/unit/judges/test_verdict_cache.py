@@ -244,6 +244,21 @@ async def test_where_nothing_is_known_the_error_is_the_judges_own() -> None:
     assert caught.value is error
 
 
+async def test_a_faulty_judges_error_is_its_own_and_who_waits_asks_for_himself() -> None:
+    gate = asyncio.Event()
+    inner = ScriptedJudge({"a": S}, gate=gate, error=ZeroDivisionError("bug"))
+    cached = CachedJudge(inner, "f")
+    first = asyncio.create_task(cached.judge(request("a")))
+    await inner.started.wait()
+    second = asyncio.create_task(cached.judge(request("a")))
+    await asyncio.sleep(0)
+    gate.set()
+    with pytest.raises(ZeroDivisionError):
+        await first
+    inner.error = None
+    assert (await second).judgements[0].verdict is S
+
+
 class Shelf:
     """A shared cache in memory."""
 

@@ -1,0 +1,37 @@
+"""The configurations in docs/cascade.md load, and what it says of defaults holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from guardrail.judges.cascade.settings import DEFAULT_BANDS, CascadeSettings
+from guardrail.judges.redis_settings import RedisSettings
+from guardrail.judges.settings import JudgeSettings
+
+TEXT = (Path(__file__).parents[4] / "docs" / "cascade.md").read_text("utf-8")
+BLOCKS = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_configuration_loads(block: str) -> None:
+    assert JudgeSettings.model_validate(yaml.safe_load(block)["judge"]).kind == "cascade"
+
+
+def test_the_table_has_the_default_bands() -> None:
+    rows = dict(re.findall(r"^\| (minor|normal|major|critical) (\| [0-9.]+ \| [0-9.]+)", TEXT, re.MULTILINE))
+    assert rows == {
+        severity.value: f"| {band.accept_support} | {band.reject_support}"
+        for severity, band in DEFAULT_BANDS.items()
+    }
+
+
+def test_the_defaults_that_it_names_are_the_defaults() -> None:
+    settings = CascadeSettings()
+    assert settings.critical_contradictions == "confirm"
+    assert f"`contradiction_confidence` ({settings.contradiction_confidence})" in TEXT
+    assert f"`timeout_ms` ({RedisSettings().timeout_ms})" in TEXT
+    assert JudgeSettings().self_judging.policy == "warn"
