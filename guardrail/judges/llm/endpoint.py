@@ -73,10 +73,13 @@ class Endpoint:
         pause = self.pause_s()
         if pause >= seconds:
             return _given_up("the server asked to wait; no time is left to try again")
+        return self._too_late(seconds - pause - self._queueing_s(response_id))
+
+    def _too_late(self, seconds: float) -> Failure | None:
         typical = self.typical_s()
-        if typical is not None and pause + self._queueing_s(response_id) + typical > seconds:
-            return _given_up("the time left is shorter than what it needs at present")
-        return None
+        if typical is None or typical <= seconds:
+            return None
+        return _given_up("the time left is shorter than what it needs at present")
 
     def _queueing_s(self, response_id: str) -> float:
         """How long a call would wait for its turn, by what calls took of late."""
@@ -106,7 +109,9 @@ class Endpoint:
         except JudgeUnavailable as error:
             return Failure(error, retry=False)
         try:
-            return await self._call_in_turn(question, until, voice)
+            # The wait may have been longer than it looked.
+            too_late = self._too_late(until - loop.time())
+            return too_late or await self._call_in_turn(question, until, voice)
         finally:
             self.slots.release()
 
@@ -144,9 +149,9 @@ class Endpoint:
         if own is not None and own < until:
             error = JudgeUnavailable(f"a call took longer than {limit_ms} ms")
             return attempt.broke_off(Failure(error, retry=True, fault=True, overload=True))
-        # The fault is the server's only if it had as long as its calls take otherwise.
-        typical = self.typical_s()
-        fair = typical is None or until - begun >= typical
+        # The fault is the server's only if it had as long as nearly all of its calls take.
+        long = self._first.quantile(0.95, _MIN_TIMED)
+        fair = long is None or until - begun >= long
         attempt.cut_short = not fair
         out_of_time = _out_of_time(attempt.question).error
         return attempt.broke_off(Failure(out_of_time, retry=False, fault=fair, overload=fair))
