@@ -19,6 +19,7 @@ from guardrail.printable import escape_controls, shorten
 _log = logging.getLogger(__name__)
 _NAME = "cascade"
 _WHY_CHARS = 200
+_GRACE_S = 0.05
 
 
 @dataclass(slots=True)
@@ -126,7 +127,8 @@ class CascadeJudge:
             spent=total(request.spent, spent),
             on_judgement=heard,
         )
-        answers = await _ask(self._second, asked, left)
+        # A judge that keeps its deadline says at it what it knows and what that took; that must get through.
+        answers = await _ask(self._second, asked, left + min(self._settings.reserve_ms / 2000, _GRACE_S))
         for claim_id in open_ids:
             given = answers.found.get(claim_id)
             if given is not None and given.verdict is not Verdict.UNVERIFIED and claim_id not in announced:

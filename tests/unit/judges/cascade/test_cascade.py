@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.events import Severity, Usage, Verdict
-from guardrail.judges.base import Judgement
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.cascade.judge import CascadeJudge
 from guardrail.judges.cascade.settings import DEFAULT_BANDS, Band, CascadeSettings
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
@@ -244,6 +244,21 @@ class TestDeadline:
         assert [j.verdict for j in reply.judgements] == [S, N]
         assert reply.judgements[0].degraded_from == ("llm:m: late",)
         assert second.cancelled == 1
+
+    async def test_a_second_judge_that_ends_at_its_deadline_is_heard_out(self) -> None:
+        """What it took is booked, and its own reason told."""
+
+        class Punctual(ScriptedJudge):
+            async def judge(self, request: JudgeRequest) -> JudgeReply:
+                await asyncio.sleep(request.deadline - time.monotonic())
+                error = JudgeUnavailable("no verdict within the deadline, 1 call made")
+                error.usage = Usage(judge_calls=1, input_tokens=7)  # type: ignore[attr-defined]
+                raise error
+
+        judge, _ = cascade({"a": UNSURE}, Punctual(), reserve_ms=59_900)
+        reply = await judge.judge(request("a", seconds=60))
+        assert reply.judgements[0].degraded_from == ("llm:m: no verdict within the deadline, 1 call made",)
+        assert reply.usage.input_tokens == 7
 
     async def test_cancelling_the_request_cancels_the_call(self) -> None:
         second = ScriptedJudge({}, gate=asyncio.Event())
