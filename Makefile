@@ -15,7 +15,7 @@ demo: ## Watch example answers being checked: no broker, no key, under a minute
 install: ## Create .venv with everything the tests need
 	@scripts/bootstrap.sh test
 
-test: install ## Lint, type-check and test, on a real Kafka too
+test: install ## Lint, type-check and test, on a real Kafka and a real Redis too
 	@scripts/test-requirements.sh
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)

@@ -1,15 +1,11 @@
 #!/bin/sh
-# Sees to Java 17 and Maven, which the tests on a real Kafka need. Installs them where that is possible
-# (root on Debian or Ubuntu); elsewhere says so and goes on: those tests then skip, or fail where CI is set.
+# Sees to what the tests need besides Python: Java 17 and Maven for a real Kafka, a Redis server for the shared
+# verdict cache. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on:
+# those tests then skip, or fail where CI is set.
 set -eu
 
 java_major() {
     java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
-}
-
-kafka_can_run() {
-    major="$(java_major || true)"
-    [ "${major:-0}" -ge 17 ] && { command -v mvn >/dev/null 2>&1 || jars_are_cached; }
 }
 
 jars_are_cached() {
@@ -19,20 +15,41 @@ jars_are_cached() {
     return 1
 }
 
-if [ -n "${GUARDRAIL_TEST_KAFKA:-}" ] || kafka_can_run; then
+kafka_can_run() {
+    [ -n "${GUARDRAIL_TEST_KAFKA:-}" ] && return 0
+    major="$(java_major || true)"
+    [ "${major:-0}" -ge 17 ] && { command -v mvn >/dev/null 2>&1 || jars_are_cached; }
+}
+
+redis_can_run() {
+    command -v redis-server >/dev/null 2>&1
+}
+
+if kafka_can_run && redis_can_run; then
     exit 0
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "test-requirements: installing Java 17 and Maven for the tests on a real Kafka" >&2
+    echo "test-requirements: installing what the tests on a real Kafka and a real Redis need" >&2
     apt-get update -q >/dev/null
-    java_package="openjdk-17-jre-headless"
-    if ! apt-cache show "$java_package" >/dev/null 2>&1; then
-        java_package="default-jre-headless"
+    packages=""
+    if ! kafka_can_run; then
+        java_package="openjdk-17-jre-headless"
+        if ! apt-cache show "$java_package" >/dev/null 2>&1; then
+            java_package="default-jre-headless"
+        fi
+        packages="$java_package maven"
     fi
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$java_package" maven >/dev/null
+    redis_can_run || packages="$packages redis-server"
+    # Package names hold no spaces; RUNLEVEL=1 keeps the new services from being started.
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -q --no-install-recommends $packages >/dev/null
 fi
 if ! kafka_can_run; then
     echo "test-requirements: Java 17 or later and Maven are missing, so the tests on a real Kafka can't run." >&2
     echo "test-requirements: install them (Debian: apt-get install openjdk-17-jre-headless maven; macOS: brew install" >&2
     echo "test-requirements: openjdk@17 maven), or name a running broker: GUARDRAIL_TEST_KAFKA=HOST:PORT make test" >&2
+fi
+if ! redis_can_run; then
+    echo "test-requirements: redis-server is missing, so the tests of the shared verdict cache can't run." >&2
+    echo "test-requirements: install it (Debian: apt-get install redis-server; macOS: brew install redis)" >&2
 fi
