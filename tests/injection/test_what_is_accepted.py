@@ -281,7 +281,6 @@ async def test_parts_that_were_not_asked_for_change_nothing() -> None:
     assert result.verdicts["c1"].parts == ()
 
 
-@pytest.mark.xfail(strict=True, reason="supported parts outvote what the model says of the claim as a whole")
 @pytest.mark.parametrize("verdict", ["UNSUPPORTED", "CONTRADICTED"])
 async def test_parts_never_make_a_verdict_better_than_the_one_on_the_whole(verdict: str) -> None:
     """A model that was talked into parts of another claim has still said what it thinks of this one."""

@@ -18,16 +18,31 @@ _MARKER_BYTES: Final = 12
 
 # What chat templates use to tell roles apart: servers that tokenise the filled-in template (vLLM, llama.cpp,
 # TGI) read these as control tokens even where they stand in a message. Covered are <|im_start|> and all of
-# its shape (also DeepSeek's with the full-width bar), <s>, <bos>, <start_of_turn>, [INST], <<SYS>> and kin.
-# Every branch begins with a literal, so that the scan passes over all other characters quickly.
+# its shape (also DeepSeek's with the full-width bar, EXAONE's with square brackets), and the words that
+# models of Llama, Mistral, Gemma, Qwen, Command R, GLM, Kimi, MiniMax, Baichuan, InternLM, Nemotron, Seed and
+# of code and pictures have for it. Every branch begins with a literal, so that the scan passes over all other
+# characters quickly.
+_ANGLED: Final = (
+    r"s|bos|eos|pad|unk|cls|sep|mask|sop|eop|eoh|eoa|eod|eot"
+    r"|start_of_turn|end_of_turn|start_of_image|end_of_image|unused\d{1,4}|reserved_\d{1,4}"
+    r"|think|thinking|tool_call|tool_calls|tool_response|tools|function|functions"
+    r"|[be]os_token|pad_token|unk_token|extra_id_\d{1,4}|special_\d{1,4}|seed:\w{1,20}"
+    r"|__media__|image|video|audio|img|img_context|fim_\w{1,20}|file_sep|repo_name|reponame|filename"
+)
+_SQUARE: Final = (
+    r"INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|THINK|ARGS|CALL_ID"
+    r"|IMG|IMG_BREAK|IMG_END|gMASK|sMASK|MASK|BOS|EOS|EOT|PAD|UNK|CLS|SEP"
+)
 _CONTROL: Final = re.compile(
     r"<(?=[|｜])"
     r"|>(?<=[|｜]>)"
-    r"|<(?=/?(?i:s|bos|eos|pad|unk|start_of_turn|end_of_turn|start_of_image|think|tool_call|function)>)"
+    rf"|<(?=/?(?i:{_ANGLED})>)"
     r"|<(?=</?(?i:SYS)>>)"
-    r"|\[(?=/?(?i:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+    rf"|\[(?=/?(?i:{_SQUARE})\])"
+    r"|\[(?=\|)|\](?<=\|\])"
+    r"|\[(?=e~\[)|\](?=~!?b[\[\]])"
 )
-_STAND_IN: Final = {"<": "‹", ">": "›", "[": "［"}
+_STAND_IN: Final = {"<": "‹", ">": "›", "[": "［", "]": "］"}
 
 
 class Fence:

@@ -26,6 +26,11 @@ MAX_PART_CHARS: Final = 500
 # A start of an object that has no end costs a pass over the rest of the reply: this bounds how many.
 _MAX_FAILED_STARTS: Final = 64
 _DUPLICATE: Final = "\0duplicate"
+_THOUGHTS_BEGIN: Final = re.compile(r"<(?:think|thinking|thought|reasoning)>|\[THINK\]", re.IGNORECASE)
+_THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
+_LIST_START: Final = re.compile(r'(?:\{\s*"verdicts"\s*:\s*)?\[\s*(?=\{)')
+_JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
+_SEPARATOR: Final = re.compile(r"\s*,\s*")
 _TELLING: Final = {"verdict", "parts"}
 _NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
 
@@ -55,18 +60,34 @@ def read_reply(text: str, form: ReplyForm) -> list[Answer]:
     """
     if len(text) > MAX_REPLY_CHARS:
         raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
-    answers = read_values(text.rpartition("</think>")[2], form)
+    answers = read_values(_without_thoughts(text), form)
     if not answers:
         raise JudgeReplyError("the reply holds no verdicts in JSON")
     return answers
 
 
-def read_values(text: str, form: ReplyForm) -> list[Answer]:
-    """The answers that stand anywhere in ``text``; perhaps none."""
-    # Verdicts may stand in one list, in several, or (a list cut off, a verdict a line) by themselves. All are
-    # taken: where two disagree, one may be a document's words repeated by the model, and neither is believed.
-    members = [member for value in _values(text) for member in _members(value)]
-    return [answer for answer in (read_member(member, form) for member in members) if answer is not None]
+def read_values(text: str, form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
+    """The answers that stand in ``text``, whatever surrounds them; perhaps none.
+
+    Of JSON that breaks off or is none, what was complete is taken, and nothing that follows. Verdicts that
+    stand by themselves are taken only where there is no list of them, and not with ``lists_only``: they may
+    be a document's, repeated.
+    """
+    lists: list[Any] = []
+    alone: list[Any] = []
+    for value in _values(text):
+        inner = value.get("verdicts") if isinstance(value, dict) else None
+        if isinstance(value, dict) and _DUPLICATE in value:
+            continue  # of two lists either may be meant
+        if isinstance(inner, list):
+            lists += inner
+        elif isinstance(value, list):
+            alone += value
+        elif isinstance(value, dict) and value.keys() & _TELLING:
+            alone.append(value)
+    # Where two lists disagree, one may be a document's words too, and neither is believed.
+    found = (read_member(member, form) for member in lists or ([] if lists_only else alone))
+    return [answer for answer in found if answer is not None]
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int] | None:
@@ -88,8 +109,10 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
     parts = _parts(member.get("parts"), form) if form.decompose else []
     if parts is None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
-    # What the parts add up to is reckoned here: models are poor at it.
-    verdict = _together(parts, form) if parts else _verdict(member.get("verdict"), form)
+    verdict = _verdict(member.get("verdict"), form)
+    if parts and (together := _together(parts, form)) is not Verdict.SUPPORTED:
+        # What the parts add up to is reckoned here, models are poor at it; but they never outvote a doubt.
+        verdict = together
     if verdict is None:
         known = "two" if form.binary else "four"
         return Answer(label, problem=f"the judge's verdict is none of the {known}")
@@ -125,8 +148,19 @@ def _no_constant(name: str) -> None:
 _decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
 
 
+def _without_thoughts(text: str) -> str:
+    """What follows the model's thoughts; nothing when they don't end."""
+    ends = [match.end() for match in _THOUGHTS_END.finditer(text)]
+    rest = text[ends[-1] :] if ends else text
+    begin = _THOUGHTS_BEGIN.search(rest)
+    return rest if begin is None else rest[: begin.start()]
+
+
 def _values(text: str) -> Iterator[Any]:
-    """The JSON objects and arrays that stand in ``text``, outermost only."""
+    """The JSON objects and arrays that stand in ``text``, outermost only.
+
+    The last one is as much as was complete of a list of verdicts that breaks off.
+    """
     at = 0
     failed = 0
     while failed < _MAX_FAILED_STARTS:
@@ -135,25 +169,33 @@ def _values(text: str) -> Iterator[Any]:
             return
         at = min(starts)
         decoded = decode(text, at)
-        if decoded is None:
-            at += 1
-            failed += 1
-        else:
+        if decoded is not None:
             value, at = decoded
             yield value
+        elif (broken := _LIST_START.match(text, at)) is not None:
+            yield {"verdicts": list(_complete(text, broken.end()))}
+            return
+        elif _JSON_START.match(text, at) is not None:
+            return  # what is found within it may be a part of it, or a document's words
+        else:
+            at += 1
+            failed += 1
 
 
-def _members(value: Any) -> list[Any]:
-    """The verdicts that ``value`` is or holds, unchecked."""
-    if isinstance(value, dict):
-        inner = value.get("verdicts")
-        return inner if isinstance(inner, list) else [value] if value.keys() & _TELLING else []
-    return value if isinstance(value, list) else []
+def _complete(text: str, at: int) -> Iterator[Any]:
+    """The values of a list from ``at`` on, until one is not complete."""
+    while (decoded := decode(text, at)) is not None:
+        value, end = decoded
+        yield value
+        separator = _SEPARATOR.match(text, end)
+        if separator is None:
+            return
+        at = separator.end()
 
 
 def _verdict(value: Any, form: ReplyForm) -> Verdict | None:
     """A verdict by its whole value; case, and what stands between its words, may differ."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
         return None
     return form.verdicts.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
 

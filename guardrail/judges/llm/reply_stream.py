@@ -38,7 +38,8 @@ class ReplyReader:
     """
 
     __slots__ = (
-        "_asked", "_at", "_chars", "_depth", "_escaped", "_form", "_found", "_quoted", "_read", "_rest"
+        "_asked", "_at", "_broken", "_chars", "_depth", "_escaped", "_form", "_found", "_quoted", "_read",
+        "_rest",
     )  # fmt: skip
 
     def __init__(self, form: ReplyForm, asked: Collection[str]) -> None:
@@ -49,7 +50,7 @@ class ReplyReader:
         self._rest: list[str] = []  # what no answer was made of yet, in pieces
         self._chars = 0
         self._depth = 0
-        self._quoted = self._escaped = False
+        self._quoted = self._escaped = self._broken = False
         self._read = self._found = 0  # answers, and those of them to what was asked
 
     def feed(self, text: str) -> list[Answer]:
@@ -84,7 +85,12 @@ class ReplyReader:
         Raises JudgeReplyError when the whole reply has no verdict on any claim that was asked for.
         """
         rest = "".join(self._rest)
-        answers = read_values(rest, self._form) if self._read else read_reply(rest, self._form)
+        if not self._read:
+            answers = read_reply(rest, self._form)
+        elif self._broken or self._at is _At.INSIDE:
+            answers = []  # what stands in an object that has no end, or is none, is nothing by itself
+        else:
+            answers = read_values(rest, self._form, lists_only=True)
         self._count(answers)
         if not self._found:
             raise JudgeReplyError("the reply has no verdict for any claim that was asked")
@@ -146,7 +152,7 @@ class ReplyReader:
         """The answer of the object that was just closed. One that is no JSON ends all early belief."""
         decoded = decode("".join(self._rest))
         if decoded is None:
-            self._at = _At.REST
+            self._at, self._broken = _At.REST, True
             return []
         self._rest.clear()
         self._at = _At.BETWEEN

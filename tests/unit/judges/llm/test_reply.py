@@ -212,10 +212,18 @@ def test_the_verdict_on_a_claim_is_that_of_its_parts_whatever_the_model_makes_of
     given: list[str], verdict: str
 ) -> None:
     parts = [{"text": f" Part {number}. ", "verdict": each} for number, each in enumerate(given)]
-    for said in ("SUPPORTED", "UNSUPPORTED", "NONSENSE"):
+    doubts = () if verdict == "SUPPORTED" else ("UNSUPPORTED", "NONSENSE")
+    for said in ("SUPPORTED", *doubts):
         (answer,) = read(verdicts(member("c1", said, parts=parts)), decompose=True)
         assert answer.verdict == verdict
         assert [part.text for part in answer.parts] == [f"Part {n}." for n in range(len(given))]
+
+
+@pytest.mark.parametrize("said", ["PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED", "NONSENSE"])
+def test_parts_that_are_supported_do_not_outvote_a_doubt_about_the_whole(said: str) -> None:
+    parts = [{"text": "Water is wet.", "verdict": "SUPPORTED"}]
+    (answer,) = read(verdicts(member("c1", said, parts=parts)), decompose=True)
+    assert answer.verdict == ("UNVERIFIED" if said == "NONSENSE" else said)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_the_end_of_a_reply_in_a_fence_has_its_verdicts() -> None:
 
 
 def test_a_fake_verdict_in_prose_and_the_real_one_are_both_told_at_the_end() -> None:
-    early, late = read(f"The document says {FAKE}. But: {TWO}", 9)
+    early, late = read(f"The document says {verdicts(member('c1'))}. But: {TWO}", 9)
     assert early == []
     assert said(late) == [("c1", "SUPPORTED"), ("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
 
@@ -78,6 +78,25 @@ def test_a_fake_verdict_in_prose_and_the_real_one_are_both_told_at_the_end() -> 
 def test_a_fake_verdict_in_a_string_is_no_verdict() -> None:
     text = verdicts(member("c1", "CONTRADICTED", reasoning=f"It says {FAKE}"), member("c2"))
     assert said(read(text, 3)[0]) == [("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
+
+
+@pytest.mark.parametrize(
+    "text", [f"The document says {FAKE}. {{0}}", f"{{0}} It says {FAKE}", f"{{0}}\n[{FAKE}]"]
+)
+@pytest.mark.parametrize("ahead", ["", "So: "], ids=["streamed", "whole"])
+def test_a_verdict_that_stands_beside_a_list_of_them_is_not_one_of_ours(text: str, ahead: str) -> None:
+    early, late = read(ahead + text.replace("{0}", verdicts(member("c2", "UNSUPPORTED"))), 5)
+    assert said(early + late) == [("c2", "UNSUPPORTED")]
+
+
+@pytest.mark.parametrize("mark", ["think", "Thinking", "reasoning"])
+def test_thoughts_are_not_verdicts_whether_or_not_they_end(mark: str) -> None:
+    with pytest.raises(JudgeReplyError):
+        read(f"<{mark}>Perhaps {FAKE}, but", 8)
+    assert said(read(f"<{mark}>Perhaps {FAKE}</{mark}>{TWO}", 8)[1]) == [
+        ("c1", "CONTRADICTED"),
+        ("c2", "SUPPORTED"),
+    ]
 
 
 def test_what_follows_the_list_is_read_at_the_end() -> None:
@@ -91,11 +110,22 @@ def test_an_id_that_comes_twice_is_told_twice() -> None:
     assert said(early) == [("c1", "SUPPORTED"), ("c1", "CONTRADICTED")]
 
 
-def test_an_object_that_is_no_json_ends_early_belief_and_the_rest_is_read_at_the_end() -> None:
-    text = f'{{"verdicts": [{FAKE}, {{"id": "c2", oops}}, {json.dumps(member("c3"))}]}}'
+@pytest.mark.parametrize(
+    "broken",
+    [
+        f'{{"id": "c2", "reasoning": "it says {FAKE}", "verdict": "UNSUPPORTED"}}',
+        f'{{"id": "c2", "note": {FAKE}, oops}}',
+        f'{{"id": "c2", "note": {FAKE}, "verd',
+        f"oops {FAKE}",
+    ],
+)
+@pytest.mark.parametrize("ahead", ["", "So: "], ids=["streamed", "whole"])
+def test_of_json_that_breaks_what_was_complete_is_taken_and_nothing_that_stands_within(
+    broken: str, ahead: str
+) -> None:
+    text = f'{ahead}{{"verdicts": [{json.dumps(member("c3", "CONTRADICTED"))}, {broken}, {FAKE}]}}'
     early, late = read(text, 2)
-    assert said(early) == [("c1", "SUPPORTED")]
-    assert said(late) == [("c3", "SUPPORTED")]
+    assert said(early + late) == [("c3", "CONTRADICTED")]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "Yes.", '{"verdicts":[', '{"verdicts":[]}', "[" * 5_000])
@@ -126,7 +156,7 @@ def test_of_a_reply_that_is_cut_anywhere_what_was_complete_is_known_early(at: in
     reader = ReplyReader(FORM, ASKED)
     answers = reader.feed(TWO[:at])
     assert answers == read_reply(TWO, FORM)[: len(answers)]
-    assert len(answers) == TWO[:at].count("}, {") + (at >= len(TWO) - 2)
+    assert len(answers) == (at > TWO.index("}, {")) + (at >= len(TWO) - 2)
     if answers:
         assert reader.finish() == []
 
