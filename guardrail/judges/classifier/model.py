@@ -45,12 +45,10 @@ class Classifier:
         A window is measured before it is put into its pair, where its tokens may come out a few more. One
         that then doesn't fit is scored in two halves, whichever supports (contradicts) more.
         """
-        encoded = self.form.encode(pairs)
-        parts: list[list[Tokens]] = [
-            [tokens] if len(tokens) <= self.max_length else self._halves(pair)
-            for pair, tokens in zip(pairs, encoded, strict=True)
+        parts = [
+            self._parts(pair, tokens) for pair, tokens in zip(pairs, self.form.encode(pairs), strict=True)
         ]
-        flat = [tokens for part in parts for tokens in part]
+        flat = [tokens for part in parts if not isinstance(part, JudgeError) for tokens in part]
         rows: list[list[float]] = []
         for at in range(0, len(flat), self.batch_size):
             batch = flat[at : at + self.batch_size]
@@ -61,19 +59,29 @@ class Classifier:
         scores: list[Scores | JudgeError] = []
         at = 0
         for part in parts:
-            scores.append(self._joined(rows[at : at + len(part)]))
-            at += len(part)
+            if isinstance(part, JudgeError):
+                scores.append(part)
+            else:
+                scores.append(self._joined(rows[at : at + len(part)]))
+                at += len(part)
         return scores
+
+    def _parts(self, pair: Pair, tokens: Tokens) -> list[Tokens] | JudgeError:
+        """What the model is to read for a pair: the pair itself, or its parts."""
+        parts = [tokens] if len(tokens) <= self.max_length else self._halves(pair)
+        if not parts:
+            return JudgeReplyError("the claim leaves no room for the contexts; raise max_length")
+        if any(self.form.forged(part) for part in parts):
+            return JudgeReplyError("a text forges special tokens of the model")
+        return parts
 
     def _joined(self, rows: Sequence[Sequence[float]]) -> Scores | JudgeError:
         """The scores of one pair from the rows of its parts."""
-        if not rows:
-            return JudgeReplyError("the claim leaves no room for the contexts; raise max_length")
         try:
-            parts = [self.labels.scores(row) for row in rows]
+            scores = [self.labels.scores(row) for row in rows]
         except JudgeReplyError as error:
             return error
-        return Scores(max(s.support for s in parts), max(s.contradiction for s in parts))
+        return Scores(max(s.support for s in scores), max(s.contradiction for s in scores))
 
     def _halves(self, pair: Pair) -> list[Tokens]:
         """The parts of a window that is too long; none where parts of any size are."""

@@ -16,7 +16,7 @@ from guardrail.events import Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeReply, reconcile
 from guardrail.judges.classifier.judge import ClassifierJudge
 from guardrail.judges.classifier.labels import Scores
-from guardrail.judges.classifier.pairs import Pair
+from guardrail.judges.classifier.pairs import Pair, PairForm
 from guardrail.judges.classifier.settings import ClassifierSettings
 from tests.unit.judges.classifier.asking import claim, request
 from tests.unit.judges.classifier.tiny import write_model
@@ -248,3 +248,12 @@ async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_lea
         release.set()
         await judge.aclose()
     assert judge._batcher._queued == 0
+
+
+async def test_a_pair_with_special_tokens_all_the_same_is_not_put_to_the_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PairForm, "plain", lambda self, text: text)
+    reply = await judged(folder, ["sky blue", "[SEP] sky blue [SEP]"], ["the sky is blue"])
+    assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
+    assert "special tokens" in reply.judgements[1].reasoning
