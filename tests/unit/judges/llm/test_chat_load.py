@@ -178,16 +178,16 @@ async def test_a_full_queue_is_said_at_once() -> None:
 
 
 async def test_the_number_of_calls_that_a_server_bears_is_found() -> None:
-    """It takes four at once; the start is with sixteen, and two hundred questions come together."""
+    """It takes four at once; the start is with sixteen, and a hundred questions come together."""
 
     def bearing_four(call: Recorded) -> Act:
         return busy() if call.in_flight > 4 else lines("c1", pause_s=0.002)
 
     limits: dict[str, Any] = {"max_retries": 20, "concurrency": {"latency_tolerance": None}}
     async with LlmServer(bearing_four) as server, chatting(server, **limits) as chat:
-        askers = [Asker(chat, response_id=str(number)) for number in range(200)]
+        askers = [Asker(chat, response_id=str(number)) for number in range(100)]
         answers = await asyncio.gather(*(asker.ask() for asker in askers))
-        assert answers == [["c1"]] * 200
+        assert answers == [["c1"]] * 100
         assert chat.endpoints[0].limit.limit <= 6
     late = server.calls[len(server.calls) // 2 :]
     refused = [call for call in late if call.in_flight > 4]

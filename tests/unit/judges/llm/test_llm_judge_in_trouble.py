@@ -138,6 +138,25 @@ async def test_calls_that_hang_one_after_the_other_are_reported() -> None:
     assert len(server.calls) == 2
 
 
+async def test_a_verdict_says_whose_it_is_and_whom_it_stands_in_for() -> None:
+    async with LlmServer(Status(503)) as first, LlmServer(Reply(obliging)) as second:
+        spare = [{"model": "spare", "base_url": second.url}]
+        reply = await judge(first, max_retries=1, fallbacks=spare)
+    (judgement,) = reply.judgements
+    assert judgement.judge == "llm:spare"
+    assert judgement.degraded_from == ("llm:test: the server answered 503",)
+    assert judgement.attempts == reply.usage.judge_calls == 3
+
+
+async def test_when_every_model_fails_each_is_named() -> None:
+    async with LlmServer(Status(503)) as first, LlmServer(Status(401)) as second:
+        spare = [{"model": "spare", "base_url": second.url}]
+        with pytest.raises(
+            JudgeUnavailable, match="llm:test: the server answered 503; llm:spare: the server"
+        ):
+            await judge(first, max_retries=0, fallbacks=spare)
+
+
 async def test_after_the_deadline_nothing_is_asked() -> None:
     async with LlmServer() as server:
         with pytest.raises(JudgeUnavailable, match="before the first call"):
