@@ -55,8 +55,8 @@ class Model:
 async def simulated_model(python: Path, args: argparse.Namespace) -> AsyncIterator[Model]:
     """The endpoint in a process of its own, run by ``python``."""
     options = {
-        "--ttft-ms": args.ttft_ms,
-        "--token-ms": args.token_ms,
+        "--ttft-ms": args.ttft_ms * args.slow_motion,
+        "--token-ms": args.token_ms * args.slow_motion,
         "--cache-minimum": args.cache_minimum,
         "--cache-step": args.cache_step,
     }
@@ -79,7 +79,9 @@ def numbered(cases: Sequence[Case]) -> Iterator[Case]:
         yield case.copy(number)
 
 
-async def judge_all(system: System, cases: Sequence[Case], at_once: int, rng: random.Random) -> list[Outcome]:
+async def judge_all(
+    system: System, cases: Sequence[Case], at_once: int, rng: random.Random, slow_motion: float = 1.0
+) -> list[Outcome]:
     """Outcomes of ``cases``, of which ``at_once`` are written or judged at any time."""
     waiting = iter(cases)
     outcomes: list[Outcome] = []
@@ -94,7 +96,7 @@ async def judge_all(system: System, cases: Sequence[Case], at_once: int, rng: ra
             start = time.monotonic()
 
     # Writers don't begin in step: they are spread over the time that one answer takes.
-    spread = len(cases[0].deltas()) / TOKENS_PER_SECOND if at_once > 1 else 0.0
+    spread = len(cases[0].deltas()) * slow_motion / TOKENS_PER_SECOND if at_once > 1 else 0.0
     async with asyncio.TaskGroup() as group:
         for _ in range(at_once):
             group.create_task(slot(time.monotonic() + rng.uniform(0.0, spread)))
@@ -107,12 +109,12 @@ async def measure(
     """One system at one concurrency. Raises Skipped."""
     label = f"{name}-{at_once}"
     cases = numbered(load())
-    async with opened(name, model.base_url(label), python, args.judge) as system:
+    async with opened(name, model.base_url(label), python, args.judge, args.slow_motion) as system:
         warm_up = list(itertools.islice(cases, WARM_UP))
         await judge_all(system, warm_up, WARM_UP, random.Random(0))
         before = await model.usage(label)
         measured = list(itertools.islice(cases, max(args.answers, at_once)))
-        outcomes = await judge_all(system, measured, at_once, random.Random(at_once))
+        outcomes = await judge_all(system, measured, at_once, random.Random(at_once), args.slow_motion)
         after = await model.usage(label)
     spent = Usage(*(getattr(after, f.name) - getattr(before, f.name) for f in fields(Usage)))
     return Result(name, at_once, tuple(outcomes), spent)
@@ -143,7 +145,7 @@ async def run(args: argparse.Namespace) -> int:
         args.cache_minimum,
         args.cache_step,
         model.tokenizer,
-        machine(),
+        machine() + (f", {args.slow_motion:g} times slow motion" if args.slow_motion != 1 else ""),
     )
     print(f"\n{table(report)}\n\n{aims(report)}")
     if args.out is not None:
@@ -163,6 +165,13 @@ def main() -> None:
     parser.add_argument("--cache-step", type=int, default=CACHE_STEP, help="tokens that prefix grows by")
     parser.add_argument(
         "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
+    )
+    parser.add_argument(
+        "--slow-motion",
+        type=float,
+        default=1.0,
+        help="everything so many times slower, and the times told as if it were not: what is left on a busy "
+        "machine is what the calls take, without the computing",
     )
     parser.add_argument("--peers-python", type=Path, help="Python of an environment that has the peers")
     parser.add_argument("--out", type=Path, help="folder for peers.md, peers.png and peers.json")

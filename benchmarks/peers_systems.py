@@ -53,19 +53,24 @@ class System(Protocol):
 
 @asynccontextmanager
 async def opened(
-    name: str, base_url: str, python: Path | None, judge: Mapping[str, Any] | None = None
+    name: str,
+    base_url: str,
+    python: Path | None,
+    judge: Mapping[str, Any] | None = None,
+    slow_motion: float = 1.0,
 ) -> AsyncIterator[System]:
     """The system of this name, asking ``base_url``. Raises Skipped; a peer needs the peers' ``python``.
 
-    ``judge`` are settings of ours, as they stand under ``judge`` in a configuration.
+    ``judge`` are settings of ours, as they stand under ``judge`` in a configuration. With ``slow_motion`` an
+    answer takes so many times its time to be written, and outcomes are given as if it had not.
     """
     if name in OURS:
-        async with _ours(OURS[name], base_url, judge or {}) as guard:
+        async with _ours(OURS[name], base_url, judge or {}, slow_motion) as guard:
             yield guard
     else:
         if python is None:
             raise Skipped(f"{name}: no environment with the peers was given")
-        async with _peer(PEERS[name], base_url, python) as peer:
+        async with _peer(PEERS[name], base_url, python, slow_motion) as peer:
             yield peer
 
 
@@ -73,7 +78,9 @@ async def opened(
 
 
 @asynccontextmanager
-async def _ours(kind: str, base_url: str, given: Mapping[str, Any]) -> AsyncIterator[System]:
+async def _ours(
+    kind: str, base_url: str, given: Mapping[str, Any], slow_motion: float
+) -> AsyncIterator[System]:
     if kind not in get_args(JudgeSettings.model_fields["kind"].annotation):
         raise Skipped(f"guardrail-{kind}: there is no judge.kind {kind!r} yet")
     llm = {"model": MODEL, "max_concurrency": AT_ONCE, **given.get("llm", {}), "base_url": base_url}
@@ -83,7 +90,7 @@ async def _ours(kind: str, base_url: str, given: Mapping[str, Any]) -> AsyncIter
     policy = Policy(mode="observe", claim_timeout_ms=TIMEOUT_MS)
     try:
         async with Guard(judge, policy, limits=Limits(max_concurrent_judgements=AT_ONCE)) as guard:
-            yield _Ours(guard)
+            yield _Ours(guard, slow_motion)
     finally:
         await judge.aclose()
 
@@ -91,16 +98,18 @@ async def _ours(kind: str, base_url: str, given: Mapping[str, Any]) -> AsyncIter
 class _Ours:
     """The guard's public API, fed token by token."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, slow_motion: float) -> None:
         self._guard = guard
+        self._slow = slow_motion
+        self._token_s = slow_motion / TOKENS_PER_SECOND
 
     async def judge(self, case: Case, start: float) -> Outcome:
         deltas = case.deltas()
-        end = start + len(deltas) / TOKENS_PER_SECOND
+        end = start + len(deltas) * self._token_s
 
         async def answer() -> AsyncIterator[str]:
             for number, delta in enumerate(deltas, 1):
-                await asyncio.sleep(start + number / TOKENS_PER_SECOND - time.monotonic())
+                await asyncio.sleep(start + number * self._token_s - time.monotonic())
                 yield delta
 
         bad = {claim.text for claim in case.claims if claim.bad}
@@ -111,7 +120,7 @@ class _Ours:
             if isinstance(event, ClaimVerdict) and event.verdict in _BAD and event.text in bad:
                 first = min(first or time.monotonic(), time.monotonic())
             elif isinstance(event, ResponseVerdict):
-                verdict, delay = event, time.monotonic() - end
+                verdict, delay = event, (time.monotonic() - end) / self._slow
         if verdict is None:
             return Outcome(0.0, None, right=False, error="no verdict")
         told = {claim.text: claim.verdict for claim in verdict.claims}
@@ -120,14 +129,14 @@ class _Ours:
         error = f"unverified: {open_[0]}" if open_ else ""
         if len(told) != len(case.claims):
             error = f"{len(told)} claims instead of {len(case.claims)}"
-        return Outcome(delay, None if first is None else first - end, right, error)
+        return Outcome(delay, None if first is None else (first - end) / self._slow, right, error)
 
 
 # ---------------------------------------------------------------------------------------- peers
 
 
 @asynccontextmanager
-async def _peer(peer: str, base_url: str, python: Path) -> AsyncIterator[System]:
+async def _peer(peer: str, base_url: str, python: Path, slow_motion: float) -> AsyncIterator[System]:
     command = [str(python), "-m", "benchmarks.peers_worker", peer, "--base-url", base_url]
     process = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -137,7 +146,7 @@ async def _peer(peer: str, base_url: str, python: Path) -> AsyncIterator[System]
     try:
         if not await process.stdout.readline():
             raise Skipped(f"{peer}: its worker did not start, see above")
-        system = _Peer(peer, process.stdin)
+        system = _Peer(peer, process.stdin, slow_motion)
         reading = asyncio.create_task(system.read(process.stdout))
         try:
             yield system
@@ -153,7 +162,8 @@ async def _peer(peer: str, base_url: str, python: Path) -> AsyncIterator[System]
 class _Peer:
     """A framework's evaluator in its own process, which gets the answer when its last token is due."""
 
-    def __init__(self, peer: str, sink: asyncio.StreamWriter) -> None:
+    def __init__(self, peer: str, sink: asyncio.StreamWriter, slow_motion: float = 1.0) -> None:
+        self._slow = slow_motion
         self._binary = peer == "llama_index"
         self._sink = sink
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
@@ -170,7 +180,7 @@ class _Peer:
                 future.set_result({"error": "the worker ended"})
 
     async def judge(self, case: Case, start: float) -> Outcome:
-        end = start + len(case.deltas()) / TOKENS_PER_SECOND
+        end = start + len(case.deltas()) * self._slow / TOKENS_PER_SECOND
         fields = {"id": case.id, "question": case.question, "contexts": case.contexts, "answer": case.answer}
         line = json.dumps(fields).encode() + b"\n"
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -183,6 +193,6 @@ class _Peer:
             return Outcome(0.0, None, right=False, error=told["error"])
         bad = sum(claim.bad for claim in case.claims)
         expected = float(not bad) if self._binary else 1 - bad / len(case.claims)
-        delay = told["at"] - end
+        delay = (told["at"] - end) / self._slow
         # It tells that something is wrong when it tells its score, and not before.
         return Outcome(delay, delay if told["score"] < 1 else None, abs(told["score"] - expected) < 1e-6)
