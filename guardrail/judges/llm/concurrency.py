@@ -23,7 +23,8 @@ class AdaptiveLimit:
 
     Up to the first sign of overload every success raises the limit by one (it doubles in a round), afterwards
     by one in a round. It rises only while it is what holds calls back, and falls once per round: of the calls
-    that were under way together, the first that is refused speaks for all.
+    that were under way together, the first that is refused speaks for all. Where nothing succeeded since it
+    fell it is far too high, and is halved.
     """
 
     def __init__(self, settings: ConcurrencySettings, maximum: int) -> None:
@@ -31,8 +32,9 @@ class AdaptiveLimit:
         self._settings = settings
         self._max = float(maximum)
         self._min = float(min(settings.min, maximum))
-        self._limit = min(self._max, max(self._min, float(settings.initial)))
+        self._limit = min(self._max, max(self._min, float(settings.initial or maximum)))
         self._doubling = True
+        self._falling = False  # nothing has succeeded since the last decrease
         self._level: float | None = None  # of the time to the first token, in seconds
         self._lowest = 0.0
         self._timed = 0
@@ -47,18 +49,22 @@ class AdaptiveLimit:
         """A call that began in that round was served; ``demand`` are those in flight or waiting, with it."""
         if first_token_s is not None and self._is_slow(first_token_s):
             self._decrease(began_in, _GENTLE_DECREASE)
-        elif began_in == self.round and demand >= self.limit:
-            self._limit = min(self._max, self._limit + (1.0 if self._doubling else 1.0 / self._limit))
+        elif began_in == self.round:
+            self._falling = False
+            if demand >= self.limit:
+                self._limit = min(self._max, self._limit + (1.0 if self._doubling else 1.0 / self._limit))
 
     def overloaded(self, began_in: int) -> None:
         """The server refused a call for want of capacity, or kept it waiting for too long."""
-        self._decrease(began_in, self._settings.decrease)
+        decrease = self._settings.decrease
+        self._decrease(began_in, min(decrease, 0.5) if self._falling else decrease)
 
     def _decrease(self, began_in: int, factor: float) -> None:
         if began_in != self.round:
             return
         self.round += 1
         self._doubling = False
+        self._falling = True
         self._limit = max(self._min, self._limit * factor)
 
     def _is_slow(self, seconds: float) -> bool:

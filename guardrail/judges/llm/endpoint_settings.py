@@ -194,8 +194,8 @@ class ConcurrencySettings(_Settings):
     min: Annotated[int, Field(ge=1)] = Field(
         default=1, description="Calls in flight that are always allowed, whatever the server answers."
     )
-    initial: Annotated[int, Field(ge=1)] = Field(
-        default=16, description="Calls in flight allowed at the start."
+    initial: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Calls in flight allowed at the start; null: max_concurrency."
     )
     decrease: Share = Field(
         default=0.7, description="Factor of the limit after a 429, a 503 or a timeout, once per round."

@@ -178,7 +178,7 @@ async def test_a_full_queue_is_said_at_once() -> None:
 
 
 async def test_the_number_of_calls_that_a_server_bears_is_found() -> None:
-    """It takes four at once; the start is with sixteen, and a hundred questions come together."""
+    """It takes four at once; the start is with sixty-four, and a hundred questions come together."""
 
     def bearing_four(call: Recorded) -> Act:
         return busy() if call.in_flight > 4 else lines("c1", pause_s=0.002)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from tests.support.llm_server import (
     Act,
     Behaviour,
@@ -280,7 +280,7 @@ async def test_errors_within_a_stream_are_not_quoted() -> None:
         chatting(server, max_retries=0) as chat,
     ):
         asker = Asker(chat)
-        with pytest.raises(JudgeError) as caught:
+        with pytest.raises(JudgeUnavailable, match="reported an error within the reply") as caught:
             await asker.ask()
     assert "sk-secret" not in repr(caught.value) + repr(asker.spent)
 

@@ -50,6 +50,23 @@ def test_it_follows_a_capacity_that_changes() -> None:
         assert capacity * 0.6 <= sum(rounds) / len(rounds) <= capacity + 2
 
 
+def test_it_begins_with_all_that_is_allowed_unless_told_otherwise() -> None:
+    assert adaptive(maximum=40).limit == 40
+    assert adaptive(maximum=40, initial=3).limit == 3
+
+
+def test_a_limit_that_is_far_too_high_is_halved_until_a_call_succeeds() -> None:
+    limit = adaptive(initial=64, decrease=0.75)
+    seen = []
+    for _ in range(4):
+        limit.overloaded(limit.round)
+        seen.append(limit.limit)
+    assert seen == [48, 24, 12, 6]
+    limit.succeeded(limit.round, 1, None)
+    limit.overloaded(limit.round)
+    assert limit.limit == 4
+
+
 def test_it_never_leaves_its_bounds() -> None:
     limit = adaptive(maximum=6, min=3, initial=100)
     assert limit.limit == 6
