@@ -37,7 +37,8 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.fair_slots import FairSlots
 from guardrail.finished import digest
 from guardrail.judges.base import Judge, Judgement
-from guardrail.judging import add_usage, ask
+from guardrail.judges.usage import total
+from guardrail.judging import ask
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -483,7 +484,7 @@ class Engine:
                     found, usage = await ask(self._judge, run.session, run.evidence, batch, now, heard)
                 if run.dropped:
                     return  # a judge that does not mind being cancelled
-                run.session.usage = add_usage(run.session.usage, usage)
+                run.session.usage = total(run.session.usage, usage)
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             run.task = None

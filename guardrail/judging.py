@@ -11,6 +11,7 @@ from guardrail.errors import JudgeError
 from guardrail.events import Usage
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.usage import attempts_of, usage_of
 from guardrail.session import Session
 
 # The library logs by the standard means, which are silent about warnings' details until configured; never
@@ -28,12 +29,14 @@ async def ask(
 ) -> tuple[list[Judgement], Usage]:
     """One judgement for each claim of ``batch``, which the session awaits, and what the call consumed.
 
-    ``heard`` is called with those that come before the judge's reply is whole, which are final. ``now`` is a
-    reading of the session's clock. Claims that the judge has no verdict for in time, or at all,
-    are UNVERIFIED; nothing but cancellation is raised.
+    ``heard`` is called with those that come before the judge's reply is whole, which are final; the last one
+    waits for the reply, so that the response is not decided before it is known what it took. ``now`` is a
+    reading of the session's clock. Claims that the judge has no verdict for in time, or at all, are
+    UNVERIFIED; nothing but cancellation is raised.
     """
     deadline = session.due(batch)
     name = judge.name
+    early = _Early(batch, name, heard)
     request = JudgeRequest(
         response_id=session.head.response_id,
         question=session.head.question,
@@ -43,34 +46,49 @@ async def ask(
         generator_model=session.head.generator_model,
         tenant=session.head.tenant,
         spent=session.usage,
-        on_judgement=lambda judgement: _hear(judgement, batch, name, heard),
+        on_judgement=early.hear,
     )
+    usage = Usage()
     try:
         async with asyncio.timeout(deadline - now):
             reply = await judge.judge(request)
-        return list(reconcile(list(batch), reply, name).values()), reply.usage
+        usage = reply.usage
+        found = list(reconcile(list(batch), reply, name).values())
     except TimeoutError:
-        reason = "no verdict in time"
+        found = [unverified(claim_id, name, "no verdict in time") for claim_id in batch]
     except JudgeError as error:
         reason = f"{type(error).__name__}: {error}"
         _log.warning("judge failed: %s", reason)
+        usage = usage_of(error)
+        attempts = attempts_of(error)
+        found = [unverified(claim_id, name, reason, attempts=attempts) for claim_id in batch]
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
-        reason = f"{type(error).__name__} in the judge"
         _log.error("faulty judge %r: %s", name, type(error).__name__)
-    return [unverified(claim_id, name, reason) for claim_id in batch], Usage()
+        found = [unverified(claim_id, name, f"{type(error).__name__} in the judge") for claim_id in batch]
+    return [early.last if early.last and early.last.claim_id == one.claim_id else one for one in found], usage
 
 
-def _hear(
-    judgement: Judgement, batch: dict[str, Claim], name: str, heard: Callable[[Judgement], None]
-) -> None:
-    """Pass on what can stand by itself. What can't is left to the whole reply, and to ``reconcile``."""
-    claim_id = judgement.claim_id
-    if claim_id in batch:
-        sound = reconcile([claim_id], JudgeReply((judgement,)), name)[claim_id]
-        if sound.verdict is judgement.verdict:
-            heard(sound)
+class _Early:
+    """Passes on what a judge says before its reply, all but what is then the last open claim of the call.
 
+    What can't stand by itself is left to the whole reply, and to ``reconcile``.
+    """
 
-def add_usage(total: Usage, more: Usage) -> Usage:
-    """What both consumed together."""
-    return Usage(**{name: getattr(total, name) + getattr(more, name) for name in Usage.model_fields})
+    def __init__(self, batch: dict[str, Claim], name: str, heard: Callable[[Judgement], None]) -> None:
+        self._open = set(batch)
+        self._name = name
+        self._heard = heard
+        self.last: Judgement | None = None
+
+    def hear(self, judgement: Judgement) -> None:
+        claim_id = judgement.claim_id
+        if claim_id not in self._open:
+            return
+        sound = reconcile([claim_id], JudgeReply((judgement,)), self._name)[claim_id]
+        if sound.verdict is not judgement.verdict:
+            return
+        self._open.discard(claim_id)
+        if self._open:
+            self._heard(sound)
+        else:
+            self.last = sound

@@ -231,6 +231,23 @@ async def test_a_verdict_that_comes_before_the_reply_is_used_at_once() -> None:
     assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
 
 
+async def test_the_verdict_on_a_response_tells_what_a_call_took_whose_verdicts_all_came_early() -> None:
+    class Eager(WordJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            reply = await super().judge(request)
+            for each in reply.judgements:
+                assert request.on_judgement is not None
+                request.on_judgement(each)
+            await asyncio.sleep(0)
+            return JudgeReply((), reply.usage)  # what was announced need not be repeated
+
+    async with bench(Eager()) as b:
+        b.engine.handle(Response(response_id="r1", answer=TEXT))
+        await b.until(lambda: "r1" in b.closed)
+    assert b.verdict().usage.judge_calls == 1
+    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.SUPPORTED]
+
+
 async def test_the_judge_hears_whose_response_it_is_and_what_it_has_cost() -> None:
     judge = WordJudge()
     async with bench(judge) as b:
