@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -208,4 +209,22 @@ async def test_early_answers_are_not_contradicted_by_a_later_call() -> None:
         asker = Asker(chat)
         assert await asker.ask() == ["c1"]
     assert asker.heard == ["c1"]
+    assert second.calls == []
+
+
+async def test_no_time_is_kept_for_a_model_that_is_left_alone() -> None:
+    """The first needs longer than its share would be."""
+    go = asyncio.Event()
+    slow = lines("c1", "c2", hold_after=1, until=go)
+    changes: dict[str, Any] = {"failover": {"reserve": 0.99}, "circuit_breaker": {"min_calls": 1}}
+    async with (
+        LlmServer(slow) as first,
+        LlmServer(GOOD) as second,
+        chatting(first, second, **changes) as chat,
+    ):
+        admission = chat.endpoints[1].breaker.admit()
+        assert admission is not None
+        admission.record(ok=False)
+        asyncio.get_running_loop().call_later(1.0, go.set)
+        assert await Asker(chat).ask(seconds=20.0) == ["c1", "c2"]
     assert second.calls == []

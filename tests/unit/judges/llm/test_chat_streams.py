@@ -179,6 +179,17 @@ async def test_of_a_reply_that_breaks_off_what_was_complete_is_kept_else_it_is_a
 
 
 @pytest.mark.parametrize(
+    "early",
+    [lines("c1", end_after=1), lines("c1", end_after=1, close_framed=True), Cut(chunks=1, reply=GOOD)],
+    ids=["in order", "closed", "cut"],
+)
+async def test_a_stream_that_ends_early_is_a_failure_of_the_server(early: Act) -> None:
+    async with LlmServer(early) as server, chatting(server, max_retries=0) as chat:
+        with pytest.raises(JudgeUnavailable, match="the connection failed or was cut"):
+            await Asker(chat).ask()
+
+
+@pytest.mark.parametrize(
     "trouble", [Hang(), Hang(0), Drip()], ids=["before the head", "after it", "comments"]
 )
 async def test_a_stream_without_a_token_is_ended_and_tried_again(trouble: Behaviour) -> None:
