@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from guardrail.judges.llm import endpoint_settings
+from guardrail.judges.llm.settings import LlmJudgeSettings
+
+PARTS = [
+    part
+    for part in vars(endpoint_settings).values()
+    if isinstance(part, type) and issubclass(part, BaseModel) and part is not BaseModel
+]
+
+
+def make(*fallbacks: dict[str, Any], **values: Any) -> LlmJudgeSettings:
+    return LlmJudgeSettings.model_validate({"model": "first", "fallbacks": list(fallbacks)} | values)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_every_field_is_described(part: type[BaseModel]) -> None:
+    assert [name for name, field in part.model_fields.items() if not field.description] == []
+
+
+def test_without_fallbacks_there_is_one_model() -> None:
+    settings = make()
+    assert settings.models() == (settings,)
+
+
+def test_what_a_fallback_leaves_out_is_as_for_the_first() -> None:
+    settings = make({"model": "second"}, timeout_ms=5_000, attempt_timeout_ms=700, max_concurrency=3)
+    _, second = settings.models()
+    assert (second.model, second.base_url) == ("second", settings.base_url)
+    assert (second.timeout_ms, second.attempt_timeout_ms, second.max_concurrency) == (5_000, 700, 3)
+
+
+def test_a_fallback_s_own_time_for_a_call_holds_for_it_alone() -> None:
+    first, second = make({"model": "second", "attempt_timeout_ms": 100}, attempt_timeout_ms=700).models()
+    assert (first.attempt_timeout_ms, second.attempt_timeout_ms) == (700, 100)
+
+
+def test_the_same_server_is_known_without_its_last_slash() -> None:
+    fallback = {"model": "second", "base_url": "https://host/v1/"}
+    _, second = make(fallback, base_url="https://host/v1", api_key="sk-first").models()
+    assert second.resolve_api_key() == "sk-first"
+
+
+def test_another_server_gets_openai_s_key_only_if_it_is_openai(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    fallbacks = (
+        {"model": "a", "base_url": "http://own/v1"},
+        {"model": "b", "base_url": "https://api.openai.com/v1"},
+    )
+    models = make(*fallbacks, base_url="http://gateway/v1", api_key="sk-gateway").models()
+    assert [model.resolve_api_key() for model in models] == ["sk-gateway", "not-needed", "sk-openai"]
+
+
+@pytest.mark.parametrize(
+    ("fallback", "message"),
+    [
+        ({"model": ""}, "at least 1 character"),
+        ({}, "Field required"),
+        ({"model": "m", "base_url": "host:8000"}, "write it as https://HOST"),
+        ({"model": "m", "base_url": "https://me:hunter2@host/v1"}, "give the key as api_key_file"),
+        ({"model": "m", "api_key": "a", "api_key_env": "B"}, "name the key in one place only"),
+        ({"model": "m", "max_quotes": 3}, "Extra inputs are not permitted"),
+    ],
+)
+def test_a_fallback_that_makes_no_sense_is_refused(fallback: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message) as caught:
+        make(fallback)
+    (error,) = caught.value.errors()
+    assert error["loc"][:2] == ("fallbacks", 0)
+    assert "hunter2" not in error["msg"]
+
+
+@pytest.mark.parametrize("url", ["ftp://me:hunter2@host/v1", "//me:hunter2@host"])
+def test_a_password_in_what_is_no_url_is_not_repeated(url: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        make(base_url=url)
+    assert "hunter2" not in caught.value.errors()[0]["msg"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"failover": {"reserve": 1.0}},
+        {"hedging": {"max_share": 0.0}},
+        {"circuit_breaker": {"failure_rate": 1.5}},
+        {"concurrency": {"decrease": 1.0}},
+        {"concurrency": {"latency_tolerance": 1.0}},
+        {"stream": {"stall_timeout_ms": 0}},
+        {"fallbacks": [{"model": "m"}] * 9},
+    ],
+    ids=str,
+)
+def test_values_out_of_bounds_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        LlmJudgeSettings.model_validate(values)
