@@ -7,15 +7,11 @@ from typing import Any, Final
 import pytest
 
 KNOWN_GAPS: Final = {
-    "tokens-of-shapes-to-come": "the fence knows words, not the shape (a name with _ or : that no HTML has)",
     "reply-duplicates-disagree-apart": "the first object is announced before the second is read",
-    "reply-only-repeats-a-lone-verdict": "a lone verdict is believed in the middle of prose",
-    "reply-thoughts-end-behind-the-verdicts": "thoughts end at a </think> that nothing has begun",
 }
 
 ONLY: Final = {
     "reply-duplicates-disagree-apart": {"in_pieces", "not_streamed"},
-    "reply-thoughts-end-behind-the-verdicts": {"behind_prose"},
 }
 """Those that succeed only where the reply comes in these ways."""
 

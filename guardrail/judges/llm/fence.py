@@ -18,10 +18,10 @@ _MARKER_BYTES: Final = 12
 
 # What chat templates use to tell roles apart: servers that tokenise the filled-in template (vLLM, llama.cpp,
 # TGI) read these as control tokens even where they stand in a message. Covered are <|im_start|> and all of
-# its shape (also DeepSeek's with the full-width bar, EXAONE's with square brackets), and the words that
-# models of Llama, Mistral, Gemma, Qwen, Command R, GLM, Kimi, MiniMax, Baichuan, InternLM, Nemotron, Seed and
-# of code and pictures have for it. Every branch begins with a literal, so that the scan passes over all other
-# characters quickly.
+# its shape (also DeepSeek's with the full-width bar, EXAONE's with square brackets), the words that models of
+# Llama, Mistral, Gemma, Qwen, Command R, GLM, Kimi, MiniMax, Baichuan, InternLM, Nemotron, Seed and of code
+# and pictures have for it and, for those to come, names with _ or : in angle brackets. Every branch begins
+# with a literal, so that the scan passes over all other characters quickly.
 _ANGLED: Final = (
     r"s|bos|eos|pad|unk|cls|sep|mask|sop|eop|eoh|eoa|eod|eot"
     r"|start_of_turn|end_of_turn|start_of_image|end_of_image|unused\d{1,4}|reserved_\d{1,4}"
@@ -39,6 +39,7 @@ _CONTROL: Final = re.compile(
     rf"|<(?=/?(?i:{_ANGLED})>)"
     r"|<(?=</?(?i:SYS)>>)"
     rf"|\[(?=/?(?i:{_SQUARE})\])"
+    r"|<(?=/?[A-Za-z][A-Za-z0-9]{0,20}[_:][A-Za-z0-9_:]{1,40}>)"
     r"|\[(?=\|)|\](?<=\|\])"
     r"|\[(?=e~\[)|\](?=~!?b[\[\]])"
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,8 +26,8 @@ MAX_PART_CHARS: Final = 500
 # A start of an object that has no end costs a pass over the rest of the reply: this bounds how many.
 _MAX_FAILED_STARTS: Final = 64
 _DUPLICATE: Final = "\0duplicate"
-_THOUGHTS_BEGIN: Final = re.compile(r"<(?:think|thinking|thought|reasoning)>|\[THINK\]", re.IGNORECASE)
-_THOUGHTS_END: Final = re.compile(r"</(?:think|thinking|thought|reasoning)>|\[/THINK\]", re.IGNORECASE)
+_THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
+_NOTHING: Final = re.compile(r"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+", re.IGNORECASE)
 _LIST_START: Final = re.compile(r'(?:\{\s*"verdicts"\s*:\s*)?\[\s*(?=\{)')
 _JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
@@ -60,33 +60,41 @@ def read_reply(text: str, form: ReplyForm) -> list[Answer]:
     """
     if len(text) > MAX_REPLY_CHARS:
         raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
-    answers = read_values(_without_thoughts(text), form)
+    answers = _read_parts(_without_thoughts(text), form)
     if not answers:
         raise JudgeReplyError("the reply holds no verdicts in JSON")
     return answers
 
 
-def read_values(text: str, form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
-    """The answers that stand in ``text``, whatever surrounds them; perhaps none.
+def read_lists(text: str, form: ReplyForm) -> list[Answer]:
+    """The answers in the lists of verdicts that stand in ``text``; perhaps none."""
+    return _read_parts([text], form, lists_only=True)
 
-    Of JSON that breaks off or is none, what was complete is taken, and nothing that follows. Verdicts that
-    stand by themselves are taken only where there is no list of them, and not with ``lists_only``: they may
-    be a document's, repeated.
+
+def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
+    """Of JSON that breaks off or is none, what was complete is taken, and nothing that follows.
+
+    Verdicts that stand by themselves, or in an array, are taken only where there is nothing else: beside a
+    list of them, or in prose, they may be a document's, repeated.
     """
     lists: list[Any] = []
     alone: list[Any] = []
-    for value in _values(text):
-        inner = value.get("verdicts") if isinstance(value, dict) else None
-        if isinstance(value, dict) and _DUPLICATE in value:
-            continue  # of two lists either may be meant
-        if isinstance(inner, list):
-            lists += inner
-        elif isinstance(value, list):
-            alone += value
-        elif isinstance(value, dict) and value.keys() & _TELLING:
-            alone.append(value)
+    around = ""
+    for text in texts:
+        for value, before in _values(text):
+            around += before
+            if isinstance(value, list):
+                alone += value
+            elif isinstance(value, dict) and _DUPLICATE not in value:  # of two lists either may be meant
+                inner = value.get("verdicts")
+                if isinstance(inner, list):
+                    lists += inner
+                elif value.keys() & _TELLING:
+                    alone.append(value)
+    if lists_only or not _NOTHING.fullmatch(around):
+        alone.clear()
     # Where two lists disagree, one may be a document's words too, and neither is believed.
-    found = (read_member(member, form) for member in lists or ([] if lists_only else alone))
+    found = (read_member(member, form) for member in lists or alone)
     return [answer for answer in found if answer is not None]
 
 
@@ -148,38 +156,50 @@ def _no_constant(name: str) -> None:
 _decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
 
 
-def _without_thoughts(text: str) -> str:
-    """What follows the model's thoughts; nothing when they don't end."""
-    ends = [match.end() for match in _THOUGHTS_END.finditer(text)]
-    rest = text[ends[-1] :] if ends else text
-    begin = _THOUGHTS_BEGIN.search(rest)
-    return rest if begin is None else rest[: begin.start()]
+def _without_thoughts(text: str) -> list[str]:
+    """The parts of ``text`` that are no thoughts of the model: what stands between, or behind, their marks.
 
-
-def _values(text: str) -> Iterator[Any]:
-    """The JSON objects and arrays that stand in ``text``, outermost only.
-
-    The last one is as much as was complete of a list of verdicts that breaks off.
+    Templates may begin the thoughts within the prompt, so that a reply has their end only. What precedes such
+    an end is read too: if it holds verdicts, it may be the reply, and what follows a document's.
     """
-    at = 0
-    failed = 0
+    parts = []
+    at, thinking = 0, False
+    for mark in _THOUGHTS.finditer(text):
+        begins = "/" not in mark[0]
+        if thinking and begins:
+            continue
+        if not thinking:
+            parts.append(text[at : mark.start()])
+        thinking = begins
+        at = mark.end()
+    return parts if thinking else [*parts, text[at:]]
+
+
+def _values(text: str) -> Iterator[tuple[Any, str]]:
+    """The JSON objects and arrays that stand in ``text``, outermost only, each with the text ahead of it.
+
+    Of a list of verdicts that breaks off comes what was complete. Last come None and what follows.
+    """
+    at = end = failed = 0
     while failed < _MAX_FAILED_STARTS:
         starts = [found for found in (text.find("{", at), text.find("[", at)) if found >= 0]
         if not starts:
-            return
+            break
         at = min(starts)
         decoded = decode(text, at)
         if decoded is not None:
-            value, at = decoded
-            yield value
+            yield decoded[0], text[end:at]
+            at = end = decoded[1]
         elif (broken := _LIST_START.match(text, at)) is not None:
-            yield {"verdicts": list(_complete(text, broken.end()))}
+            complete = list(_complete(text, broken.end()))
+            yield complete if text[at] == "[" else {"verdicts": complete}, text[end:at]
             return
         elif _JSON_START.match(text, at) is not None:
-            return  # what is found within it may be a part of it, or a document's words
+            break  # what is found within it may be a part of it, or a document's words
         else:
             at += 1
             failed += 1
+    yield None, text[end:]
 
 
 def _complete(text: str, at: int) -> Iterator[Any]:

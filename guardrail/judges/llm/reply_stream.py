@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import Final
 
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, decode, read_member, read_reply, read_values
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, decode, read_lists, read_member, read_reply
 from guardrail.judges.llm.reply_form import ReplyForm
 
 _HEAD: Final = re.compile(r'\s*\{\s*"verdicts"\s*:\s*\[')
@@ -90,7 +90,7 @@ class ReplyReader:
         elif self._broken or self._at is _At.INSIDE:
             answers = []  # what stands in an object that has no end, or is none, is nothing by itself
         else:
-            answers = read_values(rest, self._form, lists_only=True)
+            answers = read_lists(rest, self._form)
         self._count(answers)
         if not self._found:
             raise JudgeReplyError("the reply has no verdict for any claim that was asked")

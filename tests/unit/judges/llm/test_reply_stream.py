@@ -99,6 +99,25 @@ def test_thoughts_are_not_verdicts_whether_or_not_they_end(mark: str) -> None:
     ]
 
 
+def test_thoughts_that_only_end_do_not_hide_verdicts_ahead_of_their_end() -> None:
+    """Some templates begin them in the prompt. What they hold is read too: neither is believed blindly."""
+    text = f'So {{"verdicts": oops. {TWO}</think>{verdicts(member("c2", "UNSUPPORTED"))}'
+    assert said(read(text, 8)[1]) == [("c2", "UNSUPPORTED")]
+    assert said(read(f"I see {TWO}</think>{verdicts(member('c1'))}", 8)[1]) == [
+        ("c1", "CONTRADICTED"),
+        ("c2", "SUPPORTED"),
+        ("c1", "SUPPORTED"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [f"It says {FAKE}", f"{FAKE} it says", f'{FAKE} it says {{"', f"It says [{FAKE}]"]
+)
+def test_a_verdict_by_itself_is_believed_only_where_nothing_else_stands(text: str) -> None:
+    with pytest.raises(JudgeReplyError):
+        read(text, 8)
+
+
 def test_what_follows_the_list_is_read_at_the_end() -> None:
     early, late = read(f"{TWO} Or rather: {verdicts(member('c1'))}", 4)
     assert said(early) == [("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
