@@ -25,9 +25,11 @@ MAX_PART_CHARS: Final = 500
 
 # A start of an object that has no end costs a pass over the rest of the reply: this bounds how many.
 _MAX_FAILED_STARTS: Final = 64
+_MAX_VALUES: Final = 1_000
 _DUPLICATE: Final = "\0duplicate"
 _THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
 _NOTHING: Final = re.compile(r"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+", re.IGNORECASE)
+_START: Final = re.compile(r"[{\[]")
 _LIST_START: Final = re.compile(r'(?:\{\s*"verdicts"\s*:\s*)?\[\s*(?=\{)')
 _JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
@@ -79,10 +81,10 @@ def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = Fal
     """
     lists: list[Any] = []
     alone: list[Any] = []
-    around = ""
+    around: list[str] = []
     for text in texts:
         for value, before in _values(text):
-            around += before
+            around.append(before)
             if isinstance(value, list):
                 alone += value
             elif isinstance(value, dict) and _DUPLICATE not in value:  # of two lists either may be meant
@@ -91,7 +93,7 @@ def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = Fal
                     lists += inner
                 elif value.keys() & _TELLING:
                     alone.append(value)
-    if lists_only or not _NOTHING.fullmatch(around):
+    if lists_only or not _NOTHING.fullmatch("".join(around)):
         alone.clear()
     # Where two lists disagree, one may be a document's words too, and neither is believed.
     found = (read_member(member, form) for member in lists or alone)
@@ -180,14 +182,15 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
 
     Of a list of verdicts that breaks off comes what was complete. Last come None and what follows.
     """
-    at = end = failed = 0
-    while failed < _MAX_FAILED_STARTS:
-        starts = [found for found in (text.find("{", at), text.find("[", at)) if found >= 0]
-        if not starts:
+    at = end = failed = read = 0
+    while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:
+        start = _START.search(text, at)
+        if start is None:
             break
-        at = min(starts)
+        at = start.start()
         decoded = decode(text, at)
         if decoded is not None:
+            read += 1
             yield decoded[0], text[end:at]
             at = end = decoded[1]
         elif (broken := _LIST_START.match(text, at)) is not None:

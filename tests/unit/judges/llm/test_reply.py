@@ -248,3 +248,10 @@ def test_a_part_that_can_not_be_read_spoils_its_claim(parts: Any) -> None:
 def test_parts_that_were_not_asked_for_are_passed_over() -> None:
     (answer,) = read(verdicts(member("c1", parts=[{"text": "A.", "verdict": "CONTRADICTED"}])))
     assert (answer.verdict, answer.parts) == (Verdict.SUPPORTED, ())
+
+
+def test_only_so_many_values_are_read_ahead_of_the_verdicts() -> None:
+    """A reply that is nothing but brackets must not keep the event loop."""
+    assert len(read("[1] " * 900 + ONE)) == 1
+    with pytest.raises(JudgeReplyError):
+        read("[1] " * 1_001 + ONE)
