@@ -67,12 +67,14 @@ class Example(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    sentences: Annotated[tuple[_Text, ...], Field(min_length=1)]
+    sentences: tuple[_Text, ...]
     question: str = ""
-    claims: Annotated[tuple[ExampleClaim, ...], Field(min_length=1)]
+    claims: tuple[ExampleClaim, ...]
 
     @model_validator(mode="after")
-    def _numbers(self) -> Example:
+    def _consistent(self) -> Example:
+        if not self.sentences or not self.claims:
+            raise ValueError("an example has no sentences or no claims; give it at least one of each")
         for number, claim in enumerate(self.claims, 1):
             beyond = [n for n in (*claim.evidence, *claim.against) if n > len(self.sentences)]
             if beyond:

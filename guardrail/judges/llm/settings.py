@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
@@ -169,7 +170,12 @@ class LlmJudgeSettings(ApiKeySettings):
         default_factory=PromptFiles, description="Prompts of your own, in files, instead of the package's."
     )
     examples: (
-        Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES), BeforeValidator(read_examples)] | None
+        Annotated[
+            tuple[Example, ...],
+            Field(max_length=MOST_EXAMPLES),
+            BeforeValidator(read_examples, json_schema_input_type=tuple[Example, ...] | Path),
+        ]
+        | None
     ) = Field(
         default=None,
         description="Examples of verdicts for the prompt, as a list or the path of a YAML file with one; "
