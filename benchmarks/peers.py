@@ -26,7 +26,7 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.peers_answers import TOKENS_PER_SECOND, Case, load
-from benchmarks.peers_environment import ROOT, peers_python
+from benchmarks.peers_environment import ROOT, installed, peers_python
 from benchmarks.peers_report import Result, Run, aims, machine, table, write
 from benchmarks.peers_systems import OURS, SYSTEMS, Outcome, Skipped, System, opened
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, Usage
@@ -123,7 +123,8 @@ async def measure(
 async def run(args: argparse.Namespace) -> int:
     """Measure and report; 1 when something that was asked for could not be measured."""
     peers = not all(name in OURS for name in args.systems)
-    python = args.peers_python or (peers_python() if peers else None)
+    # For ours alone it is not made, but used if it is there: its tokenizer is better than an estimate.
+    python = args.peers_python or (peers_python() if peers else installed())
     failed = False
     async with simulated_model(python or Path(sys.executable), args) as model:
         results = []

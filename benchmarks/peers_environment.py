@@ -16,6 +16,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = Path(__file__).with_name("peers-requirements.txt")
 CACHE: Final = ROOT / ".cache"
+_DONE: Final = ".installed"
 
 
 def peers_python(cache: Path = CACHE, requirements: Path = REQUIREMENTS) -> Path:
@@ -23,13 +24,10 @@ def peers_python(cache: Path = CACHE, requirements: Path = REQUIREMENTS) -> Path
 
     Raises subprocess.CalledProcessError when a package can't be had; what was made till then is removed.
     """
-    pins = requirements.read_bytes()
-    name = hashlib.sha256(pins + sys.version.encode()).hexdigest()[:12]
-    folder = cache / f"peers-{name}"
-    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    done = folder / ".installed"
-    if done.exists():
-        return python
+    if (ready := installed(cache, requirements)) is not None:
+        return ready
+    folder = _folder(cache, requirements)
+    python = _python(folder)
     print(f"installing the peers into {folder}", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     try:
@@ -40,8 +38,23 @@ def peers_python(cache: Path = CACHE, requirements: Path = REQUIREMENTS) -> Path
     except (subprocess.CalledProcessError, OSError):
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    done.touch()
+    (folder / _DONE).touch()
     return python
+
+
+def installed(cache: Path = CACHE, requirements: Path = REQUIREMENTS) -> Path | None:
+    """The Python of the environment if it has been made before."""
+    folder = _folder(cache, requirements)
+    return _python(folder) if (folder / _DONE).exists() else None
+
+
+def _folder(cache: Path, requirements: Path) -> Path:
+    name = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    return cache / f"peers-{name}"
+
+
+def _python(folder: Path) -> Path:
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def _gently() -> list[str]:
