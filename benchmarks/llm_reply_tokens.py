@@ -98,11 +98,11 @@ def _replies(claims: int) -> Iterator[tuple[str, str]]:
     for reasoning in Reasoning:
         form = ReplyForm(reasoning)
         yield f"numbers, reasoning {reasoning.value}", _reply(form.members, reasoning, claims)
-    quick = ReplyForm(Reasoning.NONE, binary=True, conflicts=False)
-    yield (
-        "numbers, binary, no reasoning, no conflicts",
-        _reply(quick.members, quick.reasoning, claims, binary=True),
-    )
+    quick = ReplyForm(Reasoning.NONE, conflicts=False)
+    yield "numbers, no reasoning, no conflicts", _reply(quick.members, quick.reasoning, claims)
+    bare = ReplyForm(Reasoning.NONE, conflicts=False, confidence=False)
+    yield "the same, no confidence", _reply(bare.members, bare.reasoning, claims)
+    yield "the same, binary", _reply(bare.members, bare.reasoning, claims, binary=True)
     apart = ReplyForm(decompose=True)
     yield "numbers, decomposed, reasoning not_supported", _reply(apart.members, apart.reasoning, claims)
 

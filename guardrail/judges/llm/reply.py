@@ -20,6 +20,8 @@ MAX_REPLY_CHARS: Final = 1_000_000
 MAX_REASONING_CHARS: Final = 2_000
 MOST_NUMBERS: Final = 10
 """Of sentences that a claim's evidence may name; the settings ask for no more (``max_quotes``)."""
+ASSUMED_CONFIDENCE: Final = 0.9
+"""In a verdict for which none was asked."""
 MOST_PARTS: Final = 20
 MAX_PART_CHARS: Final = 500
 
@@ -126,7 +128,7 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
     if verdict is None:
         known = "two" if form.binary else "four"
         return Answer(label, problem=f"the judge's verdict is none of the {known}")
-    confidence = member.get("confidence", 0.5)
+    confidence = member.get("confidence", 0.5) if form.confidence else ASSUMED_CONFIDENCE
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return Answer(label, problem="the judge's confidence is not a number")
     if not 0.0 <= confidence <= 1.0:

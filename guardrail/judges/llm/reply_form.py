@@ -33,11 +33,18 @@ class ReplyForm:
     binary: bool = False
     decompose: bool = False
     conflicts: bool = True
+    confidence: bool = True
 
     @classmethod
     def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
         """The form that ``settings`` ask for."""
-        return cls(settings.reasoning, settings.verdicts == "binary", settings.decompose, settings.conflicts)
+        return cls(
+            settings.reasoning,
+            settings.verdicts == "binary",
+            settings.decompose,
+            settings.conflicts,
+            settings.confidence,
+        )
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -55,7 +62,7 @@ class ReplyForm:
             "reasoning": before,
             "parts": self.decompose,
             "verdict": True,
-            "confidence": True,
+            "confidence": self.confidence,
             "against": self.conflicts,
         }
         names = [name for name, used in wanted.items() if used]

@@ -156,6 +156,11 @@ class LlmJudgeSettings(ApiKeySettings):
         default=True,
         description="Ask for the contexts that contradict a claim which another one supports.",
     )
+    confidence: bool = Field(
+        default=True,
+        description="Ask how sure the model is of each verdict; without it each counts as 0.9, and a verdict "
+        "is six tokens shorter.",
+    )
     decompose: bool = Field(
         default=False,
         description="Have claims of several statements taken apart, pronouns resolved, in the same call. The "

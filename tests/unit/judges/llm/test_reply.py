@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, read_reply
+from guardrail.judges.llm.reply import ASSUMED_CONFIDENCE, MAX_REPLY_CHARS, Answer, read_reply
 from guardrail.judges.llm.reply_form import ReplyForm
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.llm_server import member, verdicts
@@ -150,7 +150,7 @@ def test_members_of_the_wrong_kind_are_passed_over() -> None:
 
 
 FORMS = [
-    ReplyForm(reasoning, binary, decompose, conflicts)
+    ReplyForm(reasoning, binary, decompose, conflicts, confidence=not conflicts)
     for reasoning in Reasoning
     for binary in (False, True)
     for decompose in (False, True)
@@ -255,3 +255,10 @@ def test_only_so_many_values_are_read_ahead_of_the_verdicts() -> None:
     assert len(read("[1] " * 900 + ONE)) == 1
     with pytest.raises(JudgeReplyError):
         read("[1] " * 1_001 + ONE)
+
+
+@pytest.mark.parametrize("given", [0.1, 7, "high", None])
+def test_where_no_confidence_is_asked_for_none_is_read(given: Any) -> None:
+    (answer,) = read(verdicts(member("c1", confidence=given)), confidence=False)
+    assert (answer.verdict, answer.confidence) == (Verdict.SUPPORTED, ASSUMED_CONFIDENCE)
+    assert "confidence" not in ReplyForm(confidence=False).members
