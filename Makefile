@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka bench clean
+.PHONY: help demo install test lint format types unit kafka-test kafka llm-test bench clean
 
 BIN := .venv/bin
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples)
@@ -39,6 +39,10 @@ unit: install ## Test without Kafka
 kafka-test: install ## Test on a real Kafka only
 	@scripts/test-requirements.sh
 	$(BIN)/pytest -m kafka
+
+llm-test: install ## Test the LLM judge on llama.cpp's server; compiles it once, in some ten minutes
+	@scripts/llama-server.sh
+	$(BIN)/pytest -m real_llm tests/real_llm
 
 kafka: install ## Run a Kafka on localhost:9092 until Ctrl-C, for those without Docker
 	@scripts/test-requirements.sh

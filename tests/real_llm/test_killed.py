@@ -1,0 +1,74 @@
+"""A server that is killed, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+import pytest
+
+from guardrail.errors import JudgeUnavailable
+from guardrail.events import Verdict
+from guardrail.judges.base import Judgement, reconcile
+from tests.real_llm.asking import GIVEN, PATIENCE_S, idle, judging, request, until
+from tests.support.llama_server import LlamaServer
+
+pytestmark = pytest.mark.real_llm
+
+_BREAKER = {"min_calls": 2, "failure_rate": 0.5, "open_ms": 300, "probes": 1}
+
+
+async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_llama: LlamaServer) -> None:
+    early: dict[str, Judgement] = {}
+
+    def announce(judgement: Judgement) -> None:
+        early[judgement.claim_id] = judgement
+        own_llama.kill()
+
+    asked = request(*(f"The basic plan costs ${n}." for n in range(50, 62)), announce=announce)
+    async with judging(own_llama.url, max_output_tokens=2_000, ask_again=True) as judge:
+        reply = await judge.judge(asked)
+    assert 0 < len(early) < len(asked.claims)
+    told = reconcile(list(asked.claims), reply, judge.name)
+    for claim_id, judgement in told.items():
+        if claim_id in early:
+            assert judgement.verdict is early[claim_id].verdict
+            assert judgement.verdict in GIVEN
+        else:
+            assert judgement.verdict is Verdict.UNVERIFIED
+            assert judgement.support is None
+            assert "connection" in judgement.reasoning
+
+
+async def test_killed_before_a_verdict_it_is_unavailable(own_llama: LlamaServer) -> None:
+    async with judging(own_llama.url) as judge:
+        asking = asyncio.create_task(judge.judge(request()))
+        await until(lambda: own_llama.busy_slots() == 1)
+        own_llama.kill()
+        with pytest.raises(JudgeUnavailable, match="connection"):
+            await asking
+
+
+async def test_the_breaker_opens_on_a_dead_server_and_closes_when_it_is_back(
+    own_llama: LlamaServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "guardrail.judges.llm.circuit_breaker")
+    async with judging(own_llama.url, circuit_breaker=_BREAKER) as judge:
+        own_llama.kill()
+        for _ in range(2):
+            with pytest.raises(JudgeUnavailable, match="connection"):
+                await judge.judge(request())
+        with pytest.raises(JudgeUnavailable, match="left alone"):
+            await judge.judge(request())
+        await asyncio.to_thread(own_llama.start)
+        async with asyncio.timeout(PATIENCE_S):
+            reply = None
+            while reply is None:
+                with contextlib.suppress(JudgeUnavailable):  # until the probe is due
+                    reply = await judge.judge(request())
+                await asyncio.sleep(0.05)
+        assert len(reply.judgements) == len(request().claims)
+        await idle(own_llama)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "answers again" in caplog.messages[-1]

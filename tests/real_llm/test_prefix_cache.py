@@ -1,0 +1,56 @@
+"""Calls of one response share their prefix: the server says how much of each prompt it did not read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.real_llm.asking import check, judging, request
+from tests.support.llama_server import Installation, LlamaServer
+
+pytestmark = pytest.mark.real_llm
+
+_LEAST = 0.80
+_CALLS = 4
+_DOCUMENT = (
+    "The tariff of zone {n} was set by the council on {n} March 2024 and holds for all parcels of up to {n}0 "
+    "kilograms. Parcels that are heavier are weighed at the counter, and cost a further {n} euros for each "
+    "kilogram begun. Deliveries to zone {n} leave the depot at {n} o'clock on weekdays and take two days; on "
+    "public holidays there are none. Whoever wants to complain must do so in writing within {n} weeks, with "
+    "the number of the parcel and a copy of the receipt. Lost ones are paid for up to a value of {n}00 euros."
+)
+
+
+@pytest.fixture(scope="module")
+def one_slot(installation: Installation) -> Iterator[LlamaServer]:
+    """One slot, so that each call meets the prompt of the one before; the model attends to a sliding window,
+    of which the server by itself keeps the end only.
+    """
+    server = LlamaServer(installation, "--swa-full", slots=1)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("examples", [None, ()], ids=["examples of the package", "no examples"])
+async def test_later_calls_of_a_response_read_little_of_their_prompt_again(
+    one_slot: LlamaServer, figures: list[str], examples: tuple[()] | None
+) -> None:
+    contexts = [_DOCUMENT.format(n=n) for n in range(2, 9)]
+    assert sum(len(text.split()) for text in contexts) >= 600
+    ratios, prompts = [], []
+    async with judging(one_slot.url, examples=examples, max_output_tokens=120) as judge:
+        for call in range(_CALLS):
+            claims = [f"Zone {2 * call + n} is served within {n + 2} days at most." for n in range(2)]
+            asked = request(*claims, contexts=contexts, response_id="growing", first=2 * call)
+            reply = await judge.judge(asked)
+            check(asked, reply)
+            prompts.append(reply.usage.input_tokens)
+            ratios.append(reply.usage.cached_input_tokens / reply.usage.input_tokens)
+    name = "no examples" if examples == () else "examples of the package"
+    shown = ", ".join(f"{ratio:.1%} of {tokens}" for ratio, tokens in zip(ratios, prompts, strict=True))
+    figures.append(f"prompt tokens from the cache, {name}, call by call: {shown}")
+    assert min(ratios[1:]) >= _LEAST

@@ -1,0 +1,69 @@
+"""Replies under a real grammar, streamed by a real server, in each of the forms that can be asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail.judges.base import Judgement
+from tests.real_llm.asking import CLAIMS, GIVEN, check, judging, request
+from tests.support.llama_server import LlamaServer
+
+pytestmark = pytest.mark.real_llm
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"verdicts": "binary"},
+        {"reasoning": "before", "conflicts": True},
+        {"reasoning": "not_supported", "decompose": True, "max_output_tokens": 600},
+    ],
+    ids=["four", "binary", "reasons", "parts"],
+)
+async def test_each_claim_gets_a_verdict_under_the_schema(
+    llama: LlamaServer, form: dict[str, object]
+) -> None:
+    asked = request()
+    async with judging(llama.url, structured_output="json_schema", **form) as judge:
+        reply = await judge.judge(asked)
+    check(asked, reply)
+    assert {judgement.claim_id for judgement in reply.judgements} == asked.claims.keys()
+    assert {judgement.verdict for judgement in reply.judgements} <= GIVEN
+
+
+async def test_the_first_verdict_is_known_while_the_server_still_writes(llama: LlamaServer) -> None:
+    busy: list[int] = []
+    early: dict[str, Judgement] = {}
+
+    def announce(judgement: Judgement) -> None:
+        busy.append(llama.busy_slots())
+        early[judgement.claim_id] = judgement
+
+    asked = request(announce=announce)
+    async with judging(llama.url) as judge:
+        reply = await judge.judge(asked)
+    check(asked, reply)
+    assert len(early) == len(CLAIMS)
+    assert busy[0] == 1
+    # What was announced is what the reply repeats, now with its share of the tokens.
+    assert {judgement.claim_id: judgement.verdict for judgement in reply.judgements} == {
+        claim_id: judgement.verdict for claim_id, judgement in early.items()
+    }
+
+
+async def test_a_reply_in_one_piece_is_counted_alike(llama: LlamaServer) -> None:
+    asked = request()
+    async with judging(llama.url, stream={"mode": "never"}) as judge:
+        reply = await judge.judge(asked)
+    check(asked, reply)
+    assert {judgement.claim_id for judgement in reply.judgements} == asked.claims.keys()
+
+
+async def test_a_reply_cut_off_by_the_bound_of_tokens_keeps_what_was_complete(llama: LlamaServer) -> None:
+    asked = request(*CLAIMS, *CLAIMS, *CLAIMS)
+    async with judging(llama.url, max_output_tokens=64) as judge:
+        reply = await judge.judge(asked)
+    check(asked, reply)
+    assert reply.usage.output_tokens == 64
+    assert 0 < len(reply.judgements) < len(asked.claims)
