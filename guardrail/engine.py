@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from guardrail.cutters import Cutters
 from guardrail.effects import Cancel, Effect, Emit
@@ -406,8 +406,6 @@ class Engine:
                 self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key))
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)
-                if run.task is None:
-                    run.task = self.spawn(self._judge_claims(run), name="judge")
             elif type(effect) is Cancel:
                 self._cancel(run)
         self._table.count(run)
@@ -416,12 +414,16 @@ class Engine:
             return
         if run.session.decided:
             run.evidence = None  # it holds the contexts
+        elif run.waiting and len(run.calls) < (1 if run.session.reading else 2):
+            call = self.spawn(self._judge_claims(run), name="judge")
+            run.calls.add(call)
+            call.add_done_callback(run.calls.discard)
         self._arm(run)
 
     def _cancel(self, run: Run) -> None:
         run.waiting.clear()
-        if run.task is not None and run.task is not asyncio.current_task():
-            run.task.cancel()
+        for call in run.calls - {asyncio.current_task()}:
+            call.cancel()
 
     def _close(self, run: Run) -> None:
         closed = run.closed()
@@ -469,25 +471,26 @@ class Engine:
     async def _judge_claims(self, run: Run) -> None:
         """Put the claims of one response to the judge, those that came meanwhile in the next call.
 
-        One call at a time for each response: its claims go together, share their contexts, and are
-        answered in order; responses are judged beside each other.
+        One call at a time for each response while its text is coming: its claims go together and share their
+        contexts. What is left at the end of the text goes at once, beside a call that is under way, since
+        now somebody waits for it. Responses are judged beside each other.
         """
         try:
-            if run.evidence is None:
-                run.evidence = EvidenceIndex(run.session.head.contexts)
             while run.waiting and not run.session.decided:
                 async with self._slots.slot(run.lane.key):
                     batch = run.next_batch(self._limits.max_claims_per_call)
                     if not batch:
                         continue
+                    evidence = run.evidence = run.evidence or EvidenceIndex(run.session.head.contexts)
                     now, heard = self._clock(), partial(self._heard, run)
-                    found, usage = await ask(self._judge, run.session, run.evidence, batch, now, heard)
+                    found, usage = await ask(self._judge, run.session, evidence, batch, now, heard)
                 if run.dropped:
                     return  # a judge that does not mind being cancelled
                 run.session.usage = total(run.session.usage, usage)
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
-            run.task = None
+            # At once: the next claim may come before the loop has told that this task is done.
+            run.calls.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     def _heard(self, run: Run, judgement: Judgement) -> None:
         """A verdict that came before its call ended."""

@@ -84,7 +84,7 @@ class Run:
     silence_captured: bool = False
     evidence: EvidenceIndex | None = None
     waiting: list[tuple[str, Claim]] = field(default_factory=list)
-    task: asyncio.Task[None] | None = None
+    calls: set[asyncio.Task[None]] = field(default_factory=set)
     timer: asyncio.TimerHandle | None = None
     timer_due: float = float("inf")
     pending: int = 0

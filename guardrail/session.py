@@ -149,6 +149,11 @@ class Session:
         return self.decided and self.input_ended
 
     @property
+    def reading(self) -> bool:
+        """Does more text to judge come?"""
+        return self._reading
+
+    @property
     def silent(self) -> bool:
         """Nothing more comes out, whatever comes in."""
         return self.decided and not self._observing

@@ -119,8 +119,28 @@ async def test_claims_that_come_during_a_call_go_together_in_the_next() -> None:
         b.complete(2)
         judge.gate.set()
         await b.until(lambda: bool(b.closed))
-    assert [len(request.claims) for request in judge.requests] == [1, 3]
+    assert sorted(len(request.claims) for request in judge.requests) == [1, 3]
     assert b.verdict().usage.judge_calls == 2
+
+
+async def test_what_is_left_at_the_end_of_the_text_does_not_wait_for_the_call_under_way() -> None:
+    judge = GatedJudge()
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, "Paris is in France. Rome is in Italy. Oslo ")
+        await judge.asked.wait()
+        assert judge.at_once == 1
+        b.delta(1, "is in Norway.")
+        await asyncio.sleep(0)
+        assert judge.at_once == 1  # text may still come: one call at a time
+        judge.asked.clear()
+        b.complete(2)
+        await judge.asked.wait()
+        assert judge.at_once == 2
+        judge.gate.set()
+        await b.until(lambda: "r1" in b.closed)
+    assert judge.most_at_once == 2
+    assert len(b.claims()) == 3
 
 
 async def test_responses_are_judged_beside_each_other() -> None:
