@@ -16,7 +16,9 @@ from pathlib import Path
 from benchmarks.instant_judge import InstantJudge
 from guardrail.cli import main as guardrail
 from guardrail.judges import factory
-from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
+from guardrail.judges.ledger import UsageLedger
+from guardrail.judges.settings import JudgeSettings
 
 
 class TimedJudge(InstantJudge):
@@ -40,7 +42,11 @@ class TimedJudge(InstantJudge):
 def main() -> None:
     """Command line."""
     path = sys.argv.pop(1)
-    factory.build_judge = lambda settings: InstantJudge() if path == "-" else TimedJudge(Path(path))  # noqa: ARG005
+
+    def build(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -> Judge:  # noqa: ARG001
+        return InstantJudge() if path == "-" else TimedJudge(Path(path))
+
+    factory.build_judge = build
     guardrail()
 
 
