@@ -74,8 +74,8 @@ async def judging(url: str, **changes: Any) -> AsyncIterator[LlmJudge]:
         await judge.aclose()
 
 
-def check(asked: JudgeRequest, reply: JudgeReply) -> None:
-    """Of asked claims only, of each once, with quotes that stand in the contexts, and all tokens counted."""
+def check(asked: JudgeRequest, reply: JudgeReply, *, calls: int = 1) -> None:
+    """Of asked claims only, of each once, with quotes out of the contexts; calls and tokens counted."""
     ids = [judgement.claim_id for judgement in reply.judgements]
     assert len(set(ids)) == len(ids)
     assert set(ids) <= asked.claims.keys()
@@ -85,7 +85,7 @@ def check(asked: JudgeRequest, reply: JudgeReply) -> None:
         for quote in judgement.evidence:
             assert texts[quote.context_id][slice(*quote.span)] == quote.quote
     usage = reply.usage
-    assert usage.judge_calls == 1
+    assert usage.judge_calls == calls
     assert usage.input_tokens > 0
     assert usage.output_tokens > 0
     assert 0 <= usage.cached_input_tokens <= usage.input_tokens

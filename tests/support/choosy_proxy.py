@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import Collection
 from types import TracebackType
 from typing import Final, Self
 
-_END_OF_HEAD: Final = b"\r\n\r\n"
 _PIECE: Final = 64 * 1024
+_LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _MESSAGE: Final = (
     "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' "
     "or 'json_object'\", 'input': 'json_schema', 'ctx': {'expected': \"'text' or 'json_object'\"}}]"
@@ -19,13 +20,13 @@ _BODY: Final = json.dumps(
     {"error": {"message": _MESSAGE, "type": "internal_server_error", "param": None, "code": None}}
 ).encode()
 _REFUSAL: Final = (
-    b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: application/json\r\n"
     b"content-length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
 )
 
 
 class ChoosyProxy:
-    """Passes calls on to ``target`` (host, port), one a connection, save those whose form it refuses.
+    """Passes calls on to ``target`` (host, port), save those whose form it refuses.
 
     An async context manager. ``formats`` are the types of ``response_format`` that arrived, in order, "none"
     where there was none.
@@ -37,6 +38,7 @@ class ChoosyProxy:
         self._refuse = refuse
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -47,9 +49,9 @@ class ChoosyProxy:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for writer in self._writers:
+            writer.transport.abort()  # ends its reader, and with it the task
+        await asyncio.gather(*self._tasks)
         await self._server.wait_closed()
 
     @property
@@ -63,33 +65,42 @@ class ChoosyProxy:
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            await self._answer(reader, writer)
-        writer.close()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(_END_OF_HEAD)
-        first, *lines = head.removesuffix(_END_OF_HEAD).split(b"\r\n")
-        fields = {
-            name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)
-        }
-        body = await reader.readexactly(int(fields[b"content-length"]))
-        form = json.loads(body).get("response_format") or {}
-        self.formats.append(form.get("type", "none"))
-        if self.formats[-1] in self._refuse:
-            writer.write(_REFUSAL)
-            await writer.drain()
-            return
-        fields[b"connection"] = b"close"  # so that the end of the reply is the end of the connection
-        passed = b"".join(b"%b: %b\r\n" % field for field in fields.items())
-        await self._pass_on(b"%b\r\n%b\r\n%b" % (first, passed, body), writer)
-
-    async def _pass_on(self, call: bytes, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
         upstream, sender = await asyncio.open_connection(*self._target)
+        back = asyncio.create_task(_pass_back(upstream, writer))
         try:
-            sender.write(call)
-            while piece := await upstream.read(_PIECE):
-                writer.write(piece)
-                await writer.drain()
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                await self._pass_on(reader, sender, writer)
         finally:
+            # The server must see that its caller has left.
             sender.close()
+            back.cancel()
+            await asyncio.gather(back, return_exceptions=True)
+            writer.close()
+            self._writers.discard(writer)
+
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, sender: asyncio.StreamWriter, writer: asyncio.StreamWriter
+    ) -> None:
+        """Calls, one after the other, until the caller has left."""
+        while True:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = _LENGTH.search(head)
+            assert length is not None, "a call without a body"
+            body = await reader.readexactly(int(length[1]))
+            form = (json.loads(body).get("response_format") or {}).get("type", "none")
+            self.formats.append(form)
+            if form in self._refuse:
+                writer.write(_REFUSAL)
+            else:
+                sender.write(head + body)
+                await sender.drain()
+
+
+async def _pass_back(upstream: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """What the server says, until it closes, which closes the caller's connection too."""
+    with contextlib.suppress(ConnectionError):
+        while piece := await upstream.read(_PIECE):
+            writer.write(piece)
+            await writer.drain()
+    writer.close()
