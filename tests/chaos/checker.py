@@ -95,7 +95,10 @@ def _check_outputs(case: Case, events: Sequence[Output]) -> Iterator[Found]:
 
 
 def _order(case: Case, outputs: Sequence[Output]) -> Iterator[Found]:
-    """Each event once, segments and claims in the order of the text, finals last, all in one partition."""
+    """Each event once, segments in the order of the text, finals last, all in one partition.
+
+    Verdicts on claims come as each is known: their order says nothing, their places in the text do.
+    """
     ids: Counter[str] = Counter(o.event["id"] for o in outputs)
     for event_id, times in ids.items():
         if times > 1:
@@ -116,9 +119,10 @@ def _order(case: Case, outputs: Sequence[Output]) -> Iterator[Found]:
         if kind in {"delivery.completed", "delivery.blocked", "verdict.response"}:
             over = True
             continue
-        number = event.get("seq", event.get("index", 0))
-        # The judge is asked in order; only a claim that is given up may overtake.
-        if number <= last and not (kind == "verdict.claim" and case.delicate):
+        if kind == "verdict.claim":
+            continue
+        number = event.get("seq", 0)
+        if number <= last:
             detail = f"{output.read.place}: {kind} {number} after {last}"
             yield Found(Anomaly.REORDERED, case.response_id, detail)
         last = number
