@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
@@ -13,6 +14,10 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
 from guardrail.judges.usage import attempts_of, usage_of
 from guardrail.session import Session
+
+LAST_HELD_S: Final = 0.25
+"""What a reply takes to end after its last verdict: a few characters, and the count of its tokens."""
+DEADLINE_MARGIN_S: Final = 0.05
 
 # The library logs by the standard means, which are silent about warnings' details until configured; never
 # with a traceback of an unknown judge's error, whose message may hold texts.
@@ -30,13 +35,13 @@ async def ask(
     """One judgement for each claim of ``batch``, which the session awaits, and what the call consumed.
 
     ``heard`` is called with those that come before the judge's reply is whole, which are final; the last one
-    waits for the reply, so that the response is not decided before it is known what it took. ``now`` is a
-    reading of the session's clock. Claims that the judge has no verdict for in time, or at all, are
-    UNVERIFIED; nothing but cancellation is raised.
+    waits a moment for the reply, so that the response is mostly not decided before it is known what it took.
+    ``now`` is a reading of the session's clock. Claims that the judge has no verdict for in time, or at all,
+    are UNVERIFIED; nothing but cancellation is raised.
     """
     deadline = session.due(batch)
     name = judge.name
-    early = _Early(batch, name, heard)
+    early = _Early(batch, name, heard, deadline - now)
     request = JudgeRequest(
         response_id=session.head.response_id,
         question=session.head.question,
@@ -65,19 +70,29 @@ async def ask(
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
         _log.error("faulty judge %r: %s", name, type(error).__name__)
         found = [unverified(claim_id, name, f"{type(error).__name__} in the judge") for claim_id in batch]
+    finally:
+        early.close()
     return [early.last if early.last and early.last.claim_id == one.claim_id else one for one in found], usage
 
 
 class _Early:
-    """Passes on what a judge says before its reply, all but what is then the last open claim of the call.
+    """Passes on what a judge says before its reply.
 
-    What can't stand by itself is left to the whole reply, and to ``reconcile``.
+    What is then the last open claim of the call is held for ``LAST_HELD_S``, and never up to the deadline: a
+    verdict that is known must not be lost to a reply that does not end. What can't stand by itself is left to
+    the whole reply, and to ``reconcile``.
     """
 
-    def __init__(self, batch: dict[str, Claim], name: str, heard: Callable[[Judgement], None]) -> None:
+    def __init__(
+        self, batch: dict[str, Claim], name: str, heard: Callable[[Judgement], None], seconds: float
+    ) -> None:
+        """``seconds`` are left for the call."""
         self._open = set(batch)
         self._name = name
         self._heard = heard
+        self._loop = asyncio.get_running_loop()
+        self._until = self._loop.time() + seconds - DEADLINE_MARGIN_S
+        self._timer: asyncio.TimerHandle | None = None
         self.last: Judgement | None = None
 
     def hear(self, judgement: Judgement) -> None:
@@ -92,3 +107,10 @@ class _Early:
             self._heard(sound)
         else:
             self.last = sound
+            at = min(self._loop.time() + LAST_HELD_S, self._until)
+            self._timer = self._loop.call_at(at, self._heard, sound)
+
+    def close(self) -> None:
+        """The call is over: what was held is in its result."""
+        if self._timer is not None:
+            self._timer.cancel()

@@ -3,98 +3,28 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Callable
 
 import pytest
 
-from guardrail.engine import OVERLOADED, ClosedResponse, Engine, Output
+from guardrail.engine import OVERLOADED
 from guardrail.errors import JudgeUnavailable, ProtocolError
 from guardrail.events import (
-    ClaimVerdict,
     Context,
     Decision,
     DeliveryBlocked,
-    DeliveryCompleted,
     Response,
     ResponseAborted,
-    ResponseCompleted,
-    ResponseDelta,
-    ResponseStarted,
-    ResponseVerdict,
     Verdict,
 )
-from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import Judgement, JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from guardrail.routing import PolicyRouter
+from tests.support.engine_bench import bench
 from tests.support.judges import FaultyJudge, GatedJudge, WordJudge
 from tests.support.sessions import judgement
 
 TEXT = "Paris is in France. Rome is in Italy. "
-
-
-class Bench:
-    """An engine and what came out of it."""
-
-    def __init__(self, judge: Judge, policy: Policy | None = None, limits: Limits | None = None) -> None:
-        self.outputs: list[Output] = []
-        self.closed: list[str] = []
-        self._changed = asyncio.Event()
-        router = PolicyRouter.single(policy or Policy())
-        self.engine = Engine(judge, router, emit=self._emit, on_closed=self._close, limits=limits)
-
-    def _emit(self, output: Output) -> None:
-        self.outputs.append(output)
-        self._changed.set()
-
-    def _close(self, closed: ClosedResponse) -> None:
-        self.closed.append(closed.response_id)
-        self._changed.set()
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            self._changed.clear()
-            await self._changed.wait()
-
-    def start(self, response_id: str = "r1", **fields: object) -> None:
-        head = {"response_id": response_id, "contexts": [{"id": "c1", "text": "A source."}], **fields}
-        self.engine.handle(ResponseStarted.model_validate(head), (("traceparent", b"00-1"),))
-
-    def delta(self, seq: int, text: str, response_id: str = "r1") -> None:
-        self.engine.handle(ResponseDelta(response_id=response_id, seq=seq, text=text))
-
-    def complete(self, seq: int, response_id: str = "r1") -> None:
-        self.engine.handle(ResponseCompleted(response_id=response_id, seq=seq))
-
-    def verdict(self, response_id: str = "r1") -> ResponseVerdict:
-        [found] = [
-            output.event
-            for output in self.outputs
-            if isinstance(output.event, ResponseVerdict) and output.event.response_id == response_id
-        ]
-        return found
-
-    def claims(self) -> list[ClaimVerdict]:
-        return [output.event for output in self.outputs if isinstance(output.event, ClaimVerdict)]
-
-    def finals(self, response_id: str = "r1") -> list[DeliveryCompleted | DeliveryBlocked]:
-        return [
-            output.event
-            for output in self.outputs
-            if isinstance(output.event, DeliveryCompleted | DeliveryBlocked)
-            and output.event.response_id == response_id
-        ]
-
-
-@asynccontextmanager
-async def bench(
-    judge: Judge, policy: Policy | None = None, limits: Limits | None = None
-) -> AsyncIterator[Bench]:
-    found = Bench(judge, policy, limits)
-    async with found.engine:
-        yield found
 
 
 async def test_a_response_runs_from_start_to_end() -> None:
@@ -224,48 +154,6 @@ async def test_a_judge_that_hangs_is_given_up() -> None:
         assert b.verdict().rule == "on_unverified: fail_closed"
         assert b.verdict().claims[0].verdict is Verdict.UNVERIFIED
     assert judge.cancelled == 1
-
-
-async def test_a_verdict_that_comes_before_the_reply_is_used_at_once() -> None:
-    """Of a call that then fails, what had come stays; the rest could not be checked."""
-
-    class Telling(GatedJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            first, second = request.claims
-            assert request.on_judgement is not None
-            request.on_judgement(judgement("unasked", Verdict.SUPPORTED))
-            request.on_judgement(judgement(first, Verdict.SUPPORTED))
-            request.on_judgement(judgement(first, Verdict.CONTRADICTED))
-            request.on_judgement(replace(judgement(second, Verdict.SUPPORTED), confidence=7.0))
-            await super().judge(request)
-            raise JudgeUnavailable("the connection was cut")
-
-    judge = Telling()
-    async with bench(judge) as b:
-        contexts = (Context(id="c1", text="A source."),)
-        b.engine.handle(Response(response_id="r1", contexts=contexts, answer=TEXT))
-        await b.until(lambda: bool(b.claims()))
-        assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED]
-        judge.gate.set()
-        await b.until(lambda: "r1" in b.closed)
-    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
-
-
-async def test_the_verdict_on_a_response_tells_what_a_call_took_whose_verdicts_all_came_early() -> None:
-    class Eager(WordJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            reply = await super().judge(request)
-            for each in reply.judgements:
-                assert request.on_judgement is not None
-                request.on_judgement(each)
-            await asyncio.sleep(0)
-            return JudgeReply((), reply.usage)  # what was announced need not be repeated
-
-    async with bench(Eager()) as b:
-        b.engine.handle(Response(response_id="r1", answer=TEXT))
-        await b.until(lambda: "r1" in b.closed)
-    assert b.verdict().usage.judge_calls == 1
-    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.SUPPORTED]
 
 
 async def test_the_judge_hears_whose_response_it_is_and_what_it_has_cost() -> None:

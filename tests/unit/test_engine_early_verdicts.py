@@ -1,0 +1,80 @@
+"""Verdicts that a judge tells before its reply is whole."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from guardrail.errors import JudgeUnavailable
+from guardrail.events import (
+    Context,
+    Decision,
+    Response,
+    Verdict,
+)
+from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.policy import FailPolicy, Policy
+from tests.support.engine_bench import bench
+from tests.support.judges import GatedJudge, WordJudge
+from tests.support.sessions import judgement
+
+TEXT = "Paris is in France. Rome is in Italy. "
+
+
+async def test_a_verdict_that_comes_before_the_reply_is_used_at_once() -> None:
+    """Of a call that then fails, what had come stays; the rest could not be checked."""
+
+    class Telling(GatedJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            first, second = request.claims
+            assert request.on_judgement is not None
+            request.on_judgement(judgement("unasked", Verdict.SUPPORTED))
+            request.on_judgement(judgement(first, Verdict.SUPPORTED))
+            request.on_judgement(judgement(first, Verdict.CONTRADICTED))
+            request.on_judgement(replace(judgement(second, Verdict.SUPPORTED), confidence=7.0))
+            await super().judge(request)
+            raise JudgeUnavailable("the connection was cut")
+
+    judge = Telling()
+    async with bench(judge) as b:
+        contexts = (Context(id="c1", text="A source."),)
+        b.engine.handle(Response(response_id="r1", contexts=contexts, answer=TEXT))
+        await b.until(lambda: bool(b.claims()))
+        assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED]
+        judge.gate.set()
+        await b.until(lambda: "r1" in b.closed)
+    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
+
+
+async def test_the_verdict_on_a_response_tells_what_a_call_took_whose_verdicts_all_came_early() -> None:
+    class Eager(WordJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            reply = await super().judge(request)
+            for each in reply.judgements:
+                assert request.on_judgement is not None
+                request.on_judgement(each)
+            await asyncio.sleep(0)
+            return JudgeReply((), reply.usage)  # what was announced need not be repeated
+
+    async with bench(Eager()) as b:
+        b.engine.handle(Response(response_id="r1", answer=TEXT))
+        await b.until(lambda: "r1" in b.closed)
+    assert b.verdict().usage.judge_calls == 1
+    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.SUPPORTED]
+
+
+async def test_a_verdict_that_is_known_is_not_lost_to_a_reply_that_does_not_end() -> None:
+    class Endless(WordJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            (claim_id,) = request.claims
+            assert request.on_judgement is not None
+            request.on_judgement(judgement(claim_id, Verdict.CONTRADICTED))
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    policy = Policy(claim_timeout_ms=200, on_unverified=FailPolicy.FAIL_OPEN)
+    async with bench(Endless(), policy) as b:
+        b.engine.handle(Response(response_id="r1", answer="Paris is in France."))
+        await b.until(lambda: "r1" in b.closed)
+    assert [claim.verdict for claim in b.claims()] == [Verdict.CONTRADICTED]
+    assert b.verdict().decision is Decision.BLOCK
