@@ -22,6 +22,7 @@ from guardrail.judges.base import JudgeRequest
 _WINDOW_S: Final = 60
 _MOST_TENANTS: Final = 10_000
 _MOST_RESPONSES: Final = 20_000
+_RESPONSE_KEPT_S: Final = 300
 
 
 class BudgetExhausted(JudgeUnavailable):
@@ -104,15 +105,26 @@ class _Amount:
     def minus(self, other: _Amount) -> _Amount:
         return _Amount(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
+    def most(self, other: _Amount) -> _Amount:
+        return _Amount(max(self.calls, other.calls), max(self.tokens, other.tokens), max(self.usd, other.usd))
+
 
 _NOTHING: Final = _Amount(0, 0, 0.0)
+
+
+@dataclass(slots=True)
+class _Response:
+    """What one response had spent when it was first seen here, with all that was booked for it since."""
+
+    booked: _Amount
+    second: int
 
 
 @dataclass(slots=True)
 class Reservation:
     """Room that a call has in the budgets, from before it is made until what it took is known."""
 
-    response_id: str
+    response: _Response
     tenant: str | None
     expected: _Amount
     second: int
@@ -127,34 +139,44 @@ class Budget:
         self._clock = clock
         self._all = _Window()
         self._tenants: OrderedDict[str | None, _Window] = OrderedDict()
-        # What a response has consumed beyond ``JudgeRequest.spent``: calls in flight, and calls that failed.
-        self._unreported: OrderedDict[str, _Amount] = OrderedDict()
+        # ``JudgeRequest.spent`` lacks calls in flight, what nobody told, and what was told since it was read.
+        self._responses: OrderedDict[str, _Response] = OrderedDict()
 
     def reserve(self, request: JudgeRequest, expected: Usage) -> Reservation:
         """Room for one call for ``request``; raises BudgetExhausted when a bound leaves none."""
         amount = _Amount.of(expected)
         second = int(self._clock())
-        spent = _Amount.of(request.spent).plus(self._unreported.get(request.response_id, _NOTHING))
-        _check(self._settings.per_response, spent, amount, "per response")
+        spent = _Amount.of(request.spent)
+        response = self._response(request.response_id, spent, second)
+        _check(self._settings.per_response, response.booked.most(spent), amount, "per response")
         _check(self._settings.per_minute, self._all.sum(second), amount, "per minute")
         tenant = self._tenant(request.tenant)
         _check(self._settings.per_tenant_minute, tenant.sum(second), amount, "of the tenant per minute")
         self._all.add(second, amount)
         tenant.add(second, amount)
-        self._add_unreported(request.response_id, amount)
-        return Reservation(request.response_id, request.tenant, amount, second)
+        response.booked = response.booked.plus(amount)
+        return Reservation(response, request.tenant, amount, second)
 
-    def settle(self, reservation: Reservation, usage: Usage, *, reported: bool) -> None:
-        """Book what the call took in place of what was expected.
-
-        ``reported``: the usage will be in ``spent`` of the response's next request.
-        """
-        actual = _Amount.of(usage)
-        difference = actual.minus(reservation.expected)
+    def settle(self, reservation: Reservation, usage: Usage) -> None:
+        """Book what the call took in place of what was expected."""
+        difference = _Amount.of(usage).minus(reservation.expected)
         self._all.add(reservation.second, difference)
         self._tenant(reservation.tenant).add(reservation.second, difference)
-        freed = actual.minus(reservation.expected) if not reported else _NOTHING.minus(reservation.expected)
-        self._add_unreported(reservation.response_id, freed)
+        reservation.response.booked = reservation.response.booked.plus(difference)
+
+    def _response(self, response_id: str, spent: _Amount, second: int) -> _Response:
+        """The tally of a response; those that nobody has asked for in a while are forgotten."""
+        while self._responses:
+            oldest = next(iter(self._responses.values()))
+            if oldest.second > second - _RESPONSE_KEPT_S and len(self._responses) <= _MOST_RESPONSES:
+                break
+            self._responses.popitem(last=False)
+        response = self._responses.get(response_id)
+        if response is None:
+            response = self._responses[response_id] = _Response(spent, second)
+        response.second = second
+        self._responses.move_to_end(response_id)
+        return response
 
     def _tenant(self, tenant: str | None) -> _Window:
         window = self._tenants.get(tenant)
@@ -164,13 +186,6 @@ class Budget:
                 self._tenants.popitem(last=False)
         self._tenants.move_to_end(tenant)
         return window
-
-    def _add_unreported(self, response_id: str, amount: _Amount) -> None:
-        left = self._unreported.pop(response_id, _NOTHING).plus(amount)
-        if left.tokens > 0 or left.usd > 1e-12:
-            self._unreported[response_id] = left
-            if len(self._unreported) > _MOST_RESPONSES:
-                self._unreported.popitem(last=False)
 
 
 class _Window:

@@ -61,11 +61,11 @@ class MeteredJudge:
             lost = usage_of(error)
             if lost != Usage():
                 lost = self._priced(lost)
-                self._budget.settle(reservation, lost, reported=False)
+                self._budget.settle(reservation, lost)
                 self._ledger.add(request.tenant, self._model, lost)
             raise
         usage = self._priced(reply.usage)
-        self._budget.settle(reservation, usage, reported=True)
+        self._budget.settle(reservation, usage)
         self._book(request, reply, usage)
         return JudgeReply(reply.judgements, usage)
 

@@ -35,7 +35,7 @@ def budget(clock: Clock | None = None, **settings: Any) -> Budget:
 
 
 def call(budget: Budget, used: Usage = CALL, expected: Usage = CALL, **of: Any) -> None:
-    budget.settle(budget.reserve(request("a", **of), expected), used, reported=True)
+    budget.settle(budget.reserve(request("a", **of), expected), used)
 
 
 @pytest.mark.parametrize("unit", [{"calls": 3}, {"tokens": 300}, {"usd": 0.0301}])
@@ -93,16 +93,42 @@ def test_calls_in_flight_count_by_what_they_are_expected_to_take() -> None:
     bounded.reserve(request("a", response_id="r2"), CALL)
     with pytest.raises(BudgetExhausted, match="per minute"):
         bounded.reserve(request("a", response_id="r3"), CALL)
-    bounded.settle(first, Usage(judge_calls=1, input_tokens=10), reported=True)
+    bounded.settle(first, Usage(judge_calls=1, input_tokens=10))
     bounded.reserve(request("a", response_id="r3"), CALL)
 
 
 def test_what_a_failed_call_took_is_not_in_spent_and_counts_for_the_response_all_the_same() -> None:
     bounded = budget(per_response={"tokens": 250})
     for _ in range(2):
-        bounded.settle(bounded.reserve(request("a"), CALL), CALL, reported=False)
+        bounded.settle(bounded.reserve(request("a"), CALL), CALL)
     with pytest.raises(BudgetExhausted, match="200 of 250"):
         bounded.reserve(request("a"), CALL)
+
+
+def test_a_request_from_before_another_calls_usage_was_known_is_held_to_the_bound_all_the_same() -> None:
+    bounded = budget(per_response={"tokens": 150})
+    late = request("b")  # its ``spent`` is read now, and it comes to the judge only after the other call
+    call(bounded)
+    with pytest.raises(BudgetExhausted, match="100 of 150"):
+        bounded.reserve(late, CALL)
+
+
+def test_what_a_response_had_spent_elsewhere_counts_along_with_its_calls_here() -> None:
+    bounded = budget(per_response={"tokens": 250})
+    bounded.reserve(request("a", spent=CALL), CALL)
+    with pytest.raises(BudgetExhausted, match="200 of 250"):
+        bounded.reserve(request("a", spent=CALL), CALL)
+
+
+def test_a_responses_tally_is_forgotten_in_time_and_what_the_response_tells_goes_on_counting() -> None:
+    clock = Clock()
+    bounded = budget(clock, per_response={"tokens": 150})
+    call(bounded)
+    clock.now += 600
+    with pytest.raises(BudgetExhausted, match="100 of 150"):
+        call(bounded, spent=CALL)
+    clock.now += 600
+    call(bounded)
 
 
 def test_a_refused_call_takes_no_room() -> None:
@@ -120,7 +146,7 @@ def test_a_settlement_after_its_minute_changes_nothing() -> None:
     late = bounded.reserve(request("a", response_id="r2"), CALL)
     clock.now += 120
     call(bounded)
-    bounded.settle(late, replace_tokens(CALL, 10_000), reported=True)
+    bounded.settle(late, replace_tokens(CALL, 10_000))
     with pytest.raises(BudgetExhausted, match="100 of 150"):
         call(bounded)
 
