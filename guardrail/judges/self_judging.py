@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage
@@ -66,13 +66,29 @@ class SelfJudgingSettings(BaseModel):
     def _names_a_model(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         if value is not None and not isinstance(value.get("model"), str):
             raise ValueError("alternative names no model; add model: NAME")
-        return value
+        return None if value is None else _with_secrets(value)
 
     @model_validator(mode="after")
     def _has_one(self) -> SelfJudgingSettings:
         if self.policy == "alternative" and self.alternative is None:
             raise ValueError("policy alternative needs the settings of one; add alternative: {model: NAME}")
         return self
+
+
+def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes with keys and headers as secrets, those of fallbacks too: no settings shown tell them."""
+    kept = dict(changes)
+    if "api_key" in kept:
+        kept["api_key"] = _secret(kept["api_key"])
+    if isinstance(headers := kept.get("extra_headers"), Mapping):
+        kept["extra_headers"] = {name: _secret(value) for name, value in headers.items()}
+    if isinstance(fallbacks := kept.get("fallbacks"), list | tuple):
+        kept["fallbacks"] = [_with_secrets(each) if isinstance(each, Mapping) else each for each in fallbacks]
+    return kept
+
+
+def _secret(value: Any) -> Any:
+    return SecretStr(value) if isinstance(value, str) else value
 
 
 class ModelIdentity:

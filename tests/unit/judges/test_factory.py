@@ -178,6 +178,23 @@ def test_an_alternative_elsewhere_does_not_get_the_judges_key() -> None:
     assert here.api_key is not None
 
 
+def test_keys_and_headers_of_the_alternative_are_shown_nowhere_and_used() -> None:
+    own = {"api_key": "hunter2", "extra_headers": {"x-route": "hunter2"}}
+    there = {
+        "model": "b",
+        "base_url": "https://elsewhere.example/v1",
+        "fallbacks": [{"model": "c"} | own],
+    } | own
+    made = JudgeSettings.model_validate({"self_judging": {"policy": "alternative", "alternative": there}})
+    assert "hunter2" not in repr(made)
+    assert "hunter2" not in made.model_dump_json()
+    found = made.alternative_llm()
+    assert found is not None
+    for each in found.models():
+        assert each.resolve_api_key() == "hunter2"
+        assert each.extra_headers["x-route"].get_secret_value() == "hunter2"
+
+
 def test_a_setting_of_the_alternative_that_does_not_exist_is_told_with_the_settings() -> None:
     with pytest.raises(ValidationError, match="temprature"):
         JudgeSettings.model_validate({"self_judging": {"alternative": {"model": "b", "temprature": 1}}})
