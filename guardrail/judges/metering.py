@@ -10,7 +10,7 @@ from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
 from guardrail.judges.budgets import Budget
 from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.pricing import PriceTable
-from guardrail.judges.usage import total, usage_of
+from guardrail.judges.usage import told_usage, total
 
 _CHARS_PER_TOKEN = 4
 _PROMPT_TOKENS = 600
@@ -58,8 +58,8 @@ class MeteredJudge:
         try:
             reply = await self._judge.judge(request)
         except JudgeError as error:
-            lost = usage_of(error)
-            if lost != Usage():
+            lost = told_usage(error)
+            if lost is not None:
                 lost = self._priced(lost)
                 self._budget.settle(reservation, lost)
                 self._ledger.add(request.tenant, self._model, lost)

@@ -12,8 +12,13 @@ def total(*parts: Usage) -> Usage:
 
 def usage_of(error: BaseException) -> Usage:
     """What a failed request consumed, where its error tells (as ``usage``), else nothing."""
+    return told_usage(error) or Usage()
+
+
+def told_usage(error: BaseException) -> Usage | None:
+    """What a failed request consumed: no calls where none was sent, None where its error doesn't tell."""
     usage = getattr(error, "usage", None)
-    return usage if isinstance(usage, Usage) else Usage()
+    return usage if isinstance(usage, Usage) else None
 
 
 def attempts_of(error: BaseException) -> int:

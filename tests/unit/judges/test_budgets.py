@@ -208,6 +208,25 @@ async def test_what_a_failed_call_took_is_booked_when_its_error_tells() -> None:
     assert judge.ledger.total().judge_calls == 3
 
 
+async def test_a_request_that_was_never_sent_takes_no_room() -> None:
+    class NotSent(JudgeUnavailable):
+        usage = Usage()
+
+    judge = metered(ScriptedJudge(error=NotSent("left alone")), per_minute={"calls": 1, "tokens": 1_000})
+    for _ in range(5):
+        with pytest.raises(NotSent):
+            await judge.judge(request("a"))
+    assert judge.ledger.rows() == {}
+
+
+async def test_a_failure_that_tells_no_usage_stays_booked_as_expected() -> None:
+    judge = metered(ScriptedJudge(error=JudgeUnavailable("no")), per_minute={"calls": 1})
+    with pytest.raises(JudgeUnavailable, match="no"):
+        await judge.judge(request("a"))
+    with pytest.raises(BudgetExhausted):
+        await judge.judge(request("a"))
+
+
 async def test_a_cancelled_call_stays_booked_as_expected() -> None:
     inner = ScriptedJudge({"a": S}, gate=asyncio.Event())
     judge = metered(inner, per_minute={"calls": 1})
