@@ -20,7 +20,8 @@ from guardrail.printable import escape_controls, shorten
 Loc = tuple[str | int, ...]
 
 _SECRET_NAME: Final = re.compile(r"password|secret|token|api_?key|credential", re.IGNORECASE)
-_URL_LOGIN: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_WITH_AT: Final = re.compile(r"\S*@\S*")
+_NOT_SHOWN: Final = "(a value with '@' is not shown)"
 _VALUE_CHARS: Final = 80
 _BOUNDS: Final = {
     "greater_than_equal": "give {ge} or more:",
@@ -112,7 +113,7 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     if loc and loc[-1] == "[key]":
         loc = loc[:-1]
     field = _field_at(root, loc)
-    wrong = _URL_LOGIN.sub("(hidden)", escape_controls(details["msg"])).removeprefix("Value error, ")
+    wrong = escape_controls(_without_logins(details["msg"], value)).removeprefix("Value error, ")
     wrong, _, told = wrong.partition("; ")
     section = None if told else _section(root, loc, details["type"])
     if section:
@@ -165,7 +166,15 @@ def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
     if _is_secret(field) or _SECRET_NAME.search(str(loc[-1]) if loc else ""):
         return "(hidden)"
     shown = escape_controls(repr(value) if isinstance(value, str) else str(value))
-    return shorten(_URL_LOGIN.sub("(hidden)", shown), _VALUE_CHARS)
+    return _NOT_SHOWN if "@" in shown else shorten(shown, _VALUE_CHARS)
+
+
+def _without_logins(message: str, value: Any) -> str:
+    """The message without what has an @: a password may stand before it, without a scheme in front too."""
+    message = message.replace(_NOT_SHOWN, "\0")
+    if isinstance(value, str) and "@" in value:
+        message = message.replace(repr(value), "\0").replace(value, "\0")
+    return _WITH_AT.sub(_NOT_SHOWN, message).replace("\0", _NOT_SHOWN)
 
 
 def _is_secret(field: FieldInfo | None) -> bool:

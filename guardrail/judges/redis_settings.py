@@ -57,7 +57,9 @@ class RedisSettings(BaseModel):
         if parts.password:
             raise ValueError("url holds a password; give it as password_file")
         if parts.scheme not in {"redis", "rediss", "unix"}:
-            raise ValueError(f"url {value!r} is no Redis URL; write it as redis://HOST:PORT/0")
+            # What stands before an @ may be a password, with a scheme or without.
+            shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
+            raise ValueError(f"url {shown} is no Redis URL; write it as redis://HOST:PORT/0")
         return value
 
     def resolve_password(self) -> str | None:

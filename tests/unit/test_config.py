@@ -280,10 +280,22 @@ policies:
             "kafka: {sasl_password: {a: sk-hidden}}",
             "judge: {llm: {extra_headers: {x: [sk-hidden]}}}",
             "judge: {llm: {base_url: 'https://me:sk-hidden@host/v1'}}",
+            "judge: {llm: {base_url: 'me:sk-hidden@host/v1'}}",
+            "judge: {llm: {base_url: 'me:a; sk-hidden b@host/v1'}}",
+            "judge: {cache: {redis: {url: 'me:sk-hidden@host:6379/0'}}}",
+            "judge: {cache: {redis: {url: ':sk-hidden@host:6379/0'}}}",
+            "judge: {command: {url: 'me:sk-hidden@host/judge'}}",
+            "judge: {self_judging: {alternative: {model: a, base_url: 'me:sk-hidden@host/v1'}}}",
+            "kafka: {bootstrap_servers: 'me:sk-hidden@host'}",
         ],
     )
     def test_secrets_are_in_no_message(self, tmp_path: Path, text: str) -> None:
         assert all("sk-hidden" not in message for message in problems_of(write(tmp_path, text)).values())
+
+    def test_a_url_with_an_at_is_not_repeated_and_still_told_how_to_write(self, tmp_path: Path) -> None:
+        message = problems_of(write(tmp_path, "judge: {llm: {base_url: 'me:sk-hidden@host/v1'}}"))
+        assert "base_url (a value with '@' is not shown) is no http(s) URL" in message["judge.llm.base_url"]
+        assert "https://HOST[:PORT]/v1" in message["judge.llm.base_url"]
 
     def test_hostile_values_are_escaped_and_short(self, tmp_path: Path) -> None:
         text = yaml.safe_dump({"judge": {"kind": "\x1b[31m" + "a" * 10_000}, "\x1b]0;x\x07": 1})

@@ -54,7 +54,9 @@ def checked_base_url(value: str) -> str:
     if parts.username or parts.password:
         raise ValueError("base_url holds a user name or password; give the key as api_key_file instead")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"base_url {value!r} is no http(s) URL; write it as https://HOST[:PORT]/v1")
+        # What stands before an @ may be a login, with a scheme or without.
+        shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
+        raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
     return value.rstrip("/")
 
 
