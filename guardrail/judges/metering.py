@@ -54,18 +54,19 @@ class MeteredJudge:
         """The judge's reply, its cost filled in where the judge does not know prices."""
         if not request.claims:
             return JudgeReply(())
-        reservation = self._budget.reserve(request, self._expected(request))
+        expected = self._expected(request)
+        reservation = self._budget.reserve(request, expected)
         try:
             reply = await self._judge.judge(request)
         except JudgeError as error:
             lost = told_usage(error)
             if lost is not None:
                 lost = self._priced(lost)
-                self._budget.settle(reservation, lost)
+                self._budget.settle(reservation, _assumed(lost, expected))
                 self._ledger.add(request.tenant, self._model, lost)
             raise
         usage = self._priced(reply.usage)
-        self._budget.settle(reservation, usage)
+        self._budget.settle(reservation, _assumed(usage, expected))
         self._book(request, reply, usage)
         return JudgeReply(reply.judgements, usage)
 
@@ -105,6 +106,19 @@ class MeteredJudge:
         for model, share in shares.items():
             self._ledger.add(request.tenant, model, share)
         self._ledger.add(request.tenant, self._model, _less(usage, shares))
+
+
+def _assumed(told: Usage, expected: Usage) -> Usage:
+    """What budgets count: a server that tells no tokens of the calls it got is taken to bill the expected."""
+    if not told.judge_calls or told.input_tokens:
+        return told
+    return told.model_copy(
+        update={
+            "input_tokens": expected.input_tokens,
+            "output_tokens": max(told.output_tokens, expected.output_tokens),
+            "cost_usd": max(told.cost_usd, expected.cost_usd),
+        }
+    )
 
 
 def _less(usage: Usage, shares: Mapping[str, Usage]) -> Usage:

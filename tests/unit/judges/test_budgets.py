@@ -219,6 +219,34 @@ async def test_a_request_that_was_never_sent_takes_no_room() -> None:
     assert judge.ledger.rows() == {}
 
 
+@pytest.mark.parametrize("bound", [{"tokens": 1_000}, {"usd": 0.0015}])
+async def test_a_server_that_tells_no_tokens_uses_up_the_budget_as_expected(bound: dict[str, float]) -> None:
+    judge = metered(ScriptedJudge({"a": S}, usage=Usage(judge_calls=1)), per_minute=bound)
+    await judge.judge(request("a"))
+    with pytest.raises(BudgetExhausted, match="per minute"):
+        await judge.judge(request("a", response_id="r2"))
+    assert judge.ledger.total() == Usage(judge_calls=1)  # the ledger has what was told
+
+
+async def test_failed_calls_that_were_sent_use_up_the_budget_as_expected() -> None:
+    class Cut(JudgeUnavailable):
+        usage = Usage(judge_calls=2)
+
+    judge = metered(ScriptedJudge(error=Cut("cut")), per_response={"tokens": 1_000})
+    with pytest.raises(Cut):
+        await judge.judge(request("a"))
+    with pytest.raises(BudgetExhausted, match="per response"):
+        await judge.judge(request("a", spent=Cut.usage))
+
+
+async def test_a_reply_for_which_nobody_was_asked_takes_no_room() -> None:
+    inner = ScriptedJudge({"a": S})
+    inner.usage = Usage()
+    judge = metered(inner, per_minute={"calls": 1, "tokens": 1_000})
+    for _ in range(3):
+        await judge.judge(request("a"))
+
+
 async def test_a_failure_that_tells_no_usage_stays_booked_as_expected() -> None:
     judge = metered(ScriptedJudge(error=JudgeUnavailable("no")), per_minute={"calls": 1})
     with pytest.raises(JudgeUnavailable, match="no"):
