@@ -33,7 +33,11 @@ class MeteredJudge:
         prices: PriceTable,
         max_context_chars: int,
     ) -> None:
-        """``judge`` becomes this one's to close; ``max_context_chars`` is the most it sends of contexts."""
+        """``judge`` becomes this one's to close; ``max_context_chars`` is the most it sends of contexts.
+
+        ``prices`` are for what a call of ``model`` is expected to cost. What it did cost the judge tells:
+        only it knows which model answered, and 0 may be that model's price.
+        """
         self._judge = judge
         self._model = model
         self._budget = budget
@@ -51,7 +55,7 @@ class MeteredJudge:
         return self._ledger
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """The judge's reply, its cost filled in where the judge does not know prices."""
+        """The judge's reply, booked. Raises what the judge raises, and BudgetExhausted."""
         if not request.claims:
             return JudgeReply(())
         expected = self._expected(request)
@@ -61,14 +65,12 @@ class MeteredJudge:
         except JudgeError as error:
             lost = told_usage(error)
             if lost is not None:
-                lost = self._priced(lost)
                 self._budget.settle(reservation, _assumed(lost, expected))
                 self._ledger.add(request.tenant, self._model, lost)
             raise
-        usage = self._priced(reply.usage)
-        self._budget.settle(reservation, _assumed(usage, expected))
-        self._book(request, reply, usage)
-        return JudgeReply(reply.judgements, usage)
+        self._budget.settle(reservation, _assumed(reply.usage, expected))
+        self._book(request, reply)
+        return reply
 
     async def aclose(self) -> None:
         """Log what is not logged yet, and close the judge."""
@@ -80,23 +82,12 @@ class MeteredJudge:
         contexts = sum(len(context.text) for context in request.evidence.contexts)
         chars = min(contexts, self._max_context_chars) + len(request.question)
         chars += sum(len(claim.text) + len(claim.lead_in) for claim in request.claims.values())
-        return self._priced(
-            Usage(
-                judge_calls=1,
-                input_tokens=_PROMPT_TOKENS + chars // _CHARS_PER_TOKEN,
-                output_tokens=_OUTPUT_TOKENS_PER_CLAIM * len(request.claims),
-            )
-        )
+        read = _PROMPT_TOKENS + chars // _CHARS_PER_TOKEN
+        written = _OUTPUT_TOKENS_PER_CLAIM * len(request.claims)
+        cost = self._prices.cost_usd(self._model, read, 0, written)
+        return Usage(judge_calls=1, input_tokens=read, output_tokens=written, cost_usd=cost)
 
-    def _priced(self, usage: Usage) -> Usage:
-        if usage.cost_usd > 0 or not (usage.input_tokens or usage.output_tokens):
-            return usage
-        cost = self._prices.cost_usd(
-            self._model, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens
-        )
-        return usage.model_copy(update={"cost_usd": cost})
-
-    def _book(self, request: JudgeRequest, reply: JudgeReply, usage: Usage) -> None:
+    def _book(self, request: JudgeRequest, reply: JudgeReply) -> None:
         """Under the models that answered, where judgements tell their share; the rest under the main one."""
         shares: dict[str, Usage] = {}
         for judgement in reply.judgements:
@@ -105,7 +96,7 @@ class MeteredJudge:
                 shares[model] = total(shares.get(model, Usage()), judgement.usage)
         for model, share in shares.items():
             self._ledger.add(request.tenant, model, share)
-        self._ledger.add(request.tenant, self._model, _less(usage, shares))
+        self._ledger.add(request.tenant, self._model, _less(reply.usage, shares))
 
 
 def _assumed(told: Usage, expected: Usage) -> Usage:

@@ -185,17 +185,34 @@ async def test_a_refused_call_is_never_made() -> None:
     assert len(inner.asked) == 1
 
 
-async def test_the_cost_is_filled_in_and_booked_with_tenant_and_model() -> None:
-    used = Usage(judge_calls=1, input_tokens=1_000_000, cached_input_tokens=500_000, output_tokens=100_000)
-    judge = metered(ScriptedJudge({"a": S}, usage=used))
-    reply = await judge.judge(request("a", tenant="acme"))
-    assert reply.usage.cost_usd == pytest.approx(0.5 + 0.05 + 1.0)
-    assert judge.ledger.total(tenant="acme", model="m") == reply.usage
-
-
-async def test_a_cost_that_the_judge_knows_is_left_as_it_is() -> None:
+async def test_usage_is_booked_with_tenant_and_model() -> None:
     judge = metered(ScriptedJudge({"a": S}, usage=CALL))
-    assert (await judge.judge(request("a"))).usage == CALL
+    reply = await judge.judge(request("a", tenant="acme"))
+    assert reply.usage == CALL
+    assert judge.ledger.total(tenant="acme", model="m") == CALL
+
+
+async def test_an_answer_of_a_fallback_that_costs_nothing_costs_nothing() -> None:
+    free = Usage(judge_calls=1, input_tokens=100_000, output_tokens=10_000)
+    line = replace(Judgement("", S, 0.9, 0.9, "llm:own"), usage=free)
+    judge = metered(ScriptedJudge({"a": line}, usage=free), per_minute={"usd": 0.01})
+    for _ in range(3):
+        assert (await judge.judge(request("a"))).usage == free
+    assert judge.ledger.total(model="own") == free.model_copy(
+        update={"judge_calls": 3, "input_tokens": 300_000, "output_tokens": 30_000}
+    )
+    assert judge.ledger.total().cost_usd == 0
+
+
+async def test_a_failure_that_cost_nothing_costs_nothing() -> None:
+    class Failed(JudgeUnavailable):
+        usage = Usage(judge_calls=1, input_tokens=100_000)
+
+    judge = metered(ScriptedJudge(error=Failed("no")), per_minute={"usd": 0.01})
+    for _ in range(3):
+        with pytest.raises(Failed):
+            await judge.judge(request("a"))
+    assert judge.ledger.total().cost_usd == 0
 
 
 async def test_what_a_failed_call_took_is_booked_when_its_error_tells() -> None:
