@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from guardrail.errors import JudgeError
@@ -62,8 +63,11 @@ class MeteredJudge:
         reservation = self._budget.reserve(request, expected)
         try:
             reply = await self._judge.judge(request)
-        except JudgeError as error:
+        except (JudgeError, asyncio.CancelledError) as error:
             lost = told_usage(error)
+            if lost is None and isinstance(error, asyncio.CancelledError):
+                # An early verdict or the deadline ends calls that are under way, and those are billed too.
+                lost = Usage(judge_calls=1)
             if lost is not None:
                 self._budget.settle(reservation, _assumed(lost, expected))
                 self._ledger.add(request.tenant, self._model, lost)

@@ -274,14 +274,15 @@ async def test_a_failure_that_tells_no_usage_stays_booked_as_expected() -> None:
 
 async def test_a_cancelled_call_stays_booked_as_expected() -> None:
     inner = ScriptedJudge({"a": S}, gate=asyncio.Event())
-    judge = metered(inner, per_minute={"calls": 1})
-    task = asyncio.create_task(judge.judge(request("a")))
+    judge = metered(inner, per_minute={"tokens": 1_000})
+    task = asyncio.create_task(judge.judge(request("a", tenant="acme")))
     await inner.started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     with pytest.raises(BudgetExhausted):
         await judge.judge(request("a"))
+    assert judge.ledger.total() == judge.ledger.total(tenant="acme", model="m") == Usage(judge_calls=1)
 
 
 async def test_long_contexts_need_more_of_the_budget_than_short_ones() -> None:
