@@ -21,6 +21,7 @@ Loc = tuple[str | int, ...]
 
 _SECRET_NAME: Final = re.compile(r"password|secret|token|api_?key|credential", re.IGNORECASE)
 _WITH_AT: Final = re.compile(r"\S*@\S*")
+_QUERY: Final = re.compile(r"(?<=\?)[^\s?'\"]*=[^\s'\"]*")
 _NOT_SHOWN: Final = "(a value with '@' is not shown)"
 _VALUE_CHARS: Final = 80
 _BOUNDS: Final = {
@@ -166,15 +167,17 @@ def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
     if _is_secret(field) or _SECRET_NAME.search(str(loc[-1]) if loc else ""):
         return "(hidden)"
     shown = escape_controls(repr(value) if isinstance(value, str) else str(value))
-    return _NOT_SHOWN if "@" in shown else shorten(shown, _VALUE_CHARS)
+    return _NOT_SHOWN if "@" in shown else shorten(_QUERY.sub("(hidden)", shown), _VALUE_CHARS)
 
 
 def _without_logins(message: str, value: Any) -> str:
-    """The message without what has an @: a password may stand before it, without a scheme in front too."""
+    """The message without what has an @: a password may stand before it, without a scheme in front too, and
+    in a URL's query.
+    """
     message = message.replace(_NOT_SHOWN, "\0")
     if isinstance(value, str) and "@" in value:
         message = message.replace(repr(value), "\0").replace(value, "\0")
-    return _WITH_AT.sub(_NOT_SHOWN, message).replace("\0", _NOT_SHOWN)
+    return _WITH_AT.sub(_NOT_SHOWN, _QUERY.sub("(hidden)", message)).replace("\0", _NOT_SHOWN)
 
 
 def _is_secret(field: FieldInfo | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
@@ -54,7 +54,7 @@ class RedisSettings(BaseModel):
     @classmethod
     def _no_password(cls, value: str) -> str:
         parts = urlsplit(value)
-        if parts.password:
+        if parts.password or "password" in parse_qs(parts.query, keep_blank_values=True):
             raise ValueError("url holds a password; give it as password_file")
         if parts.scheme not in {"redis", "rediss", "unix"}:
             # What stands before an @ may be a password, with a scheme or without.

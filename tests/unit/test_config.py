@@ -285,6 +285,8 @@ policies:
             "judge: {cache: {redis: {url: 'me:sk-hidden@host:6379/0'}}}",
             "judge: {cache: {redis: {url: ':sk-hidden@host:6379/0'}}}",
             "judge: {command: {url: 'me:sk-hidden@host/judge'}}",
+            "judge: {cache: {redis: {url: 'redis://host/0?password=sk-hidden'}}}",
+            "judge: {cache: {redis: {url: 'http://host/0?a=b&password=sk-hidden'}}}",
             "judge: {self_judging: {alternative: {model: a, base_url: 'me:sk-hidden@host/v1'}}}",
             "kafka: {bootstrap_servers: 'me:sk-hidden@host'}",
         ],

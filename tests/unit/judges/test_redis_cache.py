@@ -184,6 +184,8 @@ async def test_cancelling_a_look_up_cancels_it_and_the_next_one_works(url: str) 
 def test_settings_say_what_is_wrong_with_secrets(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="password_file"):
         RedisSettings(url="redis://:hunter2@cache/0")
+    with pytest.raises(ValidationError, match="password_file"):
+        RedisSettings(url="redis://cache/0?pass%77ord=hunter2")
     with pytest.raises(ValidationError, match="no Redis URL"):
         RedisSettings(url="http://cache")
     with pytest.raises(ConfigError, match="too few"):
