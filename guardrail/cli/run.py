@@ -44,7 +44,7 @@ def run_command(
         ),
     ] = None,
     judge: Annotated[
-        Literal["local", "llm", "hhem", "classifier", "command"] | None,
+        Literal["local", "llm", "hhem", "classifier", "command", "cascade"] | None,
         typer.Option(show_default="judge.kind, local", help="What gives the verdicts."),
     ] = None,
     shutdown_budget_ms: Annotated[

@@ -9,15 +9,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from typer.testing import CliRunner
 
 from consumers.memory import MemoryBroker, MemoryTransport
-from guardrail.cli import run
+from guardrail.cli import app, run
 from guardrail.config import Settings
 from guardrail.errors import TransportUnavailable
 from guardrail.events import Context, Response, ResponseDelta, ResponseStarted, ResponseVerdict, parse_output
+from guardrail.judges.settings import JudgeSettings
 from guardrail.kafka_settings import KafkaSettings, Topics
 
 TOPICS = Topics()
@@ -135,6 +137,19 @@ def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
     assert told["policies"] == {"a": {}, "b": {"rules": ["always: flag"]}}
     assert "sk-hidden" not in json.dumps(told)
     assert run.told(Settings()) == {}
+
+
+@pytest.mark.parametrize("kind", get_args(JudgeSettings.model_fields["kind"].annotation))
+def test_every_kind_of_judge_can_be_chosen(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = []
+
+    async def serve(settings: Settings, on_stop: Any) -> None:
+        chosen.append(settings.judge.kind)
+
+    monkeypatch.setattr(run, "serve", serve)
+    monkeypatch.setattr("guardrail.logs.configure_logging", lambda settings: None)
+    result = CliRunner().invoke(app, ["run", "--judge", kind])
+    assert (result.exit_code, chosen) == (0, [kind])
 
 
 def test_it_ends_in_time_even_when_a_thread_never_does() -> None:
