@@ -26,7 +26,7 @@ async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_l
         early[judgement.claim_id] = judgement
         own_llama.kill()
 
-    asked = request(*(f"The basic plan costs ${n}." for n in range(50, 62)), announce=announce)
+    asked = request(announce=announce)
     async with judging(own_llama.url, max_output_tokens=2_000, ask_again=True) as judge:
         reply = await judge.judge(asked)
     assert 0 < len(early) < len(asked.claims)
