@@ -164,13 +164,20 @@ class RedisCache:
 
 def _client(settings: RedisSettings) -> Any:
     seconds = settings.timeout_ms / 1000
-    return redis_asyncio.from_url(
-        settings.url,
-        username=settings.username,
-        password=settings.resolve_password(),
-        max_connections=settings.max_connections,
-        socket_timeout=seconds,
-        socket_connect_timeout=seconds,
-        retry=Retry(NoBackoff(), 0),
-        decode_responses=False,
-    )
+    password = settings.resolve_password()
+    try:
+        return redis_asyncio.from_url(
+            settings.url,
+            username=settings.username,
+            password=password,
+            max_connections=settings.max_connections,
+            socket_timeout=seconds,
+            socket_connect_timeout=seconds,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=False,
+        )
+    except (TypeError, ValueError):
+        raise ConfigError(
+            "judge.cache.redis.url: the Redis client can't use it, for an option after its ? perhaps; "
+            "write it as redis://HOST:PORT/0"
+        ) from None

@@ -53,7 +53,14 @@ class RedisSettings(BaseModel):
     @field_validator("url")
     @classmethod
     def _no_password(cls, value: str) -> str:
-        parts = urlsplit(value)
+        try:
+            parts = urlsplit(value)
+            if parts.scheme != "unix":
+                parts.port  # noqa: B018 - it raises for what is no port
+        except ValueError:  # its message may repeat a password
+            raise ValueError(
+                "url has no usable host and port; write it as redis://HOST:PORT/0, PORT from 1 to 65535"
+            ) from None
         if parts.password or "password" in parse_qs(parts.query, keep_blank_values=True):
             raise ValueError("url holds a password; give it as password_file")
         if parts.scheme not in {"redis", "rediss", "unix"}:

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from guardrail.judges.http_headers import check_headers
+
 
 class CommandJudgeSettings(BaseModel):
     """A program to run (``argv``) or an endpoint to ask (``url``), one of the two."""
@@ -89,6 +91,12 @@ class CommandJudgeSettings(BaseModel):
         if parts.username is not None or parts.password is not None:
             raise ValueError("must hold no user or password; use headers or token_file")
         return url
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        check_headers(headers)
+        return headers
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:

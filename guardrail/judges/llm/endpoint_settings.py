@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from guardrail.errors import ConfigError
+from guardrail.judges.http_headers import check_headers
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
@@ -50,10 +51,16 @@ class ApiKeySettings(BaseModel):
 
 def checked_base_url(value: str) -> str:
     """The URL without a trailing slash. Raises ValueError, which never repeats a password."""
-    parts = urlsplit(value)
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its message may repeat a password: what a password with a slash leaves is no port
+        raise ValueError(
+            "base_url has no usable host and port; write it as https://HOST[:PORT]/v1, PORT from 1 to 65535"
+        ) from None
     if parts.username or parts.password:
         raise ValueError("base_url holds a user name or password; give the key as api_key_file instead")
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if not usable:
         # What stands before an @ may be a login, with a scheme or without.
         shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
         raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
@@ -117,6 +124,12 @@ class FallbackSettings(ApiKeySettings):
     @classmethod
     def _url(cls, value: str | None) -> str | None:
         return None if value is None else checked_base_url(value)
+
+    @field_validator("extra_headers")
+    @classmethod
+    def _headers(cls, value: dict[str, SecretStr] | None) -> dict[str, SecretStr] | None:
+        check_headers(value or {})
+        return value
 
     def changes(self, first_base_url: str) -> dict[str, Any]:
         """What differs from the first model's settings, by the names of ``LlmJudgeSettings``."""

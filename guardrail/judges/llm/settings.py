@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
+from guardrail.judges.http_headers import check_headers
 from guardrail.judges.llm.endpoint_settings import (
     OPENAI_BASE_URL,
     ApiKeySettings,
@@ -191,6 +192,12 @@ class LlmJudgeSettings(ApiKeySettings):
     @classmethod
     def _url(cls, value: str) -> str:
         return checked_base_url(value)
+
+    @field_validator("extra_headers")
+    @classmethod
+    def _headers(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        check_headers(value)
+        return value
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""

@@ -188,6 +188,10 @@ def test_settings_say_what_is_wrong_with_secrets(tmp_path: Path) -> None:
         RedisSettings(url="redis://cache/0?pass%77ord=hunter2")
     with pytest.raises(ValidationError, match="no Redis URL"):
         RedisSettings(url="http://cache")
+    with pytest.raises(ValidationError, match="no usable host and port"):
+        RedisSettings(url="redis://cache:abc/0")
+    with pytest.raises(ConfigError, match="an option after its"):
+        RedisCache(RedisSettings(url="redis://cache/0?socket_timeout=abc"))
     with pytest.raises(ConfigError, match="too few"):
         RedisSettings(signing_key=SecretStr("short")).resolve_signing_key()
     with pytest.raises(ConfigError, match="can't be read"):

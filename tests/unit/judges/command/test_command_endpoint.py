@@ -281,6 +281,8 @@ def test_files_that_are_not_there(settings: dict[str, Any], message: str) -> Non
         ({"url": "ftp://judge"}, "must be a URL with http"),
         ({"url": "http://"}, "must be a URL with http"),
         ({"url": "http://me:s3cret@judge/"}, "must hold no user or password"),
+        ({"headers": {"x": "caf\u00e9"}}, "the value of x holds characters"),
+        ({"headers": {"x y": "a"}}, "is no name of a header"),
         ({"url": "http://judge/", "argv": ["judge"]}, "argv and url are both set"),
         ({"argv": "judge --fast"}, "argv"),
         ({"restart_initial_ms": 9, "restart_max_ms": 5}, "is above restart_max_ms"),

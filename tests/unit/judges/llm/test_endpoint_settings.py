@@ -99,3 +99,25 @@ def test_a_password_in_what_is_no_url_is_not_repeated(url: str) -> None:
 def test_values_out_of_bounds_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         LlmJudgeSettings.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"base_url": "http://h:99999/v1"}, "no usable host and port"),
+        ({"base_url": "http://h:abc/v1"}, "no usable host and port"),
+        ({"base_url": "http://[::1/v1"}, "no usable host and port"),
+        ({"base_url": "http://h:0/v1"}, r"no http\(s\) URL"),
+        ({"extra_headers": {"x": "caf\u00e9"}}, "the value of x holds characters"),
+        ({"extra_headers": {"x": "a\r\ny: b"}}, "the value of x holds characters"),
+        ({"extra_headers": {"x:": "a"}}, "is no name of a header"),
+    ],
+)
+def test_what_no_call_can_be_made_with_is_told_when_settings_load(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        make(**values)
+    with pytest.raises(ValidationError, match=message):
+        make({"model": "second"} | values)
+    assert make(extra_headers={"x-route": "a b\t~"}, base_url="http://h:65535/v1")
