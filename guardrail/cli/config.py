@@ -53,8 +53,10 @@ def check_command(
     Status 2 and every problem with its remedy if something is wrong.
     """
     from guardrail.cli.terminal import out, safe
+    from guardrail.judges.factory import check_judge
 
     settings = settings_from(file, {})
+    check_judge(settings.judge)
     policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
     console = out()
     source = "defaults and environment" if file is None else str(file)

@@ -22,6 +22,39 @@ def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -
     return _Builder(settings, ledger).build()
 
 
+def check_judge(settings: JudgeSettings) -> None:
+    """What can be told without building the judge: no file is opened, no model loaded, no key needed.
+
+    Raises ConfigError for a judge that ``build_judge`` would refuse for want of a setting.
+    """
+    cascade = settings.kind == "cascade"
+    kinds = {settings.cascade.first, settings.cascade.second} if cascade else {settings.kind}
+    if "command" in kinds and not settings.command.argv and settings.command.url is None:
+        raise ConfigError(
+            "judge.command: neither argv nor url is set; name the program to run or the endpoint to ask"
+        )
+    for kind, chosen in (("hhem", settings.hhem), ("classifier", settings.classifier)):
+        if kind in kinds and chosen.model is None:
+            raise ConfigError(
+                f"judge.{kind}.model is not set; give an id on the Hugging Face hub or a folder"
+            )
+    if "llm" in kinds and settings.budgets.needs_prices:
+        from guardrail.judges.pricing import PriceTable
+
+        prices = PriceTable(settings.prices)
+        for llm in (settings.llm, settings.alternative_llm()):
+            for each in () if llm is None else llm.models():
+                if prices.price(each.model) is None:
+                    raise _unpriced(each.model)
+
+
+def _unpriced(model: str) -> ConfigError:
+    return ConfigError(
+        f"judge.budgets: a budget in usd needs the price of {model!r}; add it to judge.prices, or bound "
+        "tokens instead"
+    )
+
+
 class _Builder:
     """What the judges of one process share: prices, budget, ledger and the caches' server."""
 
@@ -72,10 +105,7 @@ class _Builder:
         def paid(llm: LlmJudgeSettings) -> tuple[Judge, str]:
             unpriced = [each.model for each in llm.models() if prices.price(each.model) is None]
             if settings.budgets.needs_prices and unpriced:
-                raise ConfigError(
-                    f"judge.budgets: a budget in usd needs the price of {unpriced[0]!r}; add it to "
-                    "judge.prices, or bound tokens instead"
-                )
+                raise _unpriced(unpriced[0])
             judge: Judge = MeteredJudge(
                 LlmJudge(llm, prices=prices),
                 llm.model,

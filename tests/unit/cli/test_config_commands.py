@@ -63,6 +63,28 @@ def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, t
     assert "hidden-one" not in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("judge", "told"),
+    [
+        ({"kind": "command"}, "judge.command: neither argv nor url is set"),
+        ({"kind": "cascade", "cascade": {"second": "command"}}, "judge.command: neither argv nor url is set"),
+        ({"kind": "classifier"}, "judge.classifier.model is not set"),
+        (
+            {"kind": "llm", "llm": {"model": "own-1b"}, "budgets": {"per_minute": {"usd": 1}}},
+            "a budget in usd needs the price of 'own-1b'",
+        ),
+    ],
+)
+def test_check_refuses_what_run_would(
+    runner: CliRunner, tmp_path: Path, judge: dict[str, object], told: str
+) -> None:
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 2
+    assert told in " ".join(result.stderr.split())
+
+
 def test_check_takes_the_environment_alone(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "mine")
     right = runner.invoke(app, ["config", "check"])
