@@ -38,7 +38,10 @@ from guardrail.output_events import OutputEvents
 
 STATE_VERSION: Final = 1
 
-_Count = Annotated[int, Field(ge=0)]
+MOST: Final = 2**30
+"""More than any count of ours can be: what is more was not written by us, and an event can't carry it."""
+
+_Count = Annotated[int, Field(ge=0, le=MOST)]
 _Place = tuple[_Count, _Count]
 
 
@@ -94,7 +97,7 @@ class _Progress(_Stored):
 
     number: _Count | None = None
     text: str = ""
-    next_seq: _Count | None = None
+    next_seq: Annotated[int, Field(ge=0, le=2**31)] | None = None
     chars: _Count | None = None
     cut: tuple[_Count, _Count, _Count] | None = None
     resolved: _Count | None = None
@@ -210,9 +213,9 @@ def salvage(progress: Sequence[Mapping[str, Any]], rule: str) -> SessionState:
     """What can be had of a state that can't be read, for a session that ends, or has ended, by ``rule``."""
     state = SessionState(records=len(progress), incomplete_rule=rule)
     for stored in progress:
-        state.delivered = max(state.delivered, _count(stored.get("delivered")))
-        state.released_end = max(state.released_end, _count(stored.get("released")))
-        state.next_seq = max(state.next_seq, _count(stored.get("next_seq")))
+        state.delivered = max(state.delivered, _count(stored.get("delivered"), MOST))
+        state.released_end = max(state.released_end, _count(stored.get("released"), MOST))
+        state.next_seq = max(state.next_seq, _count(stored.get("next_seq"), 2**31))
         state.input_ended = state.input_ended or stored.get("ended") is True
         state.decided = state.decided or stored.get("decided") is True
     if state.decided:
@@ -222,8 +225,8 @@ def salvage(progress: Sequence[Mapping[str, Any]], rule: str) -> SessionState:
     return state
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+def _count(value: object, most: int) -> int:
+    return value if isinstance(value, int) and 0 < value <= most else 0
 
 
 class _Reader:

@@ -167,6 +167,7 @@ def first(name: str, **fields: Any) -> Any:
         lambda progress: progress[-1].update(cut=[10_000, 3, 3]),
         lambda progress: progress[-1].update(next_seq="many"),
         lambda progress: progress[-1].update(text=None),
+        lambda progress: progress[-1].update(delivered=2**31),  # what no event could carry
     ],
 )
 def test_state_that_makes_no_sense_is_told_from_state_that_does(change: Any) -> None:
