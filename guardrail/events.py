@@ -247,10 +247,13 @@ class ClaimVerdict(OutputEvent):
         default=1, description="Calls made for this verdict, failed ones included; 0: none was needed."
     )
     degraded_from: tuple[str, ...] = Field(
-        default=(), description="Judges that were to answer and did not, in the order they were tried, why."
+        default=(),
+        description="Judges that were to answer and did not, each with the reason, in their order.",
     )
     usage: Usage | None = Field(
-        default=None, description="This claim's share of what the calls for it consumed; null: nothing."
+        default=None,
+        description="This claim's share of what the calls for it consumed; null: nothing, or not known yet "
+        "when this was published.",
     )
     latency_ms: Annotated[float, Field(ge=0)] = Field(description="From the claim being cut to its verdict.")
     policy: PolicyRef

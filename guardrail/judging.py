@@ -41,7 +41,7 @@ async def ask(
     """
     deadline = session.due(batch)
     name = judge.name
-    early = _Early(batch, name, heard, deadline - now)
+    early = _Early({claim_id: session.due([claim_id]) - now for claim_id in batch}, name, heard)
     request = JudgeRequest(
         response_id=session.head.response_id,
         question=session.head.question,
@@ -78,20 +78,18 @@ async def ask(
 class _Early:
     """Passes on what a judge says before its reply.
 
-    What is then the last open claim of the call is held for ``LAST_HELD_S``, and never up to the deadline: a
-    verdict that is known must not be lost to a reply that does not end. What can't stand by itself is left to
-    the whole reply, and to ``reconcile``.
+    What is then the last open claim of the call is held for ``LAST_HELD_S``, and never until it is given up:
+    a verdict that is known must not be lost to a reply that does not end. What can't stand by itself is left
+    to the whole reply, and to ``reconcile``.
     """
 
-    def __init__(
-        self, batch: dict[str, Claim], name: str, heard: Callable[[Judgement], None], seconds: float
-    ) -> None:
-        """``seconds`` are left for the call."""
-        self._open = set(batch)
+    def __init__(self, left_s: dict[str, float], name: str, heard: Callable[[Judgement], None]) -> None:
+        """``left_s``: the claims of the call, and the seconds after which each is given up."""
+        self._open = left_s
         self._name = name
         self._heard = heard
         self._loop = asyncio.get_running_loop()
-        self._until = self._loop.time() + seconds - DEADLINE_MARGIN_S
+        self._began_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self.last: Judgement | None = None
 
@@ -102,12 +100,12 @@ class _Early:
         sound = reconcile([claim_id], JudgeReply((judgement,)), self._name)[claim_id]
         if sound.verdict is not judgement.verdict:
             return
-        self._open.discard(claim_id)
+        given_up_at = self._began_at + self._open.pop(claim_id)
         if self._open:
             self._heard(sound)
         else:
             self.last = sound
-            at = min(self._loop.time() + LAST_HELD_S, self._until)
+            at = min(self._loop.time() + LAST_HELD_S, given_up_at - DEADLINE_MARGIN_S)
             self._timer = self._loop.call_at(at, self._heard, sound)
 
     def close(self) -> None:

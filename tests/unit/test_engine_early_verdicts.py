@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
+from guardrail import judging
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import (
     Context,
@@ -78,3 +81,33 @@ async def test_a_verdict_that_is_known_is_not_lost_to_a_reply_that_does_not_end(
         await b.until(lambda: "r1" in b.closed)
     assert [claim.verdict for claim in b.claims()] == [Verdict.CONTRADICTED]
     assert b.verdict().decision is Decision.BLOCK
+
+
+async def test_a_verdict_is_not_held_until_its_own_claim_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims of one call that were cut at different times are given up at different times."""
+    monkeypatch.setattr(judging, "LAST_HELD_S", 60.0)
+    first_ends = asyncio.Event()
+
+    class Endless(WordJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            if not self.requests:
+                await first_ends.wait()
+                return await super().judge(request)
+            second, third = request.claims
+            assert request.on_judgement is not None
+            request.on_judgement(judgement(third, Verdict.SUPPORTED))
+            request.on_judgement(judgement(second, Verdict.CONTRADICTED))
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    policy = Policy(claim_timeout_ms=1_500, on_unverified=FailPolicy.FAIL_OPEN)
+    async with bench(Endless(), policy) as b:
+        b.start()
+        b.delta(0, "Paris is in France. Rome ")
+        await asyncio.sleep(0)
+        b.delta(1, "is in Italy. Oslo ")
+        await asyncio.sleep(0.3)
+        b.delta(2, "is in Norway. And ")
+        first_ends.set()
+        await b.until(lambda: Verdict.CONTRADICTED in {claim.verdict for claim in b.claims()})
+    assert Verdict.UNVERIFIED not in {claim.verdict for claim in b.claims()}
