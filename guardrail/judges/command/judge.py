@@ -21,9 +21,10 @@ from guardrail.judges.command.protocol import (
     write_request,
 )
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.judges.llm.verdicts import support_of
+from guardrail.judges.llm.verdicts import UNQUOTED_FACTOR, support_of
 
 _NO_CONTEXTS = "There are no contexts to support it."
+_INVENTED = "No quote that was given for it stands in the contexts."
 
 
 class _Port(Protocol):
@@ -105,13 +106,19 @@ class CommandJudge:
             return unverified(
                 claim_id, self._name, "SUPPORTED, but no quote that was given for it stands in the contexts"
             )
-        support = offered.support
+        confidence, support = offered.confidence, offered.support
+        if verdict is Verdict.SUPPORTED and offered.evidence and not evidence:
+            # As for the LLM judge; one that gives no quotes at all was not asked for any.
+            confidence *= UNQUOTED_FACTOR
+            if support is not None:
+                support = min(support, round(0.5 + (support - 0.5) * UNQUOTED_FACTOR, 6))
+            reasoning = f"{reasoning} {_INVENTED}".strip()
         if support is None:
-            support = support_of(verdict, offered.confidence)
+            support = support_of(verdict, confidence)
         return Judgement(
             claim_id,
             verdict,
-            offered.confidence,
+            confidence,
             support,
             self._name,
             tuple(dict.fromkeys(evidence)),

@@ -19,9 +19,12 @@ _SWING: Final = {
     Verdict.CONTRADICTED: -0.5,
 }
 
-# A SUPPORTED that names no sentence it could rest on is worth less, but models are right more often than not:
-# half the confidence keeps support at or below 0.75, where rules can catch it.
-_UNQUOTED_FACTOR: Final = 0.5
+UNQUOTED_FACTOR: Final = 0.5
+"""What is left of the confidence in a SUPPORTED that names no sentence it could rest on.
+
+It is worth less, but models are right more often than not: half keeps support at or below 0.75, where rules
+can catch it.
+"""
 _UNQUOTED: Final = "No sentence that was named for it stands in the contexts."
 _PARTIAL: Final = "Judged by excerpts: the contexts are longer than max_context_chars."
 _SUPPORTING: Final = frozenset({Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED})
@@ -64,7 +67,7 @@ def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: st
     if answer.verdict is Verdict.SUPPORTED and not evidence:
         if settings.unquoted_support == "unverified":
             return unverified(claim_id, judge, f"SUPPORTED, but unfounded: {_UNQUOTED}")
-        confidence *= _UNQUOTED_FACTOR
+        confidence *= UNQUOTED_FACTOR
         notes.append(_UNQUOTED)
     if prompt.partial:
         notes.append(_PARTIAL)

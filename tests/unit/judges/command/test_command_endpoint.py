@@ -94,6 +94,23 @@ async def test_quotes_are_looked_for_and_inventions_are_counted() -> None:
     assert reply.usage.dropped_quotes == 2
 
 
+@pytest.mark.parametrize(("given", "left"), [({}, 0.75), ({"support": 0.9}, 0.7), ({"support": 0.3}, 0.3)])
+async def test_invented_quotes_lower_support_as_they_do_for_the_llm_judge(
+    given: dict[str, float], left: float
+) -> None:
+    invented = [{"quote": "sky is red"}, {"quote": "sky is green"}]
+    (judgement,) = await joined(replying(verdict(confidence=1.0, evidence=invented, **given)))
+    assert (judgement.verdict, judgement.confidence) == (Verdict.SUPPORTED, 0.5)
+    assert judgement.support == pytest.approx(left)
+    assert "No quote that was given for it stands" in judgement.reasoning
+
+
+async def test_one_quote_that_stands_is_enough_and_none_at_all_lowers_nothing() -> None:
+    for quotes in ([{"quote": "sky is red"}, {"quote": "sky is blue"}], []):
+        (judgement,) = await joined(replying(verdict(support=0.9, evidence=quotes)))
+        assert (judgement.confidence, judgement.support, judgement.reasoning) == (0.9, 0.9, "")
+
+
 async def test_support_without_a_quote_can_be_refused() -> None:
     invented = verdict(evidence=[{"quote": "sky is red"}])
     assert (await joined(replying(invented)))[0].verdict is Verdict.SUPPORTED
