@@ -21,9 +21,15 @@ def told_usage(error: BaseException) -> Usage | None:
     return usage if isinstance(usage, Usage) else None
 
 
+def tell_usage(error: BaseException, usage: Usage) -> None:
+    """Have ``error`` tell what the request consumed that it ends: for ``usage_of`` and ``attempts_of``."""
+    error.usage = usage  # type: ignore[attr-defined]  # errors of any kind can end a request
+
+
 def attempts_of(error: BaseException) -> int:
     """Calls made for a request that failed, where its error tells (``attempts`` or ``usage``), else 1."""
     attempts = getattr(error, "attempts", None)
     if isinstance(attempts, int) and attempts >= 0:
         return attempts
-    return usage_of(error).judge_calls or 1
+    told = told_usage(error)
+    return 1 if told is None else told.judge_calls

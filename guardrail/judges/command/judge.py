@@ -5,30 +5,33 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Evidence, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, unverified
 from guardrail.judges.command.protocol import (
     MAX_REASONING_CHARS,
     ReplyVerdict,
+    Sent,
     read_verdicts,
     verdict_of,
     write_request,
 )
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.verdicts import UNQUOTED_FACTOR, support_of
+from guardrail.judges.usage import tell_usage
 
 _NO_CONTEXTS = "There are no contexts to support it."
 _INVENTED = "No quote that was given for it stands in the contexts."
 
 
 class _Port(Protocol):
-    async def ask(self, line: bytes, request_id: str, deadline: float) -> dict[str, Any]: ...
+    async def ask(self, line: bytes, request_id: str, deadline: float, sent: Sent) -> dict[str, Any]: ...
 
     async def aclose(self) -> None: ...
 
@@ -61,28 +64,37 @@ class CommandJudge:
         return self._name
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """One request for all claims. Raises JudgeUnavailable and JudgeReplyError."""
+        """One request for all claims. Raises JudgeUnavailable and JudgeReplyError, with ``usage``."""
         if not request.claims:
             return JudgeReply(())
         if not any(context.text.strip() for context in request.evidence.contexts):
             nothing = (
-                Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
+                Judgement(
+                    claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS, attempts=0
+                )
                 for claim_id in request.claims
             )
             return JudgeReply(tuple(nothing))
         left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
         if left <= 0:
-            raise JudgeUnavailable("the deadline has passed before the request was sent")
+            late = JudgeUnavailable("the deadline has passed before the request was sent")
+            tell_usage(late, Usage())
+            raise late
         deadline = asyncio.get_running_loop().time() + left
         request_id = uuid.uuid4().hex
         line = await asyncio.to_thread(write_request, request, request_id, int(left * 1000))
-        reply = await self._port.ask(line, request_id, deadline)
-        return await asyncio.to_thread(self._settle, reply, request)
+        sent = Sent()
+        try:
+            reply = await self._port.ask(line, request_id, deadline, sent)
+            return await asyncio.to_thread(self._settle, reply, request, sent.calls)
+        except (JudgeError, asyncio.CancelledError) as error:
+            tell_usage(error, Usage(judge_calls=sent.calls))
+            raise
 
     async def aclose(self) -> None:
         await self._port.aclose()
 
-    def _settle(self, reply: dict[str, Any], request: JudgeRequest) -> JudgeReply:
+    def _settle(self, reply: dict[str, Any], request: JudgeRequest, calls: int) -> JudgeReply:
         judgements: list[Judgement] = []
         dropped = 0
         for claim_id, offers in read_verdicts(reply, frozenset(request.claims)).items():
@@ -95,7 +107,10 @@ class CommandJudge:
                 evidence = _located(offered, request.evidence)
                 dropped += len(offered.evidence) - len(evidence)
                 judgements.append(self._judgement(claim_id, offered, evidence))
-        return JudgeReply(tuple(judgements), Usage(judge_calls=1, dropped_quotes=dropped))
+        return JudgeReply(
+            tuple(replace(judgement, attempts=calls) for judgement in judgements),
+            Usage(judge_calls=calls, dropped_quotes=dropped),
+        )
 
     def _judgement(self, claim_id: str, offered: ReplyVerdict, evidence: list[Evidence]) -> Judgement:
         verdict = verdict_of(offered)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import structlog
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.command.protocol import read_reply
+from guardrail.judges.command.protocol import Sent, read_reply
 from guardrail.judges.command.settings import CommandJudgeSettings
 
 # Replies to requests that were given up, which a process may still write before the one that is waited for.
@@ -33,6 +33,7 @@ class _Work:
     request_id: str
     deadline: float
     future: asyncio.Future[dict[str, Any]]
+    sent: Sent
     repeated: bool = False
 
 
@@ -61,7 +62,7 @@ class Processes:
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 
-    async def ask(self, line: bytes, request_id: str, deadline: float) -> dict[str, Any]:
+    async def ask(self, line: bytes, request_id: str, deadline: float, sent: Sent) -> dict[str, Any]:
         """The reply to ``line``. ``deadline`` is in the loop's time. Raises JudgeError."""
         if self._closed:
             raise JudgeUnavailable("the judge is closed")
@@ -73,7 +74,7 @@ class Processes:
                 )
                 for number in range(self._settings.workers)
             ]
-        work = _Work(line, request_id, deadline, loop.create_future())
+        work = _Work(line, request_id, deadline, loop.create_future(), sent)
         try:
             self._queue.put_nowait(work)
         except asyncio.QueueFull:
@@ -152,6 +153,7 @@ class _Worker:
             raise JudgeUnavailable("the command has no pipes")
         try:
             async with asyncio.timeout_at(work.deadline + self._settings.hang_timeout_ms / 1000) as scope:
+                work.sent.calls += 1
                 stdin.write(work.line)
                 await stdin.drain()
                 for _ in range(_MOST_STALE):
@@ -197,7 +199,8 @@ class _Worker:
                 # A program may serve some requests and end; whether it saw this one can't be known.
                 work.repeated = True
             else:
-                _fail(work, error)
+                # By the name that is documented: whoever reads the verdict sees it.
+                _fail(work, JudgeUnavailable(str(error)) if isinstance(error, _Ended) else error)
                 self._work = None
         await self._lost(str(error))
 

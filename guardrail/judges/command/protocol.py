@@ -6,6 +6,7 @@ Version 1. Within a version members are only added, and always optional; unknown
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -83,6 +84,13 @@ class CommandReply(BaseModel):
     protocol: Literal[1] = PROTOCOL
     request_id: str
     verdicts: list[ReplyVerdict]
+
+
+@dataclass(slots=True)
+class Sent:
+    """How often a request went to the judge; it holds, too, when no reply came of it."""
+
+    calls: int = 0
 
 
 def write_request(request: JudgeRequest, request_id: str, deadline_ms: int) -> bytes:

@@ -20,6 +20,7 @@ from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.reply_stream import ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import uncovered
+from guardrail.judges.usage import tell_usage
 
 _NO_CONTEXTS = "There are no contexts to support it."
 # The share of the time that asking again leaves over: what is known must arrive as well.
@@ -106,7 +107,7 @@ class _Case:
             await self._ask(self._prompt, deadline)
         except JudgeError as error:
             if len(self._hearing.missing()) == len(self._prompt.claim_ids):
-                error.usage = self._usage()  # type: ignore[attr-defined]  # for what adds up
+                tell_usage(error, self._usage())
                 raise
             # A reply that broke off: what it said in time stands.
             failed = self._failed(f"{type(error).__name__}: {error}")

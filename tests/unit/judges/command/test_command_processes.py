@@ -17,6 +17,7 @@ from guardrail.events import Verdict
 from guardrail.judges.base import Judge, reconcile
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.usage import attempts_of, usage_of
 from tests.unit.judges.classifier.asking import request
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
@@ -109,8 +110,10 @@ async def test_a_broken_process_fails_its_request_and_is_started_again(
     tmp_path: Path, mode: str, error: type[JudgeError], message: str
 ) -> None:
     async with running(mode, tmp_path, max_reply_bytes=20_000) as judge:
-        with pytest.raises(error, match=message):
+        with pytest.raises(JudgeError, match=message) as failed:
             await judge.judge(request(["The sky is blue."], [CONTEXT]))
+        assert failed.type is error  # no subclass: its name is told in the verdict
+        assert (usage_of(failed.value).judge_calls, attempts_of(failed.value)) == (1, 1)
         reply = await judge.judge(request(["The sky is blue."], [CONTEXT]))
         assert reply.judgements[0].verdict is Verdict.SUPPORTED
     assert starts(tmp_path) == 2
@@ -122,6 +125,7 @@ async def test_a_program_that_serves_one_request_only_is_started_for_each(tmp_pa
             reply = await judge.judge(request(["The sky is blue."], [CONTEXT]))
             assert reply.judgements[0].verdict is Verdict.SUPPORTED
             assert starts(tmp_path) == number + 1
+            assert reply.usage.judge_calls == reply.judgements[0].attempts >= 1
 
 
 async def test_a_half_reply_is_none(tmp_path: Path) -> None:
@@ -174,8 +178,9 @@ async def test_requests_that_wait_are_bounded(tmp_path: Path) -> None:
         asking += [asyncio.ensure_future(judge.judge(request(["x"], [CONTEXT]))) for _ in range(2)]
         queue = judge._port._queue  # type: ignore[attr-defined]
         await until(lambda: queue.qsize() == 2)
-        with pytest.raises(JudgeUnavailable, match="2 requests wait"):
+        with pytest.raises(JudgeUnavailable, match="2 requests wait") as refused:
             await judge.judge(request(["x"], [CONTEXT]))
+        assert usage_of(refused.value).judge_calls == 0
         closing = asyncio.ensure_future(judge.aclose())
         for future in asking:
             with pytest.raises(JudgeUnavailable, match="closed"):
@@ -213,8 +218,9 @@ async def test_without_contexts_and_without_claims_nothing_is_asked(tmp_path: Pa
         assert (await judge.judge(request([], [CONTEXT]))).judgements == ()
         (judgement,) = (await judge.judge(request(["x"], [" "]))).judgements
         assert judgement.verdict is Verdict.UNSUPPORTED
-        with pytest.raises(JudgeUnavailable, match="deadline has passed"):
+        with pytest.raises(JudgeUnavailable, match="deadline has passed") as late:
             await judge.judge(request(["x"], [CONTEXT], seconds=-1))
+        assert (usage_of(late.value).judge_calls, attempts_of(late.value), judgement.attempts) == (0, 0, 0)
     assert starts(tmp_path) == 0
 
 
