@@ -26,7 +26,12 @@ _RESPONSE_KEPT_S: Final = 300
 
 
 class BudgetExhausted(JudgeUnavailable):
-    """A call was not made because a budget has no room for it. The message names the budget."""
+    """A call was not made because a budget has no room for it. The message names the budget.
+
+    ``usage`` is what the calls before it took that were made for the same request.
+    """
+
+    usage = Usage()
 
 
 Tokens = Annotated[int, Field(gt=0)]

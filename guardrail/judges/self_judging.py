@@ -32,11 +32,11 @@ _ALIASES: Final = {
 
 
 class SelfJudged(JudgeUnavailable):
-    """The judge was not asked, or not believed: its model wrote the answer."""
+    """The judge was not asked, which took no ``usage``, or not believed: its model wrote the answer."""
 
     def __init__(self, message: str, usage: Usage | None = None) -> None:
         super().__init__(message)
-        self.usage = usage
+        self.usage = usage or Usage()
 
 
 class SelfJudgingSettings(BaseModel):

@@ -89,9 +89,10 @@ async def test_a_used_up_budget_leaves_the_local_verdict_in_a_cascade_and_says_s
     async with LlmServer(Reply(refuting)) as server:
         judge = build_judge(settings(server, "cascade", budgets={"per_minute": {"calls": 1}}))
         assert (await once(judge, request(OPEN)))[0][1] == "llm:judge-1b"
-        ((_, name, (why,)),) = await once(judge, request(OPEN, question="Any other question?"))
+        (left,) = (await judge.judge(request(OPEN, question="Any other question?"))).judgements
         await judge.aclose()
-    assert name == "local"
+    (why,) = left.degraded_from
+    assert (left.judge, left.attempts) == ("local", 1)  # the model was not asked
     assert why.startswith("llm:judge-1b: budget per minute used up: 1 of 1 calls")
     assert len(server.calls) == 1
 
@@ -143,8 +144,9 @@ async def test_refused_self_judging_asks_nobody(kind: str, asked: int) -> None:
         judge = build_judge(settings(server, kind, self_judging={"policy": "refuse"}))
         sent = replace(request(OPEN), generator_model="openrouter/some/judge-1b-2026-01-01")
         if kind == "cascade":
-            ((_, name, degraded),) = await once(judge, sent)
-            assert (name, degraded) == ("local", ("llm:judge-1b: not asked: its model wrote the answer",))
+            (left,) = (await judge.judge(sent)).judgements
+            assert (left.judge, left.attempts) == ("local", 1)
+            assert left.degraded_from == ("llm:judge-1b: not asked: its model wrote the answer",)
         else:
             with pytest.raises(JudgeUnavailable, match="wrote the answer"):
                 await judge.judge(sent)
