@@ -20,6 +20,8 @@ from guardrail.printable import escape_controls, shorten
 Loc = tuple[str | int, ...]
 
 _SECRET_NAME: Final = re.compile(r"password|secret|token|api_?key|credential", re.IGNORECASE)
+# Below these any text may be a secret: a flag's value, an option of some server.
+_SECRET_SECTIONS: Final = frozenset({"argv", "env", "headers", "extra_headers", "extra_body"})
 _WITH_AT: Final = re.compile(r"\S*@\S*")
 _QUERY: Final = re.compile(r"(?<=\?)[^\s?'\"]*=[^\s'\"]*")
 _NOT_SHOWN: Final = "(a value with '@' is not shown)"
@@ -164,7 +166,8 @@ def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
         return "null"
     if isinstance(value, BaseModel | Mapping):
         return None
-    if _is_secret(field) or _SECRET_NAME.search(str(loc[-1]) if loc else ""):
+    named = [str(part) for part in loc]
+    if _is_secret(field) or _SECRET_SECTIONS.intersection(named) or _SECRET_NAME.search("".join(named[-1:])):
         return "(hidden)"
     shown = escape_controls(repr(value) if isinstance(value, str) else str(value))
     return _NOT_SHOWN if "@" in shown else shorten(_QUERY.sub("(hidden)", shown), _VALUE_CHARS)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from guardrail import __version__
+from guardrail.judges.hidden_settings import WHOLE
 
 # Files and folders that say nothing of how a claim is judged, and some of which are secret.
 _NOT_READ: Final = re.compile(r"key|token|secret|password|ca_?file|cert|cwd|cache_dir|^model$")
@@ -21,11 +22,11 @@ _PROMPTS: Final = "prompts"
 def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
     """Hexadecimal, 64 characters; equal for equal settings, files that they name, prompts and releases.
 
-    Secrets go in masked. More goes in than needs to (time limits, say): a verdict asked for once more is
-    no harm, one taken for another's is.
+    Secrets go in masked; arguments and bodies, which only may hold one, whole. More goes in than needs to
+    (time limits, say): a verdict asked for once more is no harm, one taken for another's is.
     """
     digest = hashlib.sha256()
-    told = json.dumps(settings.model_dump(mode="json"), sort_keys=True, ensure_ascii=True)
+    told = json.dumps(settings.model_dump(mode="json", context=WHOLE), sort_keys=True, ensure_ascii=True)
     for part in (kind, __version__, version, told, *_contents(settings)):
         digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
     if kind == "llm":

@@ -7,11 +7,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.hidden_settings import wants_all
+from guardrail.judges.llm.extra_body import shown_body
 from guardrail.judges.model_names import canonical, plain
 from guardrail.printable import escape_controls, shorten
 
@@ -52,6 +62,7 @@ class SelfJudgingSettings(BaseModel):
     )
     alternative: dict[str, Any] | None = Field(
         default=None,
+        repr=False,
         description="Settings of judge.llm that are different for the alternative judge, its model at least. "
         "A base_url of its own needs its own key settings beside it.",
     )
@@ -60,6 +71,10 @@ class SelfJudgingSettings(BaseModel):
         description="Other names of models, as {NAME: MODEL}: an Azure deployment, a gateway's route, the "
         "--alias of a server.",
     )
+
+    @field_serializer("alternative", when_used="json")
+    def _shown(self, value: dict[str, Any] | None, info: Any) -> dict[str, Any] | None:
+        return value if value is None or wants_all(info) else _without_bodies(value)
 
     @field_validator("alternative")
     @classmethod
@@ -85,6 +100,18 @@ def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(fallbacks := kept.get("fallbacks"), list | tuple):
         kept["fallbacks"] = [_with_secrets(each) if isinstance(each, Mapping) else each for each in fallbacks]
     return kept
+
+
+def _without_bodies(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes as they are shown: of ``extra_body``, that of fallbacks too, no texts."""
+    shown = dict(changes)
+    if "extra_body" in shown:
+        shown["extra_body"] = shown_body(shown["extra_body"])
+    if isinstance(fallbacks := shown.get("fallbacks"), list | tuple):
+        shown["fallbacks"] = [
+            _without_bodies(each) if isinstance(each, Mapping) else each for each in fallbacks
+        ]
+    return shown
 
 
 def _secret(value: Any) -> Any:

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
+from guardrail.judges.hidden_settings import MASK, wants_all
 from guardrail.judges.http_headers import check_headers
+
+_FLAG: Final = re.compile(r"(--[A-Za-z][A-Za-z0-9_-]*|-[A-Za-z])(=|$)")
+
+
+def _shown_argv(argv: tuple[str, ...], info: Any) -> list[str]:
+    """The program and the names of flags; any other argument, and a flag's value, may be a secret."""
+    return list(argv) if wants_all(info) else [*argv[:1], *(_shown_argument(each) for each in argv[1:])]
+
+
+def _shown_argument(argument: str) -> str:
+    flag = _FLAG.match(argument)
+    if flag is None:
+        return MASK
+    return f"{flag[0]}{MASK}" if flag[2] else flag[0]
 
 
 class CommandJudgeSettings(BaseModel):
@@ -20,8 +44,11 @@ class CommandJudgeSettings(BaseModel):
         default=None,
         description="What verdicts call the judge, after command:; unset: the program's name or the host's.",
     )
-    argv: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+    argv: Annotated[
+        tuple[Annotated[str, Field(min_length=1)], ...], PlainSerializer(_shown_argv, when_used="json")
+    ] = Field(
         default=(),
+        repr=False,
         description="The program and its arguments, each by itself; no shell reads them. It gets a request a "
         "line on stdin and answers each with a line on stdout.",
     )

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 
 from guardrail.errors import ConfigError
 from guardrail.judges.http_headers import check_headers
+from guardrail.judges.llm.extra_body import ExtraBody
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
@@ -110,8 +111,10 @@ class FallbackSettings(ApiKeySettings):
     extra_headers: dict[str, SecretStr] | None = Field(
         default=None, description="HTTP headers to add; left out, the first model's on the same server."
     )
-    extra_body: dict[str, Any] = Field(
-        default_factory=dict, description="Members to add to the body of every call."
+    extra_body: ExtraBody = Field(
+        default_factory=dict,
+        repr=False,
+        description="Members to add to the body of every call; none that the judge sends itself.",
     )
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
         default=0.0, description="Sampling temperature; null leaves it out, for models that refuse it."

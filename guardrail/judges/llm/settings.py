@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
@@ -22,6 +22,7 @@ from guardrail.judges.llm.endpoint_settings import (
     resolve_key,
 )
 from guardrail.judges.llm.examples import MOST_EXAMPLES, Example, read_examples
+from guardrail.judges.llm.extra_body import ExtraBody
 from guardrail.judges.llm.templates import PromptFiles
 
 
@@ -57,9 +58,11 @@ class LlmJudgeSettings(ApiKeySettings):
         default_factory=dict,
         description="HTTP headers to add to every call, such as a gateway's routing key.",
     )
-    extra_body: dict[str, Any] = Field(
+    extra_body: ExtraBody = Field(
         default_factory=dict,
-        description="Members to add to the body of every call: reasoning_effort, a server's own options.",
+        repr=False,
+        description="Members to add to the body of every call: reasoning_effort, a server's own options; "
+        "none that the judge sends itself.",
     )
     system_role: Literal["system", "developer", "user"] = Field(
         default="system",

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.config import Settings
+from guardrail.config import Settings, load_settings
 
 EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
 
@@ -125,6 +125,37 @@ def test_show_masks_secrets_and_escapes(runner: CliRunner, monkeypatch: pytest.M
         assert "sk-hidden" not in result.stdout
         assert "**********" in result.stdout
         assert "\x1b" not in result.stdout
+
+
+def test_arguments_and_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path: Path) -> None:
+    """Any text in them may be a key."""
+    body = {"top_k": 4, "logprobs": False, "route": "hidden-one", "keys": ["hidden-two", {"own": "hidden-3"}]}
+    argv = ["/opt/judge", "--fast", "--token", "hidden-4", "--key=hidden-5", "-p", "-phidden-6", "hidden-7"]
+    llm = {"extra_body": body, "fallbacks": [{"model": "b", "extra_body": body}]}
+    alternative = {"model": "c", "extra_body": body, "fallbacks": [{"model": "d", "extra_body": body}]}
+    judge = {"llm": llm, "command": {"argv": argv}, "self_judging": {"alternative": alternative}}
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
+    result = runner.invoke(app, ["config", "show", "-c", str(file), "-f", "json"])
+    assert result.exit_code == 0, result.stderr
+    assert "hidden-" not in result.stdout
+    mask = "**********"
+    shown = json.loads(result.stdout)["judge"]
+    assert shown["command"]["argv"] == [
+        *("/opt/judge", "--fast", "--token", mask, f"--key={mask}", "-p", mask, mask),
+    ]
+    assert shown["llm"]["extra_body"] == {
+        "top_k": 4,
+        "logprobs": False,
+        "route": mask,
+        "keys": [mask, {"own": mask}],
+    }
+    assert "hidden-" not in repr(load_settings(file))
+    file.write_text(json.dumps({"judge": {"command": {"argv": "judge --token=hidden-8"}}}), encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 2
+    assert "judge.command.argv = (hidden)" in result.stderr
+    assert "hidden-8" not in result.stderr
 
 
 def test_show_as_json_is_the_settings(runner: CliRunner) -> None:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.ledger import UsageLedger
@@ -256,6 +257,16 @@ class TestFingerprint:
         assert with_file != base
         prompt.write_text(shipped + "Be strict.", encoding="utf-8")
         assert of(prompts=prompts) != with_file
+
+    def test_arguments_and_bodies_count_though_they_are_shown_masked(self) -> None:
+        one, two = (CommandJudgeSettings(argv=("judge", f"--strict={value}")) for value in ("yes", "no"))
+        assert one.model_dump(mode="json") == two.model_dump(mode="json")
+        assert fingerprint("command", one) != fingerprint("command", two)
+        low, high = (
+            LlmJudgeSettings.model_validate({"fallbacks": [{"model": "b", "extra_body": {"effort": effort}}]})
+            for effort in ("low", "high")
+        )
+        assert fingerprint("llm", low) != fingerprint("llm", high)
 
     def test_two_secrets_make_no_two_fingerprints(self) -> None:
         one, two = (LlmJudgeSettings.model_validate({"api_key": key}) for key in ("one", "two"))

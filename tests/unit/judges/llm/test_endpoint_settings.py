@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from guardrail.judges.llm import endpoint_settings
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.settings import JudgeSettings
 
 PARTS = [
     part
@@ -121,3 +122,25 @@ def test_what_no_call_can_be_made_with_is_told_when_settings_load(
     with pytest.raises(ValidationError, match=message):
         make({"model": "second"} | values)
     assert make(extra_headers={"x-route": "a b\t~"}, base_url="http://h:65535/v1")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("model", "set model"),
+        ("messages", "set prompts"),
+        ("stream", r"set stream\.mode"),
+        ("response_format", "set structured_output"),
+        ("temperature", "set temperature"),
+        ("max_completion_tokens", "set max_output_tokens"),
+    ],
+)
+def test_a_body_that_would_override_what_the_judge_sends_is_refused(name: str, remedy: str) -> None:
+    told = f"'{name}' would override what the judge sends itself; .*{remedy}"
+    with pytest.raises(ValidationError, match=told):
+        make(extra_body={"top_k": 1, name: "other"})
+    with pytest.raises(ValidationError, match=told):
+        make({"model": "second", "extra_body": {name: "other"}})
+    alternative = {"model": "second", "extra_body": {name: "other"}}
+    with pytest.raises(ValidationError, match=told):
+        JudgeSettings.model_validate({"self_judging": {"alternative": alternative}})
