@@ -19,7 +19,9 @@ class JudgeRequest:
     contexts: passages, search, and the check of quotes; it may be shared between concurrent requests.
     ``deadline`` is a reading of ``time.monotonic()``: nobody waits for an answer after it. ``spent`` is what
     the response has consumed so far. A judge may say what it knows before its reply is whole: it calls
-    ``on_judgement``, on the event loop, with a judgement that is final; the reply repeats it or not.
+    ``on_judgement``, on the event loop, with a judgement that is final; the reply repeats it or not. A judge
+    that makes several calls for a request (again, to another model) calls ``admit`` ahead of each of them,
+    the first too; it raises JudgeUnavailable where no more may be made.
     """
 
     response_id: str
@@ -31,6 +33,7 @@ class JudgeRequest:
     tenant: str | None = None
     spent: Usage = field(default_factory=Usage)
     on_judgement: Callable[[Judgement], None] | None = None
+    admit: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.budgets import BudgetExhausted
+from guardrail.judges.usage import total, usage_of
 
 
 class BudgetFallback:
@@ -26,14 +27,21 @@ class BudgetFallback:
             return await self._judge.judge(request)
         except BudgetExhausted as error:
             why = f"{self._judge.name}: {error}"
+            spent = usage_of(error)  # on calls that failed until there was room for no other
 
         def degraded(judgement: Judgement) -> Judgement:
-            return replace(judgement, degraded_from=(why, *judgement.degraded_from))
+            return replace(
+                judgement,
+                attempts=judgement.attempts + spent.judge_calls,
+                degraded_from=(why, *judgement.degraded_from),
+            )
 
         heard = request.on_judgement
         early = None if heard is None else lambda judgement: heard(degraded(judgement))
         reply = await self._local.judge(replace(request, on_judgement=early))
-        return JudgeReply(tuple(degraded(judgement) for judgement in reply.judgements), reply.usage)
+        return JudgeReply(
+            tuple(degraded(judgement) for judgement in reply.judgements), total(spent, reply.usage)
+        )
 
     async def aclose(self) -> None:
         """Close both."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 from guardrail.errors import JudgeError
 from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
-from guardrail.judges.budgets import Budget
+from guardrail.judges.budgets import Budget, Reservation
 from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.pricing import PriceTable
 from guardrail.judges.usage import told_usage, total
@@ -21,7 +22,8 @@ _OUTPUT_TOKENS_PER_CLAIM = 60
 class MeteredJudge:
     """A Judge around one that is paid by the token.
 
-    ``judge`` raises BudgetExhausted, and asks nobody, where a budget has no room for the call.
+    ``judge`` raises BudgetExhausted, and asks nobody, where a budget has no room for the call. More calls for
+    the same request each have to find room likewise (``JudgeRequest.admit``).
     """
 
     def __init__(
@@ -60,19 +62,19 @@ class MeteredJudge:
         if not request.claims:
             return JudgeReply(())
         expected = self._expected(request)
-        reservation = self._budget.reserve(request, expected)
+        calls = _Calls(self._budget, request, expected)
         try:
-            reply = await self._judge.judge(request)
+            reply = await self._judge.judge(replace(request, admit=calls.admit))
         except (JudgeError, asyncio.CancelledError) as error:
             lost = told_usage(error)
             if lost is None and isinstance(error, asyncio.CancelledError):
                 # An early verdict or the deadline ends calls that are under way, and those are billed too.
                 lost = Usage(judge_calls=1)
             if lost is not None:
-                self._budget.settle(reservation, _assumed(lost, expected))
+                calls.settle(lost)
                 self._ledger.add(request.tenant, self._model, lost)
             raise
-        self._budget.settle(reservation, _assumed(reply.usage, expected))
+        calls.settle(reply.usage)
         self._book(request, reply)
         return reply
 
@@ -103,15 +105,41 @@ class MeteredJudge:
         self._ledger.add(request.tenant, self._model, _less(reply.usage, shares))
 
 
+class _Calls:
+    """The room in the budget of all calls that are made for one request."""
+
+    def __init__(self, budget: Budget, request: JudgeRequest, expected: Usage) -> None:
+        """Takes the room of the first call. Raises BudgetExhausted."""
+        self._budget = budget
+        self._request = request
+        self._expected = expected
+        self._reserved: list[Reservation] = [budget.reserve(request, expected)]
+        self._admitted = 0
+
+    def admit(self) -> None:
+        """Take room for one more call, or raise BudgetExhausted."""
+        if self._admitted == len(self._reserved):
+            self._reserved.append(self._budget.reserve(self._request, self._expected))
+        self._admitted += 1
+
+    def settle(self, told: Usage) -> None:
+        """Book what all of them took, as of the last one: no sooner forgotten than it was spent."""
+        *others, last = self._reserved
+        for reservation in others:
+            self._budget.settle(reservation, Usage())
+        self._budget.settle(last, _assumed(told, self._expected))
+
+
 def _assumed(told: Usage, expected: Usage) -> Usage:
     """What budgets count: a server that tells no tokens of the calls it got is taken to bill the expected."""
-    if not told.judge_calls or told.input_tokens:
+    calls = told.judge_calls
+    if calls <= 0 or told.input_tokens:
         return told
     return told.model_copy(
         update={
-            "input_tokens": expected.input_tokens,
-            "output_tokens": max(told.output_tokens, expected.output_tokens),
-            "cost_usd": max(told.cost_usd, expected.cost_usd),
+            "input_tokens": expected.input_tokens * calls,
+            "output_tokens": max(told.output_tokens, expected.output_tokens * calls),
+            "cost_usd": max(told.cost_usd, expected.cost_usd * calls),
         }
     )
 

@@ -10,6 +10,7 @@ from typing import Final
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.budgets import BudgetExhausted
 from guardrail.judges.llm.clients import make_client
 from guardrail.judges.llm.endpoint import Endpoint
 from guardrail.judges.llm.exchange import ReplyRefused
@@ -60,9 +61,9 @@ class Chat:
     async def ask(self, question: Question, deadline: float) -> list[Answer]:
         """All answers of the call that was used; of a reply that broke off, those that were complete.
 
-        ``deadline`` is in the event loop's time; this returns or raises by then. Raises JudgeUnavailable,
-        JudgeReplyError or, when every model refuses for good, JudgeError. ``question.spent`` holds what it
-        took in either case.
+        ``deadline`` is in the event loop's time; this returns or raises by then. Raises JudgeUnavailable
+        (BudgetExhausted where a budget ended it), JudgeReplyError or, when every model refuses for good,
+        JudgeError. ``question.spent`` holds what it took in either case.
         """
         loop = asyncio.get_running_loop()
         announcer = Announcer(question.heard)
@@ -75,7 +76,7 @@ class Chat:
                 return outcome
             question.spent.models.append(f"{endpoint.name}: {outcome.error}")
             failures.append((endpoint, outcome))
-            if loop.time() >= deadline:
+            if loop.time() >= deadline or isinstance(outcome.error, BudgetExhausted):
                 break
         raise _joined(failures) from None
 
@@ -98,6 +99,7 @@ class Chat:
         """Calls to one model until one succeeds, retries are used up or no time is left for another."""
         loop = asyncio.get_running_loop()
         retries = 0
+        failed: Failure | None = None
         while True:
             voice, outcome = await hedged(
                 lambda voice: endpoint.call(question, until, voice),
@@ -107,6 +109,10 @@ class Chat:
             )
             if not isinstance(outcome, Failure):
                 return announcer.agreed(voice, outcome)
+            if failed is not None and isinstance(outcome.error, BudgetExhausted):
+                return Failure(
+                    BudgetExhausted(f"{failed.error}; not tried again: {outcome.error}"), retry=False
+                )
             if not outcome.retry or retries >= endpoint.settings.max_retries:
                 return outcome
             wait = endpoint.backoff.seconds(retries, outcome.retry_after)
@@ -116,6 +122,7 @@ class Chat:
                 return Failure(error, retry=False)
             await asyncio.sleep(wait)
             retries += 1
+            failed = outcome
 
 
 def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
@@ -124,6 +131,8 @@ def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
     if len(errors) == 1:
         return errors[0]
     text = "; ".join(f"{endpoint.name}: {failure.error}" for endpoint, failure in failures)
+    if isinstance(errors[-1], BudgetExhausted):
+        return BudgetExhausted(text)
     if any(isinstance(error, JudgeUnavailable) for error in errors):
         return JudgeUnavailable(text)
     if any(isinstance(error, JudgeReplyError) for error in errors):

@@ -117,6 +117,11 @@ class Endpoint:
 
     async def _call_in_turn(self, question: Question, until: float, voice: Voice) -> Outcome:
         while True:
+            try:
+                if question.admit is not None:
+                    question.admit()
+            except JudgeUnavailable as error:
+                return Failure(error, retry=False)
             admission = self.breaker.admit()
             if admission is None:
                 return _given_up("its recent calls failed, and it is left alone for a while")

@@ -122,5 +122,6 @@ async def _sooner(tasks: list[asyncio.Task[Outcome]], voices: list[Voice]) -> tu
                         _ender(other, voices[number])()
                 return voice, task.result()
             failed.append((voice, task.result()))
-    # A call that spoke ahead of the other and then failed stands for both.
+    # A call that spoke ahead of the other and then failed stands for both, else the one that was sent first.
+    failed.sort(key=lambda entry: voices.index(entry[0]))
     return next((entry for entry in failed if entry[0].spoke), failed[0])

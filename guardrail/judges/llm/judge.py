@@ -11,6 +11,7 @@ import openai
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, unverified
+from guardrail.judges.budgets import BudgetExhausted
 from guardrail.judges.llm.chat import Chat, Question, Spent
 from guardrail.judges.llm.fence import fences
 from guardrail.judges.llm.hearing import Hearing, Speaker
@@ -128,7 +129,8 @@ class _Case:
         try:
             await self._ask(prompt, deadline - (deadline - now) * _RESERVE)
         except JudgeError as error:
-            return self._failed(f"left out of the first reply, and asked again: {error}")
+            asked = "not asked" if isinstance(error, BudgetExhausted) else "asked"
+            return self._failed(f"left out of the first reply, and {asked} again: {error}")
         return []
 
     async def _ask(self, prompt: Prompt, deadline: float) -> None:
@@ -149,6 +151,7 @@ class _Case:
                 heard,
                 spent,
                 self._request.response_id,
+                self._request.admit,
             ),
             deadline,
         )

@@ -76,7 +76,7 @@ class Question:
 
     ``reader`` makes a reader for each call's reply. ``heard`` is told, on the event loop, of answers ahead of
     the end of the reply; for one claim it hears one call's answers only. Calls of different ``response_id``
-    take turns when they have to wait.
+    take turns when they have to wait. ``admit`` is that of ``JudgeRequest``.
     """
 
     messages: Sequence[dict[str, str]]
@@ -85,3 +85,4 @@ class Question:
     heard: Callable[[Sequence[Answer]], None]
     spent: Spent
     response_id: str = ""
+    admit: Callable[[], None] | None = None

@@ -1,0 +1,92 @@
+"""Budgets hold for every call that the LLM judge sends: again, to another model, for what was left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guardrail.errors import JudgeUnavailable
+from guardrail.events import Usage, Verdict
+from guardrail.judges.base import Judge
+from guardrail.judges.budgets import BudgetExhausted
+from guardrail.judges.factory import build_judge
+from guardrail.judges.ledger import UsageLedger
+from guardrail.judges.settings import JudgeSettings
+from guardrail.judges.usage import usage_of
+from tests.support.llm_server import Hang, LlmServer, Reply, Status, missing, obliging
+from tests.unit.judges.doubles import request
+
+CLAIM = "The basic plan costs $50 a month."
+OTHER = "The basic plan costs $70 a month."
+
+
+def judging(
+    server: LlmServer, bound: dict[str, Any], ledger: UsageLedger | None = None, **changes: Any
+) -> Judge:
+    llm = {"model": "judge-1b", "base_url": server.url, "backoff_initial_ms": 1, "backoff_max_ms": 1}
+    budgets = {"per_minute": bound} | changes.pop("budgets", {})
+    settings = {"kind": "llm", "llm": llm | changes, "budgets": budgets}
+    return build_judge(JudgeSettings.model_validate(settings), ledger=ledger)
+
+
+async def test_a_call_that_is_tried_again_is_tried_as_often_as_there_is_room_for() -> None:
+    ledger = UsageLedger()
+    async with LlmServer(Status(503)) as server:
+        judge = judging(server, {"calls": 3}, ledger, max_retries=5)
+        reply = await judge.judge(request(CLAIM))
+        await judge.aclose()
+    assert len(server.calls) == 3
+    (left,) = reply.judgements
+    assert (left.verdict, left.judge, left.attempts) == (Verdict.SUPPORTED, "local", 4)
+    (why,) = left.degraded_from
+    assert why.startswith("llm:judge-1b: the server answered 503; not tried again: budget per minute used up")
+    assert reply.usage == ledger.total() == Usage(judge_calls=3)
+
+
+async def test_fallbacks_find_room_likewise() -> None:
+    async with LlmServer(Status(503)) as server:
+        fallbacks = [{"model": f"spare-{n}"} for n in range(4)]
+        judge = judging(
+            server, {"calls": 2}, max_retries=0, fallbacks=fallbacks, budgets={"on_budget": "unverified"}
+        )
+        with pytest.raises(BudgetExhausted, match=r"spare-0: .*503; llm:spare-1: budget") as refused:
+            await judge.judge(request(CLAIM))
+        await judge.aclose()
+    assert [call.body["model"] for call in server.calls] == ["judge-1b", "spare-0"]
+    assert usage_of(refused.value).judge_calls == 2
+
+
+async def test_what_was_left_out_is_not_asked_for_again_without_room_for_it() -> None:
+    async with LlmServer(Reply(missing)) as server:
+        judge = judging(server, {"calls": 1})
+        known, left = (await judge.judge(request(CLAIM, OTHER))).judgements
+        await judge.aclose()
+    assert len(server.calls) == 1
+    assert (known.judge, known.attempts, left.verdict) == ("llm:judge-1b", 1, Verdict.UNVERIFIED)
+    assert left.reasoning.startswith("left out of the first reply, and not asked again: budget per minute")
+
+
+@pytest.mark.parametrize(("room", "sent"), [(2, 2), (5, 3)])
+async def test_a_second_call_for_a_late_one_finds_room_or_is_not_sent(room: int, sent: int) -> None:
+    hedging = {"enabled": True, "min_samples": 1, "max_share": 0.99}
+    async with LlmServer(Reply(obliging), Hang()) as server:
+        judge = judging(server, {"calls": room}, hedging=hedging, max_retries=0)
+        await judge.judge(request(CLAIM))
+        with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
+            await judge.judge(request(OTHER, seconds=1.5))
+        await judge.aclose()
+    assert len(server.calls) == sent
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+async def test_a_call_that_cost_nothing_leaves_its_room_when_the_next_one_answers(calls: int) -> None:
+    """A server that is busy bills nothing: what is booked is what the answer took."""
+    async with LlmServer(*[Status(503)] * calls, Reply(obliging)) as server:
+        judge = judging(server, {"tokens": 4_000}, max_retries=2)
+        first = await judge.judge(request(CLAIM))
+        assert first.usage.judge_calls == calls + 1
+        assert 0 < first.usage.input_tokens < 2_000
+        again = await judge.judge(request(CLAIM, question="Another one?"))
+        await judge.aclose()
+    assert [first.judgements[0].judge, again.judgements[0].judge] == ["llm:judge-1b"] * 2
