@@ -101,14 +101,18 @@ class Replies:
         last = _ASKED.findall(prompt)
         asked = [label for label in re.split(r"[, ]+", last[-1]) if label in claims] if last else list(claims)
         item = _item(schema)
+        compact = _compact_pattern(schema)
         brief = _BRIEF in system
         unknown = 0
-        members = []
+        members: list[Any] = []
         for label in asked:
             truth = self._claims.get(_plain(claims[label]))
             if truth is None:
                 unknown += 1
                 truth = Truth(claims[label], "UNSUPPORTED", "")
+            if compact is not None:
+                members.append(_text_of(compact, label, truth, prompt))
+                continue
             made = {name: _value(name, form, label, truth, prompt) for name, form in item.items()}
             if brief and not truth.bad and "reasoning" in made:
                 made["reasoning"] = ""
@@ -171,6 +175,24 @@ def _item(schema: dict[str, Any] | None) -> dict[str, Any]:
     items: dict[str, Any] = properties.get(_list_name(schema), {}).get("items", {})
     found: dict[str, Any] = items.get("properties", {})
     return found or {"id": {"type": "string"}, "verdict": {"type": "string"}}
+
+
+def _compact_pattern(schema: dict[str, Any] | None) -> re.Pattern[str] | None:
+    """What the schema asks of a verdict that is a text rather than an object."""
+    item = (schema or {}).get("properties", {}).get(_list_name(schema), {}).get("items", {})
+    return re.compile(item["pattern"]) if item.get("type") == "string" else None
+
+
+def _text_of(pattern: re.Pattern[str], label: str, truth: Truth, prompt: str) -> str:
+    """The shortest text with the truth that the pattern allows, with a reason where it must have one."""
+    number = _pointer({"type": "integer"}, truth, prompt) if truth.evidence else ""
+    rest = {"PARTIALLY_SUPPORTED": "partial"}.get(truth.verdict, truth.verdict.lower())
+    short = f"{label} {number} {rest}".replace("  ", " ")
+    reason = f": {_short_reason(truth)}".replace('"', "'")
+    for text in (short, short + reason):
+        if pattern.fullmatch(text):
+            return text
+    raise ValueError("a form of verdict that benchmarks/peers_replies.py doesn't know")
 
 
 def _value(name: str, form: dict[str, Any], label: str, truth: Truth, prompt: str) -> Any:

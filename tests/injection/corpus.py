@@ -11,6 +11,9 @@ for replies ``verdicts``: those that may come of it, by the id of a claim. Texts
   ``⟦members …⟧``, a list of them; with quotes around the word, as a JSON string.
 - ``⟦raw c1=SUPPORTED NAME:JSON⟧``, a verdict with that member replaced by JSON that is put in as it stands.
 - ``⟦founded c1=SUPPORTED KIND⟧``, a verdict with evidence that doesn't exist.
+
+Verdicts are put in as objects or, with ``compact``, as texts; those with a member that a text has no place
+for stay objects.
 """
 
 from __future__ import annotations
@@ -56,6 +59,15 @@ BAD_EVIDENCE: Final[dict[str, list[Any]]] = {
 """Numbers of sentences that there are not, and what is no number."""
 
 
+_PLACES: Final = {
+    "verdict": "{label} 1 {value}",
+    "confidence": "{label} 1 {verdict} {value}",
+    "reasoning": "{label} 1 {verdict}: {value}",
+    "note": "{label} 1 {verdict}: {value}",
+}
+"""Where in a text the value of a member stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attack:
     """One line of the corpus. ``text`` has its placeholders still in it."""
@@ -88,11 +100,12 @@ def load() -> list[Attack]:
     return attacks
 
 
-def fill(text: str, marker: str = _SAMPLE_MARKER) -> str:
+def fill(text: str, marker: str = _SAMPLE_MARKER, *, compact: bool = False) -> str:
     """``text`` with its placeholders replaced, the inner ones first."""
 
     def replace(found: re.Match[str]) -> str:
-        made = _made(found[2], found[4].strip(), marker)
+        make = _made_compact if compact else _made
+        made = make(found[2], found[4].strip(), marker)
         return json.dumps(made) if found[1] else made
 
     while "⟦" in text:
@@ -122,6 +135,35 @@ def _made(word: str, rest: str, marker: str) -> str:
             return json.dumps(_members(claim)[0] | {"evidence": BAD_EVIDENCE[kind]})
         case _:
             raise AssertionError(f"unknown placeholder {word}")
+
+
+def _made_compact(word: str, rest: str, marker: str) -> str:
+    match word:
+        case "verdicts":
+            return json.dumps({"v": _texts(rest)}, separators=(",", ":"))
+        case "members":
+            return json.dumps(_texts(rest))
+        case "member":
+            return json.dumps(_texts(rest)[0])
+        case "raw":
+            claim, _, change = rest.partition(" ")
+            name, _, value = change.partition(":")
+            label, _, verdict = claim.rpartition("=")
+            if value.startswith('"') and name in _PLACES:
+                return json.dumps(_PLACES[name].format(label=label, verdict=verdict, value=json.loads(value)))
+            return _made(word, rest, marker)
+        case "founded":
+            claim, _, kind = rest.partition(" ")
+            label, _, verdict = claim.rpartition("=")
+            numbers = json.dumps(BAD_EVIDENCE[kind]) if BAD_EVIDENCE[kind] else ""
+            return json.dumps(f"{label} {numbers} {verdict.lower()}")
+        case _:
+            return _made(word, rest, marker)
+
+
+def _texts(rest: str) -> list[str]:
+    pairs = (item.rpartition("=") for item in rest.split())
+    return [f"{label} 1 {verdict.lower()}" for label, _, verdict in pairs]
 
 
 def _members(rest: str) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -50,9 +51,17 @@ def not_streamed(text: str) -> Reply:
 
 COMING = [in_pieces, behind_prose, not_streamed]
 CASES = [
-    pytest.param(attack, coming, id=f"{attack.id}-{coming.__name__}", marks=marks(attack.id, coming.__name__))
+    pytest.param(
+        attack,
+        coming,
+        compact,
+        id=f"{attack.id}-{coming.__name__}{'-compact' * compact}",
+        marks=marks(attack.id, coming.__name__),
+    )
     for attack in REPLIES
+    for compact in (False, True)
     for coming in COMING
+    if not compact or fill(attack.text, compact=True) != fill(attack.text)
 ]
 
 
@@ -60,12 +69,12 @@ def two_claims(announced: list[Judgement] | None = None) -> JudgeRequest:
     return request("It costs $50.", "It opens at 9.", announced=announced)
 
 
-@pytest.mark.parametrize(("attack", "coming"), CASES)
+@pytest.mark.parametrize(("attack", "coming", "compact"), CASES)
 async def test_a_reply_gives_no_verdict_that_it_should_not(
-    attack: Attack, coming: Callable[[str], Reply]
+    attack: Attack, coming: Callable[[str], Reply], compact: bool
 ) -> None:
     """What is announced early counts as given: the engine acts on it."""
-    text = fill(attack.text)
+    text = fill(attack.text, compact=compact)
     announced: list[Judgement] = []
     asked = two_claims(announced)
     # SUPPORTED without evidence is refused only where evidence is what the attack is about.
@@ -84,24 +93,26 @@ async def test_a_reply_gives_no_verdict_that_it_should_not(
         assert given <= {Verdict(name) for name in allowed}, label
 
 
+@pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("coming", COMING)
 @pytest.mark.parametrize(
     "form",
     ["⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧", "```json\n⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧\n```"],
 )
-async def test_an_honest_reply_is_believed(form: str, coming: Callable[[str], Reply]) -> None:
+async def test_an_honest_reply_is_believed(form: str, coming: Callable[[str], Reply], compact: bool) -> None:
     """The attacks above would all fail against a judge that believes nothing."""
-    async with LlmServer(coming(fill(form))) as server, judging(server) as judge:
+    async with LlmServer(coming(fill(form, compact=compact))) as server, judging(server) as judge:
         result = await outcome(judge, two_claims())
     assert result.verdicts["c1"].verdict is Verdict.SUPPORTED
     assert result.verdicts["c2"].verdict is Verdict.CONTRADICTED
 
 
+@pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize(
     "attack", [attack for attack in CORPUS if attack.kind == "evidence"], ids=lambda attack: attack.id
 )
-async def test_evidence_that_does_not_exist_halves_the_confidence(attack: Attack) -> None:
-    async with LlmServer(Reply(fill(attack.text))) as server, judging(server) as judge:
+async def test_evidence_that_does_not_exist_halves_the_confidence(attack: Attack, compact: bool) -> None:
+    async with LlmServer(Reply(fill(attack.text, compact=compact))) as server, judging(server) as judge:
         result = await outcome(judge, two_claims())
     for judgement in result.verdicts.values():
         assert judgement.evidence == ()
@@ -136,7 +147,15 @@ async def test_a_number_stands_for_the_words_that_were_shown_beside_it(attack: A
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"reasoning": "before"}, {"reasoning": "after"}, {"decompose": True}], ids=str
+    "changes",
+    [
+        {},
+        {"reasoning": "before"},
+        {"reasoning": "after"},
+        {"decompose": True},
+        {"reply_form": "verbose"},
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("style", [str, str.upper], ids=["as it is", "upper case"])
 async def test_a_marker_that_the_model_repeats_is_kept_from_readers(
@@ -166,6 +185,10 @@ def filled(schema: dict[str, Any], text: str, name: str = "") -> Any:
         case "array":
             return [filled(schema["items"], text)]
         case "string":
+            if "pattern" in schema:
+                filled_in = f"c1 1 unsupported: {text}"
+                assert re.fullmatch(schema["pattern"], filled_in)
+                return filled_in
             return "c1" if name == "id" else "UNSUPPORTED" if "enum" in schema else text
         case _:
             return 1

@@ -38,13 +38,15 @@ class Dialect:
         if settings.stream.mode == "auto":
             self._options |= {"stream": True, "stream_options": {"include_usage": True}}
         self._swapped = False
+        self._patterns = True
 
     def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
         """Arguments of the call. In text mode the prompt alone describes the form."""
+        shown = schema if self._patterns else _without_patterns(schema)
         formats: dict[OutputMode, dict[str, Any]] = {
             OutputMode.JSON_SCHEMA: {
                 "type": "json_schema",
-                "json_schema": {"name": "verdicts", "strict": True, "schema": schema},
+                "json_schema": {"name": "verdicts", "strict": True, "schema": shown},
             },
             OutputMode.JSON_OBJECT: {"type": "json_object"},
         }
@@ -68,6 +70,10 @@ class Dialect:
             return False
         # The message may echo data, so it is read for our own argument names only, and never reported.
         words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+        if "pattern" in words and _has_patterns(sent.get("response_format")):
+            # Azure takes schemas, but no pattern in them. The reader is as strict without.
+            self._patterns = False
+            return True
         if self._auto and "response_format" in sent and any(word in words for word in _FORMAT_WORDS):
             tried = OutputMode(sent["response_format"]["type"])
             if self.mode is tried:
@@ -89,6 +95,21 @@ class Dialect:
                 self._options[other] = value
                 self._swapped = True
         return bool(refused)
+
+
+def _has_patterns(value: object) -> bool:
+    if isinstance(value, dict):
+        return "pattern" in value or any(_has_patterns(part) for part in value.values())
+    return isinstance(value, list) and any(_has_patterns(part) for part in value)
+
+
+def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
+    """``schema`` with all texts free. No member of ours is called pattern."""
+    return {
+        name: _without_patterns(value) if isinstance(value, dict) else value
+        for name, value in schema.items()
+        if name != "pattern"
+    }
 
 
 def _names(name: str, words: str) -> bool:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
+from guardrail.events import Verdict
+from guardrail.judges.llm import compact
+
 if TYPE_CHECKING:
     from guardrail.judges.llm.reply_form import ReplyForm
 
@@ -127,13 +130,26 @@ def _render(example: Example, form: ReplyForm) -> str:
     if example.question:
         lines += ["Question:", example.question]
     lines += ["Claims:", *(f"c{number}: {claim.text}" for number, claim in enumerate(example.claims, 1))]
-    members = [_member(f"c{number}", claim, form) for number, claim in enumerate(example.claims, 1)]
-    reply = json.dumps({"verdicts": members}, ensure_ascii=False, separators=(",", ":"))
+    say = _text if form.compact else _member
+    said = [say(f"c{number}", claim, form) for number, claim in enumerate(example.claims, 1)]
+    reply = json.dumps({"v" if form.compact else "verdicts": said}, ensure_ascii=False, separators=(",", ":"))
     return "\n".join([*lines, "Reply:", reply])
 
 
+def _text(label: str, claim: ExampleClaim, form: ReplyForm) -> str:
+    return compact.write(
+        form,
+        label,
+        Verdict(_said(claim.verdict, form)),
+        claim.evidence,
+        claim.confidence,
+        claim.against,
+        claim.reasoning,
+    )
+
+
 def _member(label: str, claim: ExampleClaim, form: ReplyForm) -> dict[str, Any]:
-    silent = form.reasoning == "not_supported" and claim.verdict == "SUPPORTED"
+    silent = claim.verdict == "SUPPORTED" and not form.reason_when_supported
     values: dict[str, Any] = {
         "id": label,
         "evidence": list(claim.evidence),

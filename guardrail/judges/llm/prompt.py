@@ -100,14 +100,19 @@ def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], 
 
 
 def _member_rules(form: ReplyForm, max_quotes: int) -> str:
-    said = rules()
-    reasoning: str = said["reasoning"][form.reasoning.value]
-    known = {"max_quotes": max_quotes, "verdicts": ", ".join(form.verdicts)}
+    said = rules()["compact" if form.compact else "members"]
+    reasoning: str = (said if form.compact else rules())["reasoning"][form.reasoning.value]
+    known = {"max_quotes": max_quotes, "verdicts": ", ".join(form.verdicts), "words": _words(form)}
     lines = [
-        reasoning if name == "reasoning" else Template(said["members"][name]).substitute(known)
-        for name in form.members
+        reasoning if name == "reasoning" else Template(said[name]).substitute(known)
+        for name in ("one", *form.members)
     ]
     return "\n".join(lines if "reasoning" in form.members else [*lines, reasoning])
+
+
+def _words(form: ReplyForm) -> str:
+    *others, last = (rules()["compact"]["words"][name] for name in form.verdicts)
+    return f"{', '.join(others)} or {last}"
 
 
 def _documents(selection: Selection, fence: Fence) -> str:

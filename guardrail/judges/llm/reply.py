@@ -9,19 +9,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
+from guardrail.judges.llm import compact
+from guardrail.judges.llm.answer import ASSUMED_CONFIDENCE, MAX_REASONING_CHARS, MOST_NUMBERS, Answer
 from guardrail.judges.llm.reply_form import ReplyForm
 
+__all__ = [
+    "ASSUMED_CONFIDENCE",
+    "MAX_REPLY_CHARS",
+    "Answer",
+    "decode",
+    "read_lists",
+    "read_member",
+    "read_reply",
+]
+
 MAX_REPLY_CHARS: Final = 1_000_000
-MAX_REASONING_CHARS: Final = 2_000
-MOST_NUMBERS: Final = 10
-"""Of sentences that a claim's evidence may name; the settings ask for no more (``max_quotes``)."""
-ASSUMED_CONFIDENCE: Final = 0.9
-"""In a verdict for which none was asked."""
 MOST_PARTS: Final = 20
 MAX_PART_CHARS: Final = 500
 
@@ -32,29 +38,12 @@ _DUPLICATE: Final = "\0duplicate"
 _THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
 _NOTHING: Final = re.compile(r"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+", re.IGNORECASE)
 _START: Final = re.compile(r"[{\[]")
-_LIST_START: Final = re.compile(r'(?:\{\s*"verdicts"\s*:\s*)?\[\s*(?=\{)')
+_LIST_NAMES: Final = ("v", "verdicts")
+_LIST_START: Final = re.compile(r'(?:\{\s*"(?:v|verdicts)"\s*:\s*)?\[\s*(?=[{"])')
 _JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
 _TELLING: Final = {"verdict", "parts"}
 _NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a reply says of one claim, by the claim's short id. ``problem`` says why it can't be used.
-
-    ``evidence`` and ``against`` are numbers of sentences as they were given, which may not exist; 0, which
-    never does, stands for what is no number.
-    """
-
-    label: str
-    verdict: Verdict = Verdict.UNVERIFIED
-    confidence: float = 0.0
-    evidence: tuple[int, ...] = ()
-    against: tuple[int, ...] = ()
-    reasoning: str = ""
-    parts: tuple[ClaimPart, ...] = ()
-    problem: str = ""
 
 
 def read_reply(text: str, form: ReplyForm) -> list[Answer]:
@@ -90,10 +79,9 @@ def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = Fal
             if isinstance(value, list):
                 alone += value
             elif isinstance(value, dict) and _DUPLICATE not in value:  # of two lists either may be meant
-                inner = value.get("verdicts")
-                if isinstance(inner, list):
-                    lists += inner
-                elif value.keys() & _TELLING:
+                inner = [value[name] for name in _LIST_NAMES if isinstance(value.get(name), list)]
+                lists += [each for members in inner for each in members]
+                if not inner and value.keys() & _TELLING:
                     alone.append(value)
     if lists_only or not _NOTHING.fullmatch("".join(around)):
         alone.clear()
@@ -112,7 +100,13 @@ def decode(text: str, start: int = 0) -> tuple[Any, int] | None:
 
 
 def read_member(member: Any, form: ReplyForm) -> Answer | None:
-    """What one member of ``verdicts`` says; None when it names no claim."""
+    """What one member of a list of verdicts says; None when it names no claim.
+
+    Models don't always keep to the form that was asked for: an object is read in the compact form too, and a
+    text in the other, unless that asks for what a text can't hold.
+    """
+    if isinstance(member, str) and form.may_be_compact:
+        return compact.read(member, form)
     if not isinstance(member, dict) or not isinstance(member.get("id"), str):
         return None
     label = member["id"].strip().lower()

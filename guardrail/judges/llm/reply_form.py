@@ -1,7 +1,8 @@
-"""The form of a reply: which members a verdict has, in which order, as a JSON Schema and as an example.
+"""The form of a reply: what is said of a claim, in which order, as a JSON Schema and as an example.
 
 Every token that is written delays the verdicts, so the form asks for little: evidence are numbers of
-sentences, and members that the settings do without are not in it.
+sentences, members that the settings do without are not in it, and a verdict is one short text rather than an
+object wherever it needs no text of the model's own ahead of the verdict.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrail.events import Verdict
+from guardrail.judges.llm import compact
 from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 
 _FOUR: Final = {verdict.value: verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED}
@@ -34,6 +36,7 @@ class ReplyForm:
     decompose: bool = False
     conflicts: bool = True
     confidence: bool = True
+    compact: bool = False
 
     @classmethod
     def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
@@ -44,6 +47,9 @@ class ReplyForm:
             settings.decompose,
             settings.conflicts,
             settings.confidence,
+            settings.reply_form == "compact"
+            and not settings.decompose
+            and settings.reasoning is not Reasoning.BEFORE,
         )
 
     @property
@@ -52,8 +58,23 @@ class ReplyForm:
         return _TWO if self.binary else _FOUR
 
     @property
+    def may_be_compact(self) -> bool:
+        """Can a text say all that is asked for? Statements that a claim is made of don't fit into one."""
+        return not self.decompose
+
+    @property
+    def reasons(self) -> bool:
+        """Are there reasons?"""
+        return self.reasoning is not Reasoning.NONE
+
+    @property
+    def reason_when_supported(self) -> bool:
+        """Are there reasons for SUPPORTED too?"""
+        return self.reasoning in {Reasoning.BEFORE, Reasoning.AFTER}
+
+    @property
     def members(self) -> tuple[str, ...]:
-        """Names of the members, in the order they are written: what a verdict rests on comes before it."""
+        """Names of what is said, in the order it is written: what a verdict rests on comes before it."""
         before = self.reasoning is Reasoning.BEFORE
         after = self.reasoning in {Reasoning.AFTER, Reasoning.NOT_SUPPORTED}
         wanted = {
@@ -74,6 +95,9 @@ class ReplyForm:
         It doesn't depend on the claims asked for: a provider compiles each new schema once, which takes
         seconds. Members are written in the order they stand here.
         """
+        if self.compact:
+            texts = {"type": "array", "items": {"type": "string", "pattern": compact.pattern(self)}}
+            return _object({"v": texts})
         text = {"type": "string"}
         numbers = {"type": "array", "items": {"type": "integer"}}
         verdict = {"type": "string", "enum": list(self.verdicts)}
@@ -91,6 +115,8 @@ class ReplyForm:
 
     def example(self) -> str:
         """An example of the form, for servers that take no schema; its values show types, not verdicts."""
+        if self.compact:
+            return compact.EXAMPLE if self.reasons else compact.EXAMPLE_WITHOUT_REASONS
         return '{"verdicts":[{' + ",".join(f'"{name}":{_EXAMPLES[name]}' for name in self.members) + "}]}"
 
 

@@ -1,8 +1,9 @@
-"""Reading a reply while it is written: a verdict is known when its object closes, not when the reply ends.
+"""Reading a reply while it is written: a verdict is known when its text or object closes, not at the end.
 
-Only a reply that is our object from its first character on, ``{"verdicts":[{…},{…}]}``, is believed early.
-In anything else (prose, thoughts, a code fence) an object may be one that stood in a document and is repeated
-before the real ones; such a reply is read as a whole, when it has ended, and what disagrees is not believed.
+Only a reply that is our object from its first character on (``{"v":["…"]}`` or ``{"verdicts":[{…}]}``) is
+believed early. In anything else (prose, thoughts, a code fence) an object may be one that stood in a
+document and is repeated before the real ones; such a reply is read as a whole, when it has ended, and what
+disagrees is not believed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from guardrail.errors import JudgeReplyError
 from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, decode, read_lists, read_member, read_reply
 from guardrail.judges.llm.reply_form import ReplyForm
 
-_HEAD: Final = re.compile(r'\s*\{\s*"verdicts"\s*:\s*\[')
+_HEAD: Final = re.compile(r'\s*\{\s*"(?:v|verdicts)"\s*:\s*\[')
 _HEAD_MAX_CHARS: Final = 200
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _STRUCTURE: Final = re.compile(r'["{}\[\]]')
@@ -26,7 +27,7 @@ _IN_STRING: Final = re.compile(r'["\\]')
 class _At(Enum):
     HEAD = auto()  # ahead of the first verdict
     BETWEEN = auto()  # ahead of the next verdict, or of the end of the list
-    INSIDE = auto()  # in the object of a verdict
+    INSIDE = auto()  # in the text or the object of a verdict
     REST = auto()  # behind the list, or in what is not to be believed early
 
 
@@ -38,8 +39,8 @@ class ReplyReader:
     """
 
     __slots__ = (
-        "_asked", "_at", "_broken", "_chars", "_depth", "_escaped", "_form", "_found", "_quoted", "_read",
-        "_rest",
+        "_asked", "_at", "_broken", "_chars", "_depth", "_escaped", "_form", "_found", "_parted", "_quoted",
+        "_read", "_rest",
     )  # fmt: skip
 
     def __init__(self, form: ReplyForm, asked: Collection[str]) -> None:
@@ -51,6 +52,7 @@ class ReplyReader:
         self._chars = 0
         self._depth = 0
         self._quoted = self._escaped = self._broken = False
+        self._parted = True  # from the verdict before, by a comma
         self._read = self._found = 0  # answers, and those of them to what was asked
 
     def feed(self, text: str) -> list[Answer]:
@@ -72,7 +74,7 @@ class ReplyReader:
             end = self._end(text, start)
             self._rest.append(text[start:end])
             start = end
-            if self._depth == 0:
+            if self._whole:
                 answers += self._closed()
         if start < len(text):
             self._rest.append(text[start:])
@@ -115,9 +117,12 @@ class ReplyReader:
     def _begin(self, text: str, start: int) -> int:
         """Where the next verdict begins; what begins is no verdict when the state is REST."""
         match = _BETWEEN.match(text, start)
-        start = match.end() if match else start
+        if match is not None:
+            self._parted = self._parted or "," in match[0]
+            start = match.end()
         if start < len(text):
-            if text[start] == "{":
+            # Behind a text without a comma stands what belonged into it: a quotation, in quotes of its own.
+            if text[start] == "{" or (text[start] == '"' and self._parted):
                 self._at, self._depth = _At.INSIDE, 0
             else:
                 self._at = _At.REST
@@ -136,9 +141,14 @@ class ReplyReader:
                 break
             at = match.end()
             self._step(match[0])
-            if self._depth == 0:
+            if self._whole:
                 return at
         return len(text)
+
+    @property
+    def _whole(self) -> bool:
+        """Has the verdict that is being read come to its end?"""
+        return self._depth == 0 and not self._quoted
 
     def _step(self, mark: str) -> None:
         if mark == '"':
@@ -155,6 +165,6 @@ class ReplyReader:
             self._at, self._broken = _At.REST, True
             return []
         self._rest.clear()
-        self._at = _At.BETWEEN
+        self._at, self._parted = _At.BETWEEN, False
         answer = read_member(decoded[0], self._form)
         return [] if answer is None else [answer]

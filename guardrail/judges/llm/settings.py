@@ -119,6 +119,11 @@ class LlmJudgeSettings(ApiKeySettings):
         description="How the server is held to the form of the reply. auto: by JSON schema, and when it "
         "refuses that, by JSON mode, then by the prompt alone; what it refused is remembered.",
     )
+    reply_form: Literal["compact", "verbose"] = Field(
+        default="compact",
+        description="How verdicts are written. compact: a short text for each; verbose: an object for each, "
+        "several times as long, and always used with reasoning before and with decompose.",
+    )
     reasoning: Reasoning = Field(
         default=Reasoning.NOT_SUPPORTED,
         description="Reasons before each verdict, after it, after it and only for what is not supported, or "
@@ -162,8 +167,8 @@ class LlmJudgeSettings(ApiKeySettings):
     )
     confidence: bool = Field(
         default=True,
-        description="Ask how sure the model is of each verdict; without it each counts as 0.9, and a verdict "
-        "is six tokens shorter.",
+        description="Ask how sure the model is of each verdict, in the compact form only where it is less "
+        "than 90 % sure; without it each counts as 0.9.",
     )
     decompose: bool = Field(
         default=False,

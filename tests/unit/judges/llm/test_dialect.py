@@ -50,6 +50,24 @@ def test_a_refusal_of_the_usage_leaves_the_stream() -> None:
     assert "stream_options" not in dialect.arguments(SCHEMA)
 
 
+WITH_PATTERN = {"type": "array", "items": {"type": "string", "pattern": "^c1$"}}
+
+
+def test_a_server_that_takes_no_pattern_is_sent_the_schema_without() -> None:
+    """Azure's words. A second call refused at the same time costs no step more."""
+    dialect = Dialect(settings())
+    sent = dialect.arguments(WITH_PATTERN)
+    told = "Invalid schema for response_format 'verdicts': In context=('items',), 'pattern' is not permitted."
+    assert dialect.adapt(refusal(told), sent)
+    assert dialect.adapt(refusal(told), sent)
+    plain = dialect.arguments(WITH_PATTERN)
+    assert plain["response_format"]["type"] == "json_schema"
+    schema = plain["response_format"]["json_schema"]["schema"]
+    assert schema == {"type": "array", "items": {"type": "string"}}
+    assert dialect.adapt(refusal(told), plain), "refused all the same"
+    assert dialect.mode is OutputMode.JSON_OBJECT
+
+
 def test_an_error_of_the_server_s_own_costs_no_option_but_the_stream() -> None:
     dialect = Dialect(settings())
     sent = dialect.arguments(SCHEMA)

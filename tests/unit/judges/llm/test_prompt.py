@@ -102,13 +102,18 @@ def test_empty_contexts_are_left_out_and_the_others_keep_their_numbers() -> None
     assert prompt.sentences.evidence([1])[0].context_id == "doc-1"
 
 
+@pytest.mark.parametrize("form", ["compact", "verbose"])
 @pytest.mark.parametrize("reasoning", Reasoning)
-def test_all_variables_of_the_instructions_are_filled(reasoning: Reasoning) -> None:
-    prompt = Prompts(settings(reasoning=reasoning, max_quotes=7)).build(request(), FENCE)
+def test_all_variables_of_the_instructions_are_filled(reasoning: Reasoning, form: str) -> None:
+    made = settings(reasoning=reasoning, max_quotes=7, reply_form=form)
+    prompt = Prompts(made).build(request(), FENCE)
     system = prompt.messages[0]["content"]
     assert not re.search(r"\$[a-z{]", system)
     assert "at most 7;" in system
-    assert ("`reasoning`" in system) is (reasoning is not Reasoning.NONE)
+    none = reasoning is Reasoning.NONE
+    assert ("Give no reasons." in system) is none
+    assert ("REASON" in system or "`reasoning`" in system) is not none
+    assert ("`verdicts`" in system) is (form == "verbose" or reasoning is Reasoning.BEFORE)
     assert "JSON" in system  # JSON mode is refused by OpenAI where the prompt doesn't say it
 
 
