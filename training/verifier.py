@@ -114,4 +114,4 @@ def _unpadded(tokenizer_json: str) -> str:
     """The tokenizer without truncation and padding of its own: callers cut and pad where they know why."""
     raw = json.loads(tokenizer_json)
     raw["truncation"] = raw["padding"] = None
-    return json.dumps(raw, ensure_ascii=False)
+    return json.dumps(raw, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,222 @@
+"""A trained checkpoint -> the folder of a verifier: ONNX in int8, tokenizer, manifest, model card.
+
+    python -m training.export --checkpoint WORK/checkpoint --out FOLDER [--report REPORT.json]
+    python -m training.export --base BASE --work WORK --out FOLDER       # untrained, to compare with
+
+The graph in float32 must say what torch says (logits within 1e-4); the one in int8 must stay within 0.03
+of its probabilities in the mean and lose no more than half a point of AUROC, both on pairs of
+``WORK/prepared.jsonl.gz`` that were held out of training; otherwise nothing is written. ``--card-only``
+writes the card of an exported folder again, with the figures of ``--report``: the card has no checksum.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import hashlib
+import json
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+from training.examples import DataError, read_examples
+from training.model_card import card, unshippable
+from training.parity import Difference, Form, Pair, compare, milliseconds, onnx_form
+
+SEED: Final = 20261121
+MOST_BYTES: Final = 35_000_000
+FLOAT_TOLERANCE: Final = 1e-4
+INT8_TOLERANCE: Final = 0.03
+MOST_LOST: Final = 0.5
+_PAIRS: Final = 400
+_PREMISE_WORDS: Final = 150
+_FILES: Final = ("model.onnx", "tokenizer.json")
+
+
+def held_out_pairs(work: Path, *, count: int = _PAIRS, seed: int = SEED) -> list[Pair]:
+    """A sample of the held-out rows whose contexts are one premise that is read whole. Raises DataError."""
+    found = []
+    for name in ("prepared.jsonl.gz", "synthetic.jsonl.gz"):
+        if (work / name).exists():
+            for row in read_examples(work / name):
+                premise = " ".join(row.contexts)
+                if row.held_out and 0 < premise.count(" ") < _PREMISE_WORDS:
+                    found.append(Pair(row.claim, premise, row.supported))
+    if not found:
+        raise DataError(
+            f"{work}: no held-out rows in prepared.jsonl.gz; make it with training.prepare (--work)"
+        )
+    return random.Random(seed).sample(found, min(count, len(found)))
+
+
+def export(
+    verifier: Any, out: Path, pairs: list[Pair], *, name: str, bits: int, training: Mapping[str, Any],
+    report: Mapping[str, Any] | None = None, trained: bool = True,
+) -> dict[str, Any]:  # fmt: skip
+    """Write the folder; returns what was measured. Raises DataError where a check fails.
+
+    ``verifier`` is a ``training.verifier.Verifier`` with eager attention. What int8 loses of AUROC says
+    nothing of one that isn't ``trained``, and is not checked.
+    """
+    from tokenizers import Tokenizer
+
+    from training.onnx_graph import write_float, write_int8
+    from training.verifier import MAX_TOKENS
+
+    tokenizer = Tokenizer.from_str(verifier.tokenizer_json)
+    with tempfile.TemporaryDirectory(prefix="export-") as temporary:
+        made = Path(temporary)
+        write_float(verifier, made / "float32.onnx")
+        write_int8(made / "float32.onnx", made / "model.onnx", reduce_range=bits == 7)
+        (made / "tokenizer.json").write_text(verifier.tokenizer_json, encoding="utf-8")
+        whole, small = onnx_form(made / "float32.onnx"), onnx_form(made / "model.onnx")
+        same = compare(_torch_form(verifier), whole, tokenizer, pairs, MAX_TOKENS)
+        rounded = compare(whole, small, tokenizer, pairs, MAX_TOKENS)
+        measured = {
+            "bits": bits,
+            "pairs": len(pairs),
+            "differences": [
+                {"name": "float32 graph against torch", "difference": asdict(same)},
+                {"name": "int8 against float32", "difference": asdict(rounded)},
+            ],
+            "milliseconds": {"float32": milliseconds(whole), "int8": milliseconds(small)},
+        }
+        sizes = {file: (made / file).stat().st_size for file in _FILES}
+        _check(same, rounded if trained else replace(rounded, auroc_lost=None), sum(sizes.values()))
+        manifest = {
+            "version": 1,
+            "name": name,
+            "max_tokens": MAX_TOKENS,
+            "sha256": {file: hashlib.sha256((made / file).read_bytes()).hexdigest() for file in _FILES},
+            "bytes": sum(sizes.values()),
+            "made_by": "training/export.py",
+            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        }
+        out.mkdir(parents=True, exist_ok=True)
+        for file in _FILES:
+            shutil.copyfile(made / file, out / file)
+    (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    write_card(out, training=training, exported=measured, report=report)
+    return measured
+
+
+def write_card(
+    out: Path, *, training: Mapping[str, Any], exported: Mapping[str, Any], report: Mapping[str, Any] | None
+) -> None:
+    """MODEL_CARD.md of a folder that has its other files."""
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    text = card(
+        name=manifest["name"],
+        max_tokens=manifest["max_tokens"],
+        sizes={file: (out / file).stat().st_size for file in _FILES},
+        training=training,
+        exported=exported,
+        report=report,
+    )
+    (out / "MODEL_CARD.md").write_text(text, encoding="utf-8")
+
+
+def _torch_form(verifier: Any) -> Form:
+    import torch
+
+    def run(arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+        with torch.inference_mode():
+            logits, tokens = verifier(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        return logits.numpy(), tokens.numpy()
+
+    verifier.eval()
+    return run
+
+
+def _check(same: Difference, rounded: Difference, size: int) -> None:
+    failures = list(_failures(same, rounded, size))
+    if failures:
+        raise DataError("nothing was written: " + "; ".join(failures))
+
+
+def _failures(same: Difference, rounded: Difference, size: int) -> Iterator[str]:
+    if not same.logits_max <= FLOAT_TOLERANCE:
+        yield f"the float32 graph is {same.logits_max:.2g} from torch, more than {FLOAT_TOLERANCE:g}"
+    if not rounded.probability_mean <= INT8_TOLERANCE:
+        yield f"int8 is {rounded.probability_mean:.3f} from float32 in the mean, more than {INT8_TOLERANCE:g}"
+    if rounded.auroc_lost is not None and rounded.auroc_lost > MOST_LOST:
+        yield f"int8 loses {rounded.auroc_lost:.2f} points of AUROC, more than {MOST_LOST:g}"
+    if size > MOST_BYTES:
+        yield f"the files have {size:,} bytes, more than {MOST_BYTES:,}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: can't be read ({error})") from error
+    return found
+
+
+def main() -> None:
+    """Run the step."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--checkpoint", type=Path, help="what training.train wrote")
+    source.add_argument("--base", type=Path, help="a base model with fresh heads instead")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--work", type=Path, help="folder of prepared.jsonl.gz; default: the checkpoint's")
+    parser.add_argument("--name", default="claims-minilm-l6-en-1")
+    parser.add_argument("--bits", type=int, choices=(7, 8), default=7, help="of the encoder's weights")
+    parser.add_argument("--report", type=Path, help="report.json of training.evaluate, for the card")
+    parser.add_argument("--card-only", action="store_true", help="write nothing but the card")
+    parser.add_argument("--experimental", action="store_true", help="export what may not be shipped")
+    options = parser.parse_args()
+    try:
+        _run(options)
+    except DataError as error:
+        parser.exit(1, f"export: {error}\n")
+
+
+def _run(options: argparse.Namespace) -> None:
+    report = _read(options.report) if options.report else None
+    training = {"base": str(options.base.name), "steps": 0} if options.base else {}
+    name = f"{options.name}-untrained" if options.base else options.name
+    if options.checkpoint:
+        training = _read(options.checkpoint / "training.json")
+        if bad := unshippable(training):
+            if not options.experimental:
+                raise DataError(
+                    f"trained on {', '.join(bad)}, whose licence is not stated: may not be shipped. "
+                    "--experimental exports it to measure it"
+                )
+            name += "-experimental"
+    kept = options.out.parent / f"{options.out.name}.export.json"
+    if options.card_only:
+        write_card(options.out, training=training, exported=_read(kept), report=report)
+        return
+    work = options.work or (options.checkpoint.parent if options.checkpoint else None)
+    if work is None:
+        raise DataError("--work is needed with --base: the folder of prepared.jsonl.gz")
+    measured = export(
+        _load(options), options.out, held_out_pairs(work), name=name, bits=options.bits, training=training,
+        report=report, trained=options.base is None,
+    )  # fmt: skip
+    kept.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(measured, indent=1))
+
+
+def _load(options: argparse.Namespace) -> Any:
+    import torch
+
+    from training.verifier import Verifier
+
+    if options.base:
+        torch.manual_seed(SEED)
+        return Verifier.from_base(options.base, attention="eager")
+    return Verifier.load(options.checkpoint, attention="eager")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The model card that lies beside an exported verifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from training.parity import Difference
+
+UNSHIPPABLE: Final = "not stated"
+"""The licence of data sets that no shipped model may be trained on."""
+
+_USE: Final = """\
+Reads one claim beside one premise and says how likely it is that the premise wholly supports the
+claim, that it contradicts it, and for each token of the claim that the premise doesn't support it.
+Made for the local judge of streaming-guardrail, whose fitted combiner takes these figures together
+with those of its rules; alone they are not calibrated.
+"""
+
+_LIMITS: Final = """\
+- English. Nothing else was trained or tested on.
+- {max_tokens} tokens for claim and premise together; the caller cuts longer texts into passages.
+  Facts that follow only from several passages together are not seen.
+- A claim is read without the conversation: who "it" is must be in the claim or the premise.
+- It compares texts. It does not know the world, does not calculate, and reads numbers as words:
+  differing values are the business of the rules beside it.
+- Trained on encyclopedic, news and dialogue text and on sentences changed by rule. Not tested on
+  source code, tables, legal or medical text in quantity, on transcribed speech, nor against texts
+  written to deceive it.
+- Sentences that people wrote to mislead (irony, quotation, hypothesis) were not looked at apart.
+"""
+
+
+def unshippable(training: Mapping[str, Any]) -> list[str]:
+    """The data sets of a training.json that no shipped model may be trained on."""
+    return sorted(name for name, entry in _datasets(training).items() if entry.get("licence") == UNSHIPPABLE)
+
+
+def card(
+    *, name: str, max_tokens: int, sizes: Mapping[str, int], training: Mapping[str, Any],
+    exported: Mapping[str, Any], report: Mapping[str, Any] | None,
+) -> str:  # fmt: skip
+    """The text of MODEL_CARD.md.
+
+    ``training`` is the checkpoint's training.json: ``datasets`` is a map of names to ``licence`` and
+    ``rows``; whatever else it holds is listed as a setting. ``report`` is what training.evaluate wrote.
+    """
+    parts = [f"# {name}", _USE]
+    if bad := unshippable(training):
+        parts.append(
+            f"**An experiment, not to be shipped**: the licence of {', '.join(bad)} is not stated.\n"
+        )
+    datasets = _datasets(training)
+    megabytes = sum(sizes.values()) / 1e6
+    parts += [
+        f"{megabytes:.1f} MB: "
+        + ", ".join(f"`{file}` {size:,} bytes" for file, size in sorted(sizes.items())),
+        "",
+        "## Data\n",
+        *_table(
+            ("data set", "licence", "rows"),
+            [(k, v.get("licence", ""), _count(v.get("rows"))) for k, v in sorted(datasets.items())],
+        ),
+        "",
+        "Rows whose names end in `-changed` or begin with `synthetic` were made by rule from texts of",
+        "others. Texts of the data sets are not part of the model.",
+        "",
+        "## Training\n",
+        *_settings(training),
+        "",
+        "## Export\n",
+        *_exported(exported),
+        "",
+        "## Figures\n",
+        *_figures(report),
+        "",
+        "## Limits\n",
+        _LIMITS.format(max_tokens=max_tokens),
+    ]
+    return "\n".join(parts)
+
+
+def difference_row(name: str, difference: Difference) -> tuple[str, ...]:
+    """A row of the table of differences."""
+    d = asdict(difference)
+    lost = "–" if d["auroc_lost"] is None else f"{d['auroc_lost']:+.2f}"
+    return (
+        name, f"{d['logits_max']:.2g}", f"{d['probability_mean']:.4f}", f"{d['probability_p99']:.3f}",
+        f"{d['tokens_mean']:.4f}", lost,
+    )  # fmt: skip
+
+
+def _datasets(training: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    found = training.get("datasets")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _settings(training: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for key, value in training.items():
+        if key == "datasets":
+            continue
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{k} {v}" for k, v in value.items())
+        lines.append(f"- {key.replace('_', ' ')}: {value}")
+    return lines or ["Not recorded: the checkpoint has no training.json."]
+
+
+def _exported(exported: Mapping[str, Any]) -> list[str]:
+    rows = [difference_row(row["name"], Difference(**row["difference"])) for row in exported["differences"]]
+    times = exported["milliseconds"]
+    return [
+        f"ONNX, weights of the encoder in {exported['bits']} bits, on {exported['pairs']} pairs of texts "
+        "that were not trained on:",
+        "",
+        *_table(("", "logit, most", "probability, mean", "99 %", "tokens, mean", "AUROC points lost"), rows),
+        "",
+        "One pair of 128 tokens on two threads of the machine that exported, best of several: float32 "
+        f"{times['float32']:.1f} ms, int8 {times['int8']:.1f} ms.",
+    ]
+
+
+def _figures(report: Mapping[str, Any] | None) -> list[str]:
+    if not report:
+        return ["Not measured yet: `python -m training.evaluate`, then `python -m training.export --report`."]
+    judges = report["judges"]
+    columns = ("auroc", "balanced_accuracy", "f1", "calibration_error")
+    rows = [
+        (judge, *(_percent(report["macro"][judge].get(column)) for column in columns)) for judge in judges
+    ]
+    return [
+        f"Mean over {len(report['sets'])} data sets, {report['claims']:,} claims that nothing was fitted on, "
+        "percent (the command and the single sets: docs/training.md):",
+        "",
+        *_table(("judge", "AUROC", "balanced accuracy", "F1", "expected calibration error"), rows),
+    ]
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _count(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else "?"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
