@@ -1,0 +1,276 @@
+"""Make pairs of claim and passage from the texts of the pool: WORK/synthetic.jsonl.gz.
+
+    python -m training.synthesise --data DIR --work WORK [--pairs N] [--seed S]
+
+Half of the pairs are supported. A claim is a sentence of the passage, mostly in other words, or the same with
+one detail changed (``training.perturb``), something added, or its sentence missing from the passage. In about a
+fourth of the pairs it is the *passage* that was changed, so that neither the wording of a claim nor what is
+likely in the world tells its label.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from training.changes import MIRRORED, Change
+from training.paraphrase import SHORTENING, joined, left_out, paraphrased
+from training.passages import Source, claimable, covers, neighbours, sources, topics
+from training.perturb import altered
+from training.perturb_meaning import crossed, joined_with
+from training.rows import pool
+
+SEED: Final = 20260606
+PAIRS: Final = 60_000
+_WEIGHTS: Final[dict[str, float]] = {
+    "number": 6.0, "date": 1.8, "unit": 7.0, "name": 2.2, "swap": 5.0, "negation": 0.7, "antonym": 0.9,
+    "comparison": 3.0, "qualifier": 9.0, "overgeneralisation": 6.0, "addition": 1.5, "merge": 0.3,
+    "absent": 0.7,
+}  # fmt: skip
+_ENTAILED: Final = ("addition", "qualifier", "overgeneralisation")
+_MIRRORED_SHARE: Final = 0.26
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``spans``: what of the claim the passage doesn't support; None where it is not known."""
+
+    claim: str
+    passage: str
+    label: str
+    kind: str | None
+    spans: tuple[tuple[int, int], ...] | None
+    made: str
+
+    def row(self, source: Source) -> dict[str, Any]:
+        """As the work folder's files hold it."""
+        return {
+            "dataset": f"synthetic-{self.kind or 'supported'}",
+            "source": source.document.dataset,
+            "licence": source.document.licence,
+            "claim": self.claim,
+            "contexts": [self.passage],
+            "label": self.label,
+            "kind": self.kind,
+            "spans": None if self.spans is None else [list(span) for span in self.spans],
+            "made": self.made,
+            "held_out": source.document.held_out,
+        }
+
+
+class Maker:
+    """Makes pairs from sources; ``others`` are sentences of the same side of the split."""
+
+    def __init__(self, found: Sequence[Source], random_: random.Random) -> None:
+        self._random = random_
+        self._alone = {
+            side: [s.sentence for s in found if s.document.held_out == side] for side in (True, False)
+        }
+        self._names = {
+            side: sorted({n for s in found if s.document.held_out == side for n in s.document.names})
+            for side in (True, False)
+        }
+
+    def pair(self, source: Source, *, supported: bool) -> Pair | None:
+        """A pair from the source, or None where nothing fits it."""
+        if self._random.random() < _MIRRORED_SHARE:
+            return self._mirrored(source, supported=supported)
+        return self._supported(source) if supported else self._wrong(source)
+
+    def _supported(self, source: Source) -> Pair | None:
+        before, behind = self._neighbours(source)
+        passage = _passage(before, source.sentence, behind)
+        claim, made = source.claim, "other words"
+        if not claim or self._random.random() < 0.3:
+            claim, made = claim or source.sentence, made if claim else "verbatim"
+            if not source.claim and behind and self._random.random() < 0.2:
+                both = joined(source.sentence, behind[0], self._random)
+                if both and len(source.document.sentences) > 1:
+                    return Pair(both, passage, "supported", None, (), "two sentences")
+            if source.claim or self._random.random() < 0.8:
+                claim, steps = paraphrased(claim, self._random)
+                made = ", ".join(steps) or made
+            if made == "verbatim" and self._random.random() < 0.6:
+                return None  # else too many claims stand in their passage as they are
+        return Pair(claim, passage, "supported", None, (), made)
+
+    def _wrong(self, source: Source) -> Pair | None:
+        before, behind = self._neighbours(source)
+        passage = _passage(before, source.sentence, behind)
+        base = source.claim or source.sentence
+        if self._random.random() < 0.6:
+            base, _ = paraphrased(base, self._random)
+        for kind in self._kinds():
+            if kind == "absent":
+                if made := self._absent(source, base, before, behind):
+                    return made
+                continue
+            if kind == "addition" and self._random.random() < 0.6:
+                if made := self._shortened_passage(source, before, behind):
+                    return made
+                continue
+            if kind == "merge":
+                change = self._merged(source, base, passage)
+            else:
+                change = self._changed(kind, base, source)
+            if change and change.claim not in passage and self._new(change, passage):
+                return Pair(change.claim, passage, change.label, change.kind, change.spans, "changed claim")
+        return None
+
+    def _new(self, change: Change, passage: str) -> bool:
+        """Whether the passage doesn't say what was put in, where that can be told."""
+        if change.kind in ("addition", "merge"):
+            return not covers(passage, " ".join(change.claim[a:b] for a, b in change.spans))
+        return True
+
+    def _absent(self, source: Source, claim: str, before: list[str], behind: list[str]) -> Pair | None:
+        rest = [*before, *behind]
+        if sum(len(s.split()) for s in rest) < 20 or any(covers(s, source.sentence) for s in rest):
+            return None
+        passage = " ".join(rest)
+        related = len(source.document.sentences) > 1 or topics(passage) & topics(claim)
+        if covers(passage, claim) or (not related and self._random.random() < 0.8):
+            return None
+        return Pair(claim, passage, "unsupported", "absent", ((0, len(claim)),), "source left out")
+
+    def _shortened_passage(self, source: Source, before: list[str], behind: list[str]) -> Pair | None:
+        """The claim is the whole sentence, and the passage says only a part of it."""
+        whole = source.sentence
+        if source.claim:
+            part = source.claim
+            if len(part.split()) > 0.75 * len(whole.split()) or not covers(whole, part):
+                return None
+            spans = None
+        else:
+            steps = [SHORTENING[n] for n in ("parenthesis", "adverbial", "relative clause", "first clause")]
+            made = (step(whole, self._random) for step in self._random.sample(steps, len(steps)))
+            part = next((p for p in made if p), "")
+            span = left_out(whole, part) if part else None
+            if span is None or not re.search(r"[a-z]{3,} [\w ]*\w|\d{2}", whole[slice(*span)]):
+                return None
+            spans = (span,)
+        missing = whole[slice(*spans[0])] if spans else " ".join(set(whole.split()) - set(part.split()))
+        passage = _passage(before, part, behind)
+        if covers(passage, missing):
+            return None
+        claim = whole
+        return Pair(claim, passage, "partially_supported", "addition", spans, "shortened passage")
+
+    def _merged(self, source: Source, base: str, passage: str) -> Change | None:
+        others = self._random.sample(self._alone[source.document.held_out], 12)
+        own = [s for s in source.document.sentences if s not in passage and claimable(s)]
+        if own and self._random.random() < 0.8:
+            return joined_with(base, self._random.choice(own), self._random)
+        for other in others:
+            if made := crossed(base, other):
+                return made
+        for other in others if self._random.random() < 0.5 else ():
+            if made := joined_with(base, other, self._random):
+                return made
+        return None
+
+    def _changed(self, kind: str, sentence: str, source: Source) -> Change | None:
+        material: Sequence[str] = source.document.names
+        if kind == "addition":
+            material = source.document.clauses
+        elif kind == "name" and len(material) < 6:
+            all_names = self._names[source.document.held_out]
+            material = [*material, *self._random.sample(all_names, min(60, len(all_names)))]
+        return altered(kind, sentence, material, self._random)
+
+    def _mirrored(self, source: Source, *, supported: bool) -> Pair | None:
+        """The passage says the changed sentence; the claim says that too, or what it was before."""
+        before, behind = self._neighbours(source)
+        sentence = source.sentence
+        for kind in self._kinds():
+            if kind not in MIRRORED and not (supported and kind in _ENTAILED):
+                continue
+            change = self._changed(kind, sentence, source)
+            if change is None:
+                continue
+            passage = _passage(before, change.claim, behind)
+            if supported:
+                base = sentence if kind == "addition" and self._random.random() < 0.3 else change.claim
+                claim, steps = paraphrased(base, self._random) if self._random.random() < 0.7 else (base, ())
+                return Pair(
+                    claim, passage, "supported", None, (), f"changed passage ({kind})" + ", ".join(steps)
+                )
+            if source.claim or change.old is None:
+                claim, steps = sentence, ()
+            else:
+                claim, steps = paraphrased(sentence, self._random, shorten=False, most=2)
+            spans = None
+            if change.old is not None:
+                words = sentence[slice(*change.old)]
+                at = claim.find(words)
+                if at < 0 or not words:
+                    return None
+                spans = ((at, at + len(words)),) if not steps or claim.count(words) == 1 else None
+            return Pair(claim, passage, "contradicted", kind, spans, "changed passage")
+        return None
+
+    def _neighbours(self, source: Source) -> tuple[list[str], list[str]]:
+        return neighbours(source, self._alone[source.document.held_out], self._random)
+
+    def _kinds(self) -> list[str]:
+        """All kinds in a random order, those that seldom fit first more often."""
+        return sorted(_WEIGHTS, key=lambda kind: -(self._random.random() ** (1.0 / _WEIGHTS[kind])))
+
+
+def _passage(before: Sequence[str], sentence: str, behind: Sequence[str]) -> str:
+    return " ".join((*before, sentence, *behind))
+
+
+def pairs(found: list[Source], wanted: int, seed: int) -> Iterator[dict[str, Any]]:
+    """At most ``wanted`` rows, half of them supported; the same for the same sources and seed."""
+    random_ = random.Random(seed)
+    maker = Maker(found, random_)
+    order = [source for source in found for _ in range(2 if source.claim else 1)]
+    seen: set[tuple[str, str]] = set()
+    balance = 0
+    for _ in range(6):
+        random_.shuffle(order)
+        for source in order:
+            supported = balance < 0 if balance else random_.random() < 0.5
+            made = maker.pair(source, supported=supported)
+            if made is None or (made.claim, made.passage) in seen:
+                continue
+            seen.add((made.claim, made.passage))
+            balance += 1 if made.label == "supported" else -1
+            yield made.row(source)
+            if len(seen) == wanted:
+                return
+
+
+def main() -> None:
+    """Make them and write the file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder with pool-train.jsonl.gz")
+    parser.add_argument("--work", type=Path, required=True, help="the work folder")
+    parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    options.work.mkdir(parents=True, exist_ok=True)
+    count: Counter[str] = Counter()
+    found = sources(pool(options.data / "pool-train.jsonl.gz"))
+    target = options.work / "synthetic.jsonl.gz"
+    # No time and no name in the gzip header: the same rows are the same bytes.
+    with target.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:
+        for row in pairs(found, options.pairs, options.seed):
+            out.write((json.dumps(row, ensure_ascii=False) + "\n").encode())
+            count[row["kind"] or "supported"] += 1
+    print(f"{sum(count.values())} pairs from {len(found)} sources: {dict(count.most_common())}")
+
+
+if __name__ == "__main__":
+    main()
