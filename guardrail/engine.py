@@ -37,7 +37,6 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.fair_slots import FairSlots
 from guardrail.finished import digest
 from guardrail.judges.base import Judge, Judgement
-from guardrail.judges.usage import total
 from guardrail.judging import ask
 from guardrail.limits import Limits
 from guardrail.policy import Policy
@@ -483,10 +482,9 @@ class Engine:
                         continue
                     evidence = run.evidence = run.evidence or EvidenceIndex(run.session.head.contexts)
                     now, heard = self._clock(), partial(self._heard, run)
-                    found, usage = await ask(self._judge, run.session, evidence, batch, now, heard)
+                    found = await ask(self._judge, run.session, evidence, batch, now, heard)
                 if run.dropped:
                     return  # a judge that does not mind being cancelled
-                run.session.usage = total(run.session.usage, usage)
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             # At once: the next claim may come before the loop has told that this task is done.

@@ -12,7 +12,7 @@ from guardrail.errors import JudgeError
 from guardrail.events import Usage
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
-from guardrail.judges.usage import attempts_of, usage_of
+from guardrail.judges.usage import attempts_of, less, told_usage, total
 from guardrail.session import Session
 
 LAST_HELD_S: Final = 0.25
@@ -31,9 +31,11 @@ async def ask(
     batch: dict[str, Claim],
     now: float,
     heard: Callable[[Judgement], None],
-) -> tuple[list[Judgement], Usage]:
-    """One judgement for each claim of ``batch``, which the session awaits, and what the call consumed.
+) -> list[Judgement]:
+    """One judgement for each claim of ``batch``, which the session awaits.
 
+    What the call consumes is in the session's usage from when the judge tells of it on: the call may be
+    cancelled by the very verdict that decides the response, which is to say what it took all the same.
     ``heard`` is called with those that come before the judge's reply is whole, which are final; the last one
     waits a moment for the reply, so that the response is mostly not decided before it is known what it took.
     ``now`` is a reading of the session's clock. Claims that the judge has no verdict for in time, or at all,
@@ -52,19 +54,20 @@ async def ask(
         tenant=session.head.tenant,
         spent=session.usage,
         on_judgement=early.hear,
+        on_usage=(meter := _Meter(session)).read,
     )
-    usage = Usage()
     try:
         async with asyncio.timeout(deadline - now):
             reply = await judge.judge(request)
-        usage = reply.usage
+        meter.read(reply.usage)
         found = list(reconcile(list(batch), reply, name).values())
     except TimeoutError:
         found = [unverified(claim_id, name, "no verdict in time") for claim_id in batch]
     except JudgeError as error:
         reason = f"{type(error).__name__}: {error}"
         _log.warning("judge failed: %s", reason)
-        usage = usage_of(error)
+        if (usage := told_usage(error)) is not None:
+            meter.read(usage)
         attempts = attempts_of(error)
         found = [unverified(claim_id, name, reason, attempts=attempts) for claim_id in batch]
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
@@ -72,7 +75,20 @@ async def ask(
         found = [unverified(claim_id, name, f"{type(error).__name__} in the judge") for claim_id in batch]
     finally:
         early.close()
-    return [early.last if early.last and early.last.claim_id == one.claim_id else one for one in found], usage
+    return [early.last if early.last and early.last.claim_id == one.claim_id else one for one in found]
+
+
+class _Meter:
+    """Keeps what one call has consumed so far in the usage of its session; others may be under way."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._counted = Usage()
+
+    def read(self, usage: Usage) -> None:
+        """``usage`` is all that the call has consumed."""
+        self._session.usage = total(less(self._session.usage, self._counted), usage)
+        self._counted = usage
 
 
 class _Early:

@@ -21,7 +21,9 @@ class JudgeRequest:
     the response has consumed so far. A judge may say what it knows before its reply is whole: it calls
     ``on_judgement``, on the event loop, with a judgement that is final; the reply repeats it or not. A judge
     that makes several calls for a request (again, to another model) calls ``admit`` ahead of each of them,
-    the first too; it raises JudgeUnavailable where no more may be made.
+    the first too; it raises JudgeUnavailable where no more may be made. A call may be cancelled before its
+    reply tells what it took: a judge calls ``on_usage``, on the event loop, with all that the request has
+    consumed so far as far as it knows, as each call is sent and whenever it knows more.
     """
 
     response_id: str
@@ -34,6 +36,7 @@ class JudgeRequest:
     spent: Usage = field(default_factory=Usage)
     on_judgement: Callable[[Judgement], None] | None = None
     admit: Callable[[], None] | None = None
+    on_usage: Callable[[Usage], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 
 from guardrail.errors import JudgeError
@@ -12,7 +11,7 @@ from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
 from guardrail.judges.budgets import Budget, Reservation
 from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.pricing import PriceTable
-from guardrail.judges.usage import told_usage, total
+from guardrail.judges.usage import less, told_usage, total
 
 _CHARS_PER_TOKEN = 4
 _PROMPT_TOKENS = 600
@@ -102,7 +101,7 @@ class MeteredJudge:
                 shares[model] = total(shares.get(model, Usage()), judgement.usage)
         for model, share in shares.items():
             self._ledger.add(request.tenant, model, share)
-        self._ledger.add(request.tenant, self._model, _less(reply.usage, shares))
+        self._ledger.add(request.tenant, self._model, less(reply.usage, total(*shares.values())))
 
 
 class _Calls:
@@ -142,8 +141,3 @@ def _assumed(told: Usage, expected: Usage) -> Usage:
             "cost_usd": max(told.cost_usd, expected.cost_usd * calls),
         }
     )
-
-
-def _less(usage: Usage, shares: Mapping[str, Usage]) -> Usage:
-    taken = total(*shares.values())
-    return Usage(**{name: max(0, getattr(usage, name) - getattr(taken, name)) for name in Usage.model_fields})

@@ -20,7 +20,7 @@ from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
 from guardrail.judges.cached_verdict import claim_key, pack, request_digest, unpack
 from guardrail.judges.redis_settings import RedisSettings
-from guardrail.judges.usage import attempts_of, total, usage_of
+from guardrail.judges.usage import ToldUsage, attempts_of, total, usage_of
 
 _LONG_CHARS: Final = 50_000
 _ROUNDS: Final = 2
@@ -197,7 +197,10 @@ class CachedJudge:
         self.counts.asked += len(mine)
         try:
             asked = {claim_id: request.claims[claim_id] for claim_id in keys}
-            reply = await self._judge.judge(replace(request, claims=asked, on_judgement=heard))
+            told_usage = ToldUsage(request.on_usage, before=work.usage)
+            reply = await self._judge.judge(
+                replace(request, claims=asked, on_judgement=heard, on_usage=told_usage)
+            )
             work.usage = total(work.usage, reply.usage)
             for judgement in reconcile(list(keys), reply, self.name).values():
                 told(judgement)

@@ -13,9 +13,11 @@ from guardrail.events import (
     Context,
     Decision,
     Response,
+    Usage,
     Verdict,
 )
 from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, Policy
 from tests.support.engine_bench import bench
 from tests.support.judges import GatedJudge, WordJudge
@@ -64,6 +66,29 @@ async def test_the_verdict_on_a_response_tells_what_a_call_took_whose_verdicts_a
         await b.until(lambda: "r1" in b.closed)
     assert b.verdict().usage.judge_calls == 1
     assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.SUPPORTED]
+
+
+async def test_what_a_call_has_taken_is_counted_once_whether_it_ends_fails_or_is_given_up() -> None:
+    class Telling(WordJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            assert request.on_usage is not None
+            self.requests.append(request)
+            request.on_usage(Usage(judge_calls=1))
+            request.on_usage(Usage(judge_calls=2, input_tokens=10))
+            (claim,) = request.claims.values()
+            if "Paris" in claim.text:
+                reply = await super().judge(request)
+                return JudgeReply(reply.judgements, Usage(judge_calls=2, input_tokens=30))
+            if "Rome" in claim.text:
+                raise JudgeUnavailable("it tells nothing")
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    policy = Policy(claim_timeout_ms=200, on_unverified=FailPolicy.FAIL_OPEN)
+    async with bench(Telling(), policy, Limits(max_claims_per_call=1)) as b:
+        b.engine.handle(Response(response_id="r1", answer=TEXT + "Oslo is in Norway."))
+        await b.until(lambda: "r1" in b.closed)
+    assert b.verdict().usage == Usage(judge_calls=6, input_tokens=50)
 
 
 async def test_a_verdict_that_is_known_is_not_lost_to_a_reply_that_does_not_end() -> None:

@@ -13,7 +13,7 @@ from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
 from guardrail.judges.cascade.bands import settled
 from guardrail.judges.cascade.settings import CascadeSettings
-from guardrail.judges.usage import attempts_of, total, usage_of
+from guardrail.judges.usage import ToldUsage, attempts_of, total, usage_of
 from guardrail.printable import escape_controls, shorten
 
 _log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class CascadeJudge:
                 _announce(request, sound, announced)
 
         asked = replace(request, on_judgement=heard)
-        answers = await _ask(self._first, asked, request.deadline - self._clock())
+        answers = await _ask(self._first, asked, request.deadline - self._clock(), Usage())
         for claim_id in request.claims:
             if claim_id not in answers.found:
                 reason = f"{self._first.name}: {answers.missing or 'no verdict'}"
@@ -128,7 +128,8 @@ class CascadeJudge:
             on_judgement=heard,
         )
         # A judge that keeps its deadline says at it what it knows and what that took; that must get through.
-        answers = await _ask(self._second, asked, left + min(self._settings.reserve_ms / 2000, _GRACE_S))
+        seconds = left + min(self._settings.reserve_ms / 2000, _GRACE_S)
+        answers = await _ask(self._second, asked, seconds, spent)
         for claim_id in open_ids:
             given = answers.found.get(claim_id)
             if given is not None and given.verdict is not Verdict.UNVERIFIED and claim_id not in announced:
@@ -163,18 +164,22 @@ class CascadeJudge:
         )
 
 
-async def _ask(judge: Judge, request: JudgeRequest, seconds: float) -> _Answers:
-    """The sound judgements of ``judge`` within the time; never raises but for cancellation."""
+async def _ask(judge: Judge, request: JudgeRequest, seconds: float, spent: Usage) -> _Answers:
+    """The sound judgements of ``judge`` within the time; never raises but for cancellation.
+
+    ``spent`` is what the cascade had consumed for the request before.
+    """
+    told = ToldUsage(request.on_usage, before=spent)
     try:
         async with asyncio.timeout(seconds):
-            reply = await judge.judge(request)
+            reply = await judge.judge(replace(request, on_usage=told))
     except TimeoutError:
-        return _Answers(missing="late", attempts=1)
+        return _Answers(usage=told.last, missing="late", attempts=told.last.judge_calls or 1)
     except JudgeError as error:
         return _Answers(usage=usage_of(error), missing=str(error), attempts=attempts_of(error))
     except Exception as error:  # noqa: BLE001 - a faulty tier must not take the other's verdicts with it
         _log.error("faulty judge %r: %s", judge.name, type(error).__name__)
-        return _Answers(missing=f"{type(error).__name__} in the judge", attempts=1)
+        return _Answers(usage=told.last, missing=f"{type(error).__name__} in the judge", attempts=1)
     given = {judgement.claim_id for judgement in reply.judgements}
     asked = [claim_id for claim_id in request.claims if claim_id in given]
     return _Answers(reconcile(asked, reply, judge.name), reply.usage, "left out of the reply", attempts=1)

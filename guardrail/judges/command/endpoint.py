@@ -41,7 +41,7 @@ class Endpoint:
         """The reply to ``line``. ``deadline`` is in the loop's time. Raises JudgeError."""
         try:
             async with asyncio.timeout_at(deadline) as scope, self._slots:
-                sent.calls += 1
+                sent.again()
                 body = await self._post(line)
         except TimeoutError:
             if not scope.expired():

@@ -83,7 +83,7 @@ class CommandJudge:
         deadline = asyncio.get_running_loop().time() + left
         request_id = uuid.uuid4().hex
         line = await asyncio.to_thread(write_request, request, request_id, int(left * 1000))
-        sent = Sent()
+        sent = Sent(request.on_usage)
         try:
             reply = await self._port.ask(line, request_id, deadline, sent)
             return await asyncio.to_thread(self._settle, reply, request, sent.calls)

@@ -153,7 +153,7 @@ class _Worker:
             raise JudgeUnavailable("the command has no pipes")
         try:
             async with asyncio.timeout_at(work.deadline + self._settings.hang_timeout_ms / 1000) as scope:
-                work.sent.calls += 1
+                work.sent.again()
                 stdin.write(work.line)
                 await stdin.drain()
                 for _ in range(_MOST_STALE):

@@ -162,7 +162,7 @@ class Endpoint:
         return attempt.broke_off(Failure(out_of_time, retry=False, fault=fair, overload=fair))
 
     async def _exchange(self, attempt: _Attempt, arguments: dict[str, Any]) -> Outcome | None:
-        attempt.question.spent.calls += 1
+        attempt.question.spent.sent()
         self.budget.called()
         stall_ms = self.settings.stream.stall_timeout_ms
         exchange = Exchange(self._client, attempt.progress, attempt.read, stall_ms)

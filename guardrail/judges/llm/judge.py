@@ -68,9 +68,12 @@ class LlmJudge:
         if not prompt.claim_ids:
             return JudgeReply(tuple(uncovered(prompt, self.name)))
         hearing = Hearing(request, prompt, self._settings)
-        return await _Case(self._chat, self._prompts, self._schema, request, prompt, hearing).decide(
-            deadline, again=self._settings.ask_again
-        )
+        case = _Case(self._chat, self._prompts, self._schema, request, prompt, hearing)
+        try:
+            return await case.decide(deadline, again=self._settings.ask_again)
+        except (JudgeError, asyncio.CancelledError) as error:
+            tell_usage(error, case.usage())
+            raise
 
     async def aclose(self) -> None:
         await self._chat.aclose()
@@ -108,14 +111,13 @@ class _Case:
             await self._ask(self._prompt, deadline)
         except JudgeError as error:
             if len(self._hearing.missing()) == len(self._prompt.claim_ids):
-                tell_usage(error, self._usage())
                 raise
             # A reply that broke off: what it said in time stands.
             failed = self._failed(f"{type(error).__name__}: {error}")
         else:
             if again and self._hearing.missing():
                 failed = await self._ask_again(deadline)
-        judgements, usage = self._hearing.judgements(self._usage())
+        judgements, usage = self._hearing.judgements(self.usage())
         not_asked = uncovered(self._prompt, self._chat.endpoints[0].name)
         return JudgeReply((*judgements, *failed, *not_asked), usage)
 
@@ -135,7 +137,7 @@ class _Case:
 
     async def _ask(self, prompt: Prompt, deadline: float) -> None:
         asked = frozenset(prompt.claim_ids)
-        spent = Spent()
+        spent = Spent(changed=self._tell_usage)
         self._spent.append(spent)
 
         def heard(answers: Sequence[Answer]) -> None:
@@ -178,7 +180,12 @@ class _Case:
             for claim_id in self._hearing.missing()
         ]
 
-    def _usage(self) -> Usage:
+    def _tell_usage(self) -> None:
+        if self._request.on_usage is not None:
+            self._request.on_usage(self.usage())
+
+    def usage(self) -> Usage:
+        """What all calls so far took, as far as the servers have told."""
         return Usage(
             judge_calls=sum(spent.calls for spent in self._spent),
             input_tokens=sum(spent.input_tokens for spent in self._spent),

@@ -45,11 +45,19 @@ class Spent:
     cost_usd: float = 0.0
     models: list[str] = field(default_factory=list)
     answered_by: str = ""
+    changed: Callable[[], None] | None = None
+    """Called with each call that is sent, and when it is known what one took."""
 
     @property
     def attempts(self) -> int:
         """Calls sent, failed ones included."""
         return self.calls
+
+    def sent(self) -> None:
+        """Count a call, as it is sent."""
+        self.calls += 1
+        if self.changed is not None:
+            self.changed()
 
     def add(self, model: str, usage: object, prices: Prices | None = None) -> None:
         """Count the usage as a server tells it. Where it tells none nothing is guessed."""
@@ -63,6 +71,8 @@ class Spent:
         self.output_tokens += written
         if prices is not None:
             self.cost_usd += prices.cost_usd(model, read, cached, written)
+        if self.changed is not None:
+            self.changed()
 
 
 def _count(value: object) -> int:

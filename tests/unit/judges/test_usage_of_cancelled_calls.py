@@ -1,0 +1,64 @@
+"""What a call took that its own verdict cancelled is told of the response, as far as anyone knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guardrail import Guard
+from guardrail.events import Decision, ResponseVerdict, Usage
+from guardrail.judges.factory import build_judge
+from guardrail.judges.ledger import UsageLedger
+from guardrail.judges.settings import JudgeSettings
+from guardrail.policy import Policy
+from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, Wire, member, verdicts
+
+CONTEXTS = [{"id": "pricing", "text": "The Basic plan costs $50 a month and includes 3 users."}]
+ANSWER = "The Basic plan costs $60 a month. A user more is ten dollars on top of it. "
+
+
+def contradicting(call: Recorded) -> Hang:
+    """A verdict that blocks, and then nothing: the count of tokens would come at the end of the reply."""
+    said = verdicts(*(member(label, "CONTRADICTED", evidence=[1]) for label in call.asked))
+    whole = Wire(chunk_chars=len(said) * 3 // 4)
+    return Hang(2, Reply(said, wire=whole))
+
+
+async def verdict_of(server: LlmServer, kind: str, **changes: Any) -> tuple[ResponseVerdict, Usage]:
+    """The verdict on the answer, and what the ledger has once all is closed."""
+    llm = {"model": "judge-1b", "base_url": server.url, "backoff_initial_ms": 1, "backoff_max_ms": 1}
+    ledger = UsageLedger()
+    settings = {"kind": kind, "llm": llm, "prices": {"judge-1b": {"input": 10.0, "output": 10.0}}}
+    judge = build_judge(JudgeSettings.model_validate(settings | changes), ledger=ledger)
+    async with Guard(judge, Policy(claim_timeout_ms=5_000)) as guard:
+        verdict = await guard.check("What does Basic cost?", CONTEXTS, ANSWER)
+    await judge.aclose()
+    return verdict, ledger.total()
+
+
+@pytest.mark.parametrize("kind", ["llm", "cascade"])
+@pytest.mark.parametrize("cached", [True, False])
+async def test_a_call_that_is_cancelled_by_the_block_is_counted(kind: str, *, cached: bool) -> None:
+    async with LlmServer(contradicting) as server:
+        verdict, booked = await verdict_of(server, kind, cache={"enabled": cached})
+    assert verdict.decision is Decision.BLOCK
+    assert verdict.usage == booked == Usage(judge_calls=len(server.calls))
+    assert booked.judge_calls >= 1
+
+
+async def test_what_calls_before_it_told_is_counted_with_it() -> None:
+    async with LlmServer(Status(503), Reply("Of no use."), contradicting) as server:
+        verdict, booked = await verdict_of(server, "llm")
+    assert verdict.decision is Decision.BLOCK
+    assert verdict.usage == booked
+    assert (booked.judge_calls, booked.input_tokens, booked.output_tokens) == (3, 100, 20)
+    assert booked.cost_usd == pytest.approx(1.2e-3)
+
+
+async def test_a_call_that_is_late_is_counted() -> None:
+    async with LlmServer(Reply("Of no use."), Hang()) as server:
+        settings: dict[str, Any] = {"cascade": {"reserve_ms": 4_000}}
+        verdict, booked = await verdict_of(server, "cascade", **settings)
+    assert verdict.usage.judge_calls == booked.judge_calls == len(server.calls)
+    assert verdict.usage.input_tokens == 100
