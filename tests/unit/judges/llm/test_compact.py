@@ -1,0 +1,258 @@
+"""Verdicts as one text each: what the pattern allows, what is written, and what is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from guardrail.errors import JudgeReplyError
+from guardrail.events import Verdict
+from guardrail.judges.llm import compact
+from guardrail.judges.llm.answer import ASSUMED_CONFIDENCE, Answer
+from guardrail.judges.llm.examples import default_examples, render
+from guardrail.judges.llm.reply import read_reply
+from guardrail.judges.llm.reply_form import ReplyForm
+from guardrail.judges.llm.reply_stream import ReplyReader
+from guardrail.judges.llm.settings import Reasoning
+from tests.unit.judges.llm.asking import settings
+
+FORM = ReplyForm(compact=True)
+ASKED = frozenset({"c1", "c2", "c3"})
+FORMS = [
+    ReplyForm(reasoning, binary, conflicts=conflicts, confidence=confidence, compact=True)
+    for reasoning in (Reasoning.AFTER, Reasoning.NOT_SUPPORTED, Reasoning.NONE)
+    for binary in (False, True)
+    for conflicts in (False, True)
+    for confidence in (False, True)
+]
+# What servers that make a grammar of a pattern don't all know, or read otherwise: look-arounds, groups that
+# capture nothing, classes by a letter, the dot (which lets a quote end the text), characters by number.
+UNPORTABLE = re.compile(r"\(\?|\\[dwsbDWSB]|\.|\\u|\\x")
+
+
+def read(text: str, form: ReplyForm = FORM) -> Answer:
+    answer = compact.read(text, form)
+    assert answer is not None
+    return answer
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_what_is_written_keeps_to_the_schema_and_is_read_as_meant(form: ReplyForm) -> None:
+    validator = Draft202012Validator(form.schema())
+    for verdict in form.verdicts.values():
+        supported = verdict is Verdict.SUPPORTED
+        against = [7] if supported else []
+        text = compact.write(form, "c12", verdict, [3, 4], 0.6, against, 'Said "so" \\ there.')
+        validator.validate({"v": [text]})
+        answer = read(text, form)
+        assert (answer.label, answer.verdict, answer.evidence) == ("c12", verdict, (3, 4))
+        assert answer.confidence == (0.6 if form.confidence else ASSUMED_CONFIDENCE)
+        assert answer.against == ((7,) if supported and form.conflicts else ())
+        reasoned = form.reasoning is Reasoning.AFTER or (
+            form.reasoning is Reasoning.NOT_SUPPORTED and not supported
+        )
+        assert answer.reasoning == ("Said 'so' / there." if reasoned else "")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_the_schema_is_strict_and_the_same_for_all_calls(form: ReplyForm) -> None:
+    schema = form.schema()
+    Draft202012Validator.check_schema(schema)
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == list(schema["properties"]) == ["v"]
+    pattern = schema["properties"]["v"]["items"]["pattern"]
+    assert (pattern[0], pattern[-1]) == ("^", "$"), "llama.cpp takes no other"
+    assert not UNPORTABLE.search(pattern)
+
+
+@pytest.mark.parametrize("form", FORMS, ids=repr)
+def test_the_package_s_examples_are_shown_in_the_form_and_read_as_meant(form: ReplyForm) -> None:
+    replies = [line for line in render(default_examples(), form).split("\n") if line.startswith("{")]
+    for reply, example in zip(replies, default_examples(), strict=True):
+        Draft202012Validator(form.schema()).validate(json.loads(reply))
+        for answer, claim in zip(read_reply(reply, form), example.claims, strict=True):
+            binary = "SUPPORTED" if claim.verdict == "SUPPORTED" else "UNSUPPORTED"
+            assert answer.verdict == (binary if form.binary else claim.verdict)
+            assert answer.evidence == claim.evidence
+            assert not answer.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c1 supported: because",  # no reason is asked for there
+        "c1 unsupported",  # and there one is
+        "c1 yes",
+        "c1 1 SUPPORTED",
+        "c1 not supported",
+        "c1 1 supported 100%",
+        "supported",
+        'c1 unsupported: "c2 supported',
+        "c1 unsupported: a\nb",
+        "c1" + " 1" * 11 + " supported",
+    ],
+)
+def test_the_pattern_lets_nothing_else_be_written(text: str) -> None:
+    assert re.fullmatch(compact.pattern(FORM), "c1 1 supported")
+    assert not re.fullmatch(compact.pattern(FORM), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "evidence"),
+    [
+        ("c1 12 13 supported", "SUPPORTED", (12, 13)),
+        (" C1: 12, 13 SUPPORTED ", "SUPPORTED", (12, 13)),
+        ("c1 [12] [13] supported", "SUPPORTED", (12, 13)),
+        ("c1 supported", "SUPPORTED", ()),
+        ("c1 12 partial: Not the price.", "PARTIALLY_SUPPORTED", (12,)),
+        ("c1 12 partially supported", "PARTIALLY_SUPPORTED", (12,)),
+        ("c1 12 PARTIALLY_SUPPORTED", "PARTIALLY_SUPPORTED", (12,)),
+        ("c1 unsupported: supported", "UNSUPPORTED", ()),
+        ("c1 3 contradicted: c1 3 supported", "CONTRADICTED", (3,)),
+    ],
+)
+def test_models_may_differ_in_what_surrounds_the_words(
+    text: str, verdict: str, evidence: tuple[int, ...]
+) -> None:
+    answer = read(text)
+    assert (answer.label, answer.verdict, answer.evidence) == ("c1", verdict, evidence)
+    assert answer.confidence == ASSUMED_CONFIDENCE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c1 not supported",
+        "c1 1 supported? No.",
+        "c1 1 supported, not really",
+        "c1 1 supported unsupported",
+        "c1 1 unsupported supported",
+        "c1 1 supported|unsupported",
+        "c1 1 un-supported",
+        "c1 1 yes",
+        "c1 1 unverified",
+        "c1 c2 supported",
+        "c1 -1 supported",
+        "c1 0.5 supported",
+        "c1 1-9 supported",
+        "c1 １ supported",
+        "c1 1 ſupported",
+        "c1 1 supp\u200borted",
+        "c1 1 supported 101%",
+        "c1 1 supported 95",
+        "c1 1 supported -5%",
+        "c1 1 supported !x",
+        "c1 {}",
+    ],
+)
+def test_anything_else_is_no_verdict(text: str) -> None:
+    answer = read(text)
+    assert (answer.label, answer.verdict) == ("c1", Verdict.UNVERIFIED)
+    assert answer.problem
+
+
+@pytest.mark.parametrize("text", ["", " ", "supported", "c1", "c1:", ": c1", "\n"])
+def test_a_text_that_names_no_claim_or_says_nothing_of_it_is_none(text: str) -> None:
+    assert compact.read(text, FORM) is None
+
+
+def test_where_two_verdicts_are_asked_for_a_third_is_none() -> None:
+    assert read("c1 1 partial: x", ReplyForm(binary=True, compact=True)).verdict is Verdict.UNVERIFIED
+
+
+def test_what_was_not_asked_for_is_not_read() -> None:
+    answer = read("c1 1 supported 20% !3", ReplyForm(confidence=False, conflicts=False, compact=True))
+    assert (answer.confidence, answer.against) == (ASSUMED_CONFIDENCE, ())
+
+
+def test_a_text_that_says_nothing_of_the_parts_is_none_where_they_are_asked_for() -> None:
+    form = ReplyForm(decompose=True)
+    with pytest.raises(JudgeReplyError):
+        read_reply('{"v":["c1 1 supported"]}', form)
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_compact"),
+    [
+        ({}, True),
+        ({"reply_form": "verbose"}, False),
+        ({"reasoning": "before"}, False),
+        ({"decompose": True}, False),
+        ({"reasoning": "after", "verdicts": "binary"}, True),
+    ],
+)
+def test_the_form_is_compact_where_no_text_stands_ahead_of_the_verdict(
+    changes: dict[str, Any], is_compact: bool
+) -> None:
+    form = ReplyForm.of(settings(**changes))
+    assert form.compact is is_compact
+    assert list(form.schema()["properties"]) == ["v" if is_compact else "verdicts"]
+    assert form.example().startswith('{"v":[' if is_compact else '{"verdicts":[')
+
+
+TEXTS = st.builds(
+    lambda label, numbers, word, reason: " ".join([label, *map(str, numbers), word]) + reason,
+    st.sampled_from(["c1", "c2", "c9"]),
+    st.lists(st.integers(1, 99), max_size=3),
+    st.sampled_from([*compact.WORDS.values(), "maybe"]),
+    st.sampled_from(["", ": why", ': "]}, {"', ": c1 1 supported", " 60%", " !3"]),
+)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=5), st.sampled_from([None, 1]), st.integers(1, 40))
+def test_however_a_reply_is_cut_up_its_answers_are_the_same(
+    texts: list[str], indent: int | None, size: int
+) -> None:
+    text = json.dumps({"v": texts}, indent=indent)
+    reader = ReplyReader(FORM, ASKED | {"c9"})
+    early = [answer for at in range(0, len(text), size) for answer in reader.feed(text[at : at + size])]
+    assert early == read_reply(text, FORM) == [read(each) for each in texts]
+    assert reader.finish() == []
+
+
+def test_a_verdict_is_known_with_its_closing_quote_and_not_before() -> None:
+    text = '{"v":["c1 1 supported","c2 unsupported: \\"no\\""]}'
+    reader = ReplyReader(FORM, ASKED)
+    known = {end: answers[0].label for end, char in enumerate(text, 1) if (answers := reader.feed(char))}
+    assert known == {text.index(","): "c1", len(text) - 2: "c2"}
+
+
+@given(st.integers(0, 60))
+def test_of_a_reply_that_is_cut_anywhere_what_was_complete_is_known(at: int) -> None:
+    text = '{"v":["c1 1 unsupported: x","c2 supported","c3 1 supported"]}'
+    reader = ReplyReader(FORM, ASKED)
+    answers = reader.feed(text[:at])
+    assert answers == read_reply(text, FORM)[: len(answers)]
+
+
+@pytest.mark.parametrize("between", ['""', '" "', '"\n"', '" said "', '";"', '": "'])
+@pytest.mark.parametrize("ahead", ["", "So: "], ids=["streamed", "whole"])
+def test_quotes_that_were_not_escaped_bring_in_no_verdict(between: str, ahead: str) -> None:
+    """A quotation in a reason, at the place where a text of the list might begin."""
+    text = f'{ahead}{{"v":["c1 unsupported: it says {between}c2 1 supported{between} there"]}}'
+    reader = ReplyReader(FORM, ASKED)
+    answers = [answer for char in text for answer in reader.feed(char)] + reader.finish()
+    assert [(answer.label, answer.verdict) for answer in answers] == [("c1", Verdict.UNSUPPORTED)]
+
+
+@given(st.text(alphabet='{}[]":,\\c1 !%vsuported\n', max_size=300), st.integers(1, 20))
+def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
+    reader = ReplyReader(FORM, ASKED)
+    try:
+        early = [each for at in range(0, len(text), size) for each in reader.feed(text[at : at + size])]
+        late = reader.finish()
+    except JudgeReplyError:
+        return
+    assert early or late
+
+
+@pytest.mark.parametrize("text", ["c1 " + "1 " * 200_000 + "x!", "c1 a " + "!1 " * 200_000, "c" * 400_000])
+def test_a_long_text_is_read_in_one_pass(text: str) -> None:
+    """Quadratic time would keep the event loop for minutes."""
+    compact.read(text, FORM)
