@@ -50,7 +50,14 @@ def _resumed(engine: Engine, partition: Partition, session: StoredSession) -> bo
     if session.head is None:
         return False
     try:
-        engine.restore(session.head, session.progress, session.policy, lane=partition, born=session.born)
+        engine.restore(
+            session.response_id,
+            session.head,
+            session.progress,
+            session.policy,
+            lane=partition,
+            born=session.born,
+        )
     except StateError:
         raise
     except Exception as error:  # noqa: BLE001 - one session that we fail on must not stop all others for ever

@@ -24,7 +24,7 @@ from guardrail.effects import Cancel, Effect, Emit
 from guardrail.effects import Judge as AskJudge
 from guardrail.engine_runs import Captured, ClosedResponse, Headers, Lane, Output, Run, RunTable, size_of
 from guardrail.engine_state import capture, read_head, restored_session
-from guardrail.errors import ProtocolError
+from guardrail.errors import ProtocolError, UnreadableSession
 from guardrail.events import (
     Response,
     ResponseAborted,
@@ -277,6 +277,7 @@ class Engine:
 
     def restore(
         self,
+        response_id: str,
         head: Mapping[str, Any],
         progress: Sequence[Mapping[str, Any]],
         policy: Policy | None,
@@ -288,13 +289,14 @@ class Engine:
 
         Emits nothing and asks the judge for the claims only that have no verdict. When ``progress`` can't
         be read, or ``policy`` is None as that can't be, the response ends blocked, by the rule
-        session_state_unreadable. Raises UnreadableSession when ``head`` can't be read, and StateError when
-        a newer version wrote any of it.
+        session_state_unreadable. Raises UnreadableSession when ``head`` can't be read or is another
+        response's, and StateError when a newer version wrote any of it.
         """
         if not issubclass(self._session_type, StoredSession):
             raise TypeError("an engine without journal restores nothing")
         stored = read_head(head)
-        response_id = stored.event.response_id
+        if stored.event.response_id != response_id:
+            raise UnreadableSession("head: it is another response's")
         other = self._runs.get(response_id)
         if other is not None:  # it had been begun on two partitions, held by two processes
             self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))

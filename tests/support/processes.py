@@ -64,11 +64,17 @@ class Process:
         return captured
 
     def restore(
-        self, head: Any, progress: list[Any], policy: Policy | None, *, lane: Hashable = "p0", born: int = 7
+        self,
+        head: Any,
+        progress: list[Any],
+        policy: Policy | None,
+        *,
+        lane: Hashable = "p0",
+        born: int = 7,
+        response_id: str = "r1",
     ) -> None:
-        self.engine.restore(
-            json.loads(json.dumps(head)), json.loads(json.dumps(progress)), policy, lane=lane, born=born
-        )
+        head, progress = json.loads(json.dumps([head, progress]))
+        self.engine.restore(response_id, head, progress, policy, lane=lane, born=born)
 
     @property
     def events(self) -> list[Any]:

@@ -307,4 +307,4 @@ async def test_an_engine_without_journal_captures_nothing() -> None:
         with pytest.raises(TypeError, match="journal"):
             engine.capture("r1")
         with pytest.raises(TypeError, match="journal"):
-            engine.restore({}, [], Policy(), lane=None, born=0)
+            engine.restore("r1", {}, [], Policy(), lane=None, born=0)

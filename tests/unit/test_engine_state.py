@@ -83,6 +83,8 @@ async def test_a_head_that_cannot_be_read_is_told() -> None:
         for change in ({"event": {"type": "response.started"}}, {"digest": "xyz"}, {"v": None}):
             with pytest.raises(UnreadableSession):
                 p.restore({**first.head, **change}, progress, first.policy)
+        with pytest.raises(UnreadableSession, match="another response's"):
+            p.restore(first.head, progress, first.policy, response_id="r2")
         with pytest.raises(StateError, match="newer"):
             p.restore({**first.head, "v": 2}, progress, first.policy)
         assert p.engine.sessions == 0

@@ -65,7 +65,9 @@ class Store:
             life.restored(now)
             self._counts["restored"] += 1
             try:
-                engine.restore(stored.head, stored.progress, life.policy, lane=lane, born=life.born)
+                engine.restore(
+                    life.response_id, stored.head, stored.progress, life.policy, lane=lane, born=life.born
+                )
             except (UnreadableSession, StateError):
                 # What the consumer does with these is its own matter; here the response is forgotten.
                 require(life.spoilt, "what was captured can be restored", life)
