@@ -1,0 +1,107 @@
+"""Which examples a verifier is trained on, in what shares, and what of their contexts it reads."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from guardrail.claims.model import Claim
+from guardrail.events import Context, Severity
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.local.candidates import find_candidates
+from guardrail.judges.local.claim_view import view_of
+from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.local.source import Source
+from training.examples import Example
+
+REPEATED: Final[Mapping[str, int]] = {
+    "begin": 2,
+    "fever-symmetric": 2,
+    "fool-me-twice": 2,
+    "summedits": 2,
+    "wice": 2,
+}
+"""Small sets that look like answers are read more than once, by how their names begin."""
+
+_SHORT_WORDS: Final = 70  # contexts that are read as they are
+_SENTENCES: Final = 8
+_TOGETHER: Final = 3
+_FIRST_READING: Final = 0.7  # the others share the rest
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPair:
+    """What the model reads and is to say. ``contradicted`` and ``spans``: None where nobody knows."""
+
+    dataset: str
+    claim: str
+    premise: str
+    supported: bool
+    contradicted: bool | None
+    spans: tuple[tuple[int, int], ...] | None
+
+
+def training_pairs(
+    examples: Iterable[Example], rarity: Rarity, *, pairs: int | None, seed: int
+) -> tuple[list[TrainingPair], Counter[str]]:
+    """At most ``pairs`` of them, every data set cut in proportion, and how many there are of each set.
+
+    Examples that are held out have no part. Of long contexts one reading is drawn, as the judge reads them.
+    """
+    random_ = random.Random(seed)
+    by_set: dict[str, list[Example]] = defaultdict(list)
+    for example in examples:
+        if not example.held_out:
+            by_set[example.dataset].extend([example] * _times(example.dataset))
+    total = sum(map(len, by_set.values()))
+    share = 1.0 if pairs is None else min(1.0, pairs / max(1, total))
+    chosen = [
+        example
+        for _, found in sorted(by_set.items())
+        for example in random_.sample(found, round(share * len(found)))
+    ]
+    random_.shuffle(chosen)
+    made = [_pair(example, rarity, random_) for example in chosen]
+    return made, Counter(pair.dataset for pair in made)
+
+
+def _times(dataset: str) -> int:
+    return next((times for name, times in REPEATED.items() if dataset.startswith(name)), 1)
+
+
+def _pair(example: Example, rarity: Rarity, random_: random.Random) -> TrainingPair:
+    spans = () if example.supported else example.spans
+    found = readings(example, rarity)
+    first = len(found) == 1 or random_.random() < _FIRST_READING
+    premise = found[0] if first else random_.choice(found[1:])
+    return TrainingPair(
+        example.dataset, example.claim, premise, example.supported, example.contradicted, spans
+    )
+
+
+def readings(example: Example, rarity: Rarity) -> list[str]:
+    """What of the contexts is read for the claim: the best three sentences together, the best one alone."""
+    if sum(text.count(" ") for text in example.contexts) <= _SHORT_WORDS:
+        return [" ".join(example.contexts)]
+    index = EvidenceIndex(
+        [Context(id=f"c{number}", text=text) for number, text in enumerate(example.contexts)]
+    )
+    claim = Claim(0, 0, example.claim, 0, len(example.claim), Severity.NORMAL, lead_in=example.lead_in)
+    view = view_of(claim, example.question, rarity)
+    matches = find_candidates(index.layout, view, _SENTENCES, 1).sentences
+    if not matches:
+        return [" ".join(example.contexts[0].split()[:_SHORT_WORDS])]
+    held: frozenset[int] = frozenset()
+    left, together = list(matches), []
+    while left and len(together) < _TOGETHER:
+        best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
+        left.remove(best)
+        together.append(best.number)
+        held |= best.terms
+    source = Source(index)
+    texts = [" ".join(source.sentence(n).text.split()) for n in sorted(together)]
+    alone = " ".join(source.sentence(matches[0].number).text.split())
+    return [" ".join(texts), alone]

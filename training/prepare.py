@@ -1,0 +1,198 @@
+"""Public data sets -> examples to train on.
+
+    python -m training.prepare --data DIR --work WORK [--experimental] [--seed S]
+
+``DIR`` holds ``pool-train.jsonl.gz`` (its form: docs/training.md). Rows of data sets whose licence doesn't
+allow a model that is shipped are left out, but with ``--experimental``, whose models ``training.export``
+refuses to call shippable. Short premises are mostly hidden among other sentences, as a retrieved passage
+hides them; sets of positives only get negatives with one detail changed. Writes ``WORK/prepared.jsonl.gz``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from training.examples import DataError, Example, write_examples
+from training.perturb import NEGATIVE_KINDS, change, names_of
+from training.rows import LICENCES
+from training.synthesis import is_held_out
+
+SEED: Final = 20261121
+MOST_ROWS: Final[dict[str, int]] = {"breaking-nli": 4000, "help": 3000, "wikisplit": 15000}
+"""Of sets that are large for what they teach; others are taken whole."""
+
+_SHORT: Final = 60  # words; a premise below is a sentence or two, not a passage
+_HIDDEN: Final = 0.55
+_COMPANY: Final = (1, 6)  # other sentences in the passage
+_CHANGED: Final = ("wikisplit",)  # sets of positives only
+_STRANGERS: Final = 0.1  # of positives that come again, in the company of a premise that is not theirs
+
+
+def read_pool(path: Path, *, experimental: bool) -> Iterator[tuple[Example, tuple[str, ...]]]:
+    """The usable rows of a pool file, each with sentences of its source that don't decide it."""
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    raw: dict[str, Any] = json.loads(line)
+                    if experimental or raw["dataset"] in LICENCES:
+                        yield _read(raw), tuple(raw.get("distractors") or ())
+                except (ValueError, KeyError, TypeError) as error:
+                    raise DataError(f"{path}, line {number}: no row of the pool ({error!r})") from error
+    except OSError as error:
+        raise DataError(f"{path}: can't be read ({error.strerror}); --data names its folder") from error
+
+
+def _read(raw: dict[str, Any]) -> Example:
+    contexts = tuple(str(text) for text in raw["contexts"])
+    return Example(
+        dataset=raw["dataset"],
+        licence=LICENCES.get(raw["dataset"], "not stated"),
+        claim=raw["claim"],
+        contexts=contexts,
+        label=raw["label"],
+        spans=_marked(raw),
+        held_out=any(is_held_out(text) for text in contexts),
+        question=raw.get("question") or "",
+    )
+
+
+def _marked(raw: dict[str, Any]) -> tuple[tuple[int, int], ...] | None:
+    """Code points of the tokens that annotators marked as unsupported."""
+    tokens, flags = raw.get("claim_tokens"), raw.get("non_supported_spans")
+    if not tokens or not flags:
+        return None
+    spans, at = [], 0
+    for token, flag in zip(tokens, flags, strict=True):
+        start = raw["claim"].find(token, at)
+        if start < 0:
+            return None
+        at = start + len(token)
+        if flag:
+            spans.append((start, at))
+    return tuple(spans)
+
+
+def examples(rows: Iterable[tuple[Example, tuple[str, ...]]], *, seed: int) -> Iterator[Example]:
+    """What is trained on: at most ``MOST_ROWS`` of each set, with what is made of them."""
+    random_ = random.Random(seed)
+    by_set: dict[str, list[tuple[Example, tuple[str, ...]]]] = defaultdict(list)
+    for pair in rows:
+        by_set[pair[0].dataset].append(pair)
+    for dataset, found in sorted(by_set.items()):
+        chosen = random_.sample(found, min(len(found), MOST_ROWS.get(dataset, len(found))))
+        company = {
+            held: [
+                text
+                for other, _ in found
+                if other.held_out == held
+                for text in other.contexts
+                if _is_short(text)
+            ]
+            for held in (False, True)
+        }
+        for row, distractors in chosen:
+            yield from _variants(row, distractors, company[row.held_out], random_)
+
+
+def _is_short(text: str) -> bool:
+    return text.count(" ") < _SHORT
+
+
+def _variants(
+    row: Example, distractors: Sequence[str], company: Sequence[str], random_: random.Random
+) -> Iterator[Example]:
+    contexts = _hidden(row.contexts, distractors, company, random_)
+    yield replace(row, contexts=contexts)
+    if row.dataset in _CHANGED and company:
+        names = names_of(" ".join(random_.sample(company, min(20, len(company)))))
+        for kind in random_.sample(NEGATIVE_KINDS, len(NEGATIVE_KINDS)):
+            changed = change(kind, row.claim, names, random_)
+            if changed:
+                yield replace(
+                    row,
+                    dataset=f"{row.dataset}-changed",
+                    claim=changed,
+                    contexts=contexts,
+                    label="contradicted",
+                    kind=kind,
+                    spans=changed_spans(row.claim, changed),
+                )
+                break
+    if row.supported and company and _is_short(row.contexts[0]) and random_.random() < _STRANGERS:
+        others = tuple(text for text in random_.sample(company, min(3, len(company))) if text not in contexts)
+        if others:
+            yield replace(
+                row, dataset=f"{row.dataset}-stranger", contexts=(" ".join(others),), label="unsupported"
+            )
+
+
+def changed_spans(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
+    """The words of ``after`` that one change brought in; None where it only took words away."""
+    first, last = 0, 0
+    shorter = min(len(before), len(after))
+    while first < shorter and before[first] == after[first]:
+        first += 1
+    while last < shorter - first and before[-1 - last] == after[-1 - last]:
+        last += 1
+    start, end = first, len(after) - last
+    while start > 0 and not after[start - 1].isspace():
+        start -= 1
+    while end < len(after) and not after[end].isspace():
+        end += 1
+    return ((start, end),) if after[start:end].strip() else None
+
+
+def _hidden(
+    contexts: tuple[str, ...], distractors: Sequence[str], company: Sequence[str], random_: random.Random
+) -> tuple[str, ...]:
+    """A short premise among other sentences, one text; long ones and a share of the short as they are."""
+    if not all(_is_short(text) for text in contexts) or random_.random() > _HIDDEN:
+        return contexts
+    count = random_.randint(*_COMPANY)
+    strangers = random_.sample(company, min(count, len(company)))
+    others = [*distractors, *strangers][:count] if random_.random() < 0.7 else strangers
+    texts = [*contexts, *(text for text in others if text not in contexts)]
+    random_.shuffle(texts)
+    return (" ".join(texts),)
+
+
+def main() -> None:
+    """Run the step."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--experimental", action="store_true", help="also sets that may not be shipped")
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    counts: Counter[str] = Counter()
+
+    def counted(made: Iterable[Example]) -> Iterator[Example]:
+        for example in made:
+            counts[f"{example.dataset} {example.label}"] += 1
+            yield example
+
+    try:
+        rows = read_pool(options.data / "pool-train.jsonl.gz", experimental=options.experimental)
+        written = write_examples(
+            options.work / "prepared.jsonl.gz", counted(examples(rows, seed=options.seed))
+        )
+    except DataError as error:
+        parser.exit(1, f"prepare: {error}\n")
+    for name, count in sorted(counts.items()):
+        print(f"{count:8,} {name}")
+    print(f"{written:8,} examples in {options.work / 'prepared.jsonl.gz'}")
+
+
+if __name__ == "__main__":
+    main()
