@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.peers_tokens import Tokenize, tokenizer
 from guardrail.events import Verdict
+from guardrail.judges.llm import compact
 from guardrail.judges.llm.prompt import Prompts
 from guardrail.judges.llm.reply_form import ReplyForm
 from guardrail.judges.llm.sample import sample
@@ -74,42 +77,60 @@ def _members(claims: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _reply(names: tuple[str, ...], reasoning: Reasoning, claims: int, *, binary: bool = False) -> str:
-    members = []
-    for said in _members(claims):
-        member = {name: said[name] for name in names}
-        if binary and member["verdict"] != "SUPPORTED":
-            member["verdict"] = "UNSUPPORTED"
-        if reasoning is Reasoning.NOT_SUPPORTED and member["verdict"] == "SUPPORTED":
-            member["reasoning"] = ""
-        members.append(member)
-    return json.dumps({"verdicts": members}, separators=(",", ":"))
+def _reply(form: ReplyForm, claims: int) -> str:
+    said = [_said(form, each) for each in _members(claims)]
+    return json.dumps({"v" if form.compact else "verdicts": said}, separators=(",", ":"))
+
+
+def _said(form: ReplyForm, said: dict[str, Any]) -> Any:
+    verdict = said["verdict"] if said["verdict"] in form.verdicts else "UNSUPPORTED"
+    if form.compact:
+        return compact.write(
+            form,
+            said["id"],
+            Verdict(verdict),
+            said["evidence"],
+            said["confidence"],
+            said["against"],
+            said["reasoning"],
+        )
+    return _object(form.members, form.reasoning, said | {"verdict": verdict})
+
+
+def _object(names: Sequence[str], reasoning: Reasoning, said: dict[str, Any]) -> dict[str, Any]:
+    silent = reasoning is Reasoning.NOT_SUPPORTED and said["verdict"] == "SUPPORTED"
+    return {name: "" if name == "reasoning" and silent else said[name] for name in names}
 
 
 def _with_quotes(reasoning: Reasoning, claims: int) -> str:
     """The form of before: quotes and ids of documents, and blanks between the parts."""
     names = ("id", "quotes", "verdict", "confidence", "contradicted_by", "reasoning")
-    compact = json.loads(_reply(names, reasoning, claims))
-    return json.dumps(compact)
+    return json.dumps({"verdicts": [_object(names, reasoning, said) for said in _members(claims)]})
 
 
 def _replies(claims: int) -> Iterator[tuple[str, str]]:
-    yield "quotes, reasoning not_supported", _with_quotes(Reasoning.NOT_SUPPORTED, claims)
+    for reasoning in (Reasoning.NOT_SUPPORTED, Reasoning.AFTER, Reasoning.NONE):
+        form = ReplyForm(reasoning, compact=True)
+        yield f"compact, reasoning {reasoning.value}", _reply(form, claims)
+    yield "verbose, quotes, reasoning not_supported", _with_quotes(Reasoning.NOT_SUPPORTED, claims)
     for reasoning in Reasoning:
-        form = ReplyForm(reasoning)
-        yield f"numbers, reasoning {reasoning.value}", _reply(form.members, reasoning, claims)
+        yield f"verbose, reasoning {reasoning.value}", _reply(ReplyForm(reasoning), claims)
     quick = ReplyForm(Reasoning.NONE, conflicts=False)
-    yield "numbers, no reasoning, no conflicts", _reply(quick.members, quick.reasoning, claims)
-    bare = ReplyForm(Reasoning.NONE, conflicts=False, confidence=False)
-    yield "the same, no confidence", _reply(bare.members, bare.reasoning, claims)
-    yield "the same, binary", _reply(bare.members, bare.reasoning, claims, binary=True)
-    apart = ReplyForm(decompose=True)
-    yield "numbers, decomposed, reasoning not_supported", _reply(apart.members, apart.reasoning, claims)
+    yield "verbose, no reasoning, no conflicts", _reply(quick, claims)
+    yield "the same, no confidence", _reply(replace(quick, confidence=False), claims)
+    yield "the same, binary", _reply(replace(quick, confidence=False, binary=True), claims)
+    yield "verbose, decomposed, reasoning not_supported", _reply(ReplyForm(decompose=True), claims)
 
 
 def _first(reply: str, tokenize: Tokenize) -> int:
-    """Tokens until the object of the first verdict has closed."""
-    return len(tokenize(reply[: reply.index("}," if '"parts":[{' not in reply else '},{"id":"c2"') + 1]))
+    """Tokens until the first verdict has closed, of which the last may hold more than its end."""
+    *_, end = re.finditer(r'",(?="c2\b)|\},\s?(?=\{"id"\s?:\s?"c2")', reply)
+    tokens = tokenize(reply)
+    length = count = 0
+    while length < end.start() + 1:
+        length += len(tokens[count])
+        count += 1
+    return count
 
 
 def _prompt_tokens(tokenize: Tokenize) -> dict[str, int]:
@@ -118,6 +139,7 @@ def _prompt_tokens(tokenize: Tokenize) -> dict[str, int]:
     texts = {
         "instructions with examples": Prompts(LlmJudgeSettings()),
         "instructions without examples": Prompts(LlmJudgeSettings(examples=())),
+        "instructions, verbose": Prompts(LlmJudgeSettings(reply_form="verbose")),
         "instructions, decomposed": Prompts(LlmJudgeSettings(decompose=True)),
     }
     return {
