@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from guardrail.cli.options import ConfigOption, settings_from
-
-if TYPE_CHECKING:
-    from guardrail.config import Settings
 
 config_app = typer.Typer(
     no_args_is_help=True, help="Check, describe and show the settings.", rich_markup_mode="rich"
@@ -52,11 +49,13 @@ def check_command(
 
     Status 2 and every problem with its remedy if something is wrong.
     """
+    from guardrail.cli.named_files import unreadable_files
     from guardrail.cli.terminal import out, safe
-    from guardrail.judges.factory import check_judge
+    from guardrail.judges.factory import check_judge, check_time
 
     settings = settings_from(file, {})
     check_judge(settings.judge)
+    too_short = check_time(settings.judge, settings.policies)
     policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
     console = out()
     source = "defaults and environment" if file is None else str(file)
@@ -69,30 +68,11 @@ def check_command(
         ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
     ):
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
+    for told in too_short:
+        console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
     # No error: the check may run where the secrets are not mounted, on a build machine.
-    for path, why in _unreadable_files(settings):
+    for path, why in unreadable_files(settings):
         console.print(f"   [yellow]note[/]      {safe(path)} can't be read here: {safe(why)}", soft_wrap=True)
-
-
-def _unreadable_files(settings: Settings) -> list[tuple[str, str]]:
-    """The settings that name a file which can't be opened, with their value, and why."""
-    found = []
-    judge = settings.judge
-    for section, model in (
-        ("kafka", settings.kafka),
-        ("judge.llm", judge.llm),
-        ("judge.command", judge.command),
-    ):
-        if section not in ("kafka", f"judge.{judge.kind}"):
-            continue
-        for name in type(model).model_fields:
-            value = getattr(model, name)
-            if isinstance(value, Path) and not value.is_dir():
-                try:
-                    value.open("rb").close()
-                except OSError as error:
-                    found.append((f"{section}.{name} {value}", error.strerror or type(error).__name__))
-    return found
 
 
 @config_app.command("schema", epilog=SCHEMA_EPILOG)

@@ -112,12 +112,14 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
 
     from consumers.guard import GuardConsumer
     from consumers.kafka import KafkaTransport
-    from guardrail.judges.factory import build_judge
+    from guardrail.judges.factory import build_judge, check_time
 
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
     _stop_on_signals(stop, on_stop)
     topics = settings.kafka.topics
+    for short in check_time(settings.judge, settings.policies):
+        log.warning("judge.second_never_asked", why=short)
     judge = build_judge(settings.judge)
     try:
         guard = GuardConsumer(

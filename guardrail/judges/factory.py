@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from pydantic import BaseModel
 
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
 from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.settings import JudgeSettings
+
+if TYPE_CHECKING:
+    from guardrail.policy import Policy
 
 
 def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -> Judge:
@@ -27,8 +33,7 @@ def check_judge(settings: JudgeSettings) -> None:
 
     Raises ConfigError for a judge that ``build_judge`` would refuse for want of a setting.
     """
-    cascade = settings.kind == "cascade"
-    kinds = {settings.cascade.first, settings.cascade.second} if cascade else {settings.kind}
+    kinds = settings.kinds()
     if "command" in kinds and not settings.command.argv and settings.command.url is None:
         raise ConfigError(
             "judge.command: neither argv nor url is set; name the program to run or the endpoint to ask"
@@ -46,6 +51,30 @@ def check_judge(settings: JudgeSettings) -> None:
             for each in () if llm is None else llm.models():
                 if prices.price(each.model) is None:
                     raise _unpriced(each.model)
+
+
+def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[str]:
+    """A line for each policy that leaves the cascade's second judge no time, so that it is never asked.
+
+    Raises ConfigError where every policy does.
+    """
+    if settings.kind != "cascade":
+        return []
+    cascade = settings.cascade
+    needed = cascade.reserve_ms + cascade.least_call_ms
+    short = {name: policy.claim_timeout_ms for name, policy in policies.items()}
+    short = {name: timeout_ms for name, timeout_ms in short.items() if timeout_ms <= needed}
+    why = (
+        f"the second judge is never asked: judge.cascade.reserve_ms ({cascade.reserve_ms:,}) and "
+        f"least_call_ms ({cascade.least_call_ms:,}) leave no time within claim_timeout_ms"
+    )
+    lines = [
+        f"policies.{name}: {why} ({timeout_ms:,}); lower the one or raise the other"
+        for name, timeout_ms in short.items()
+    ]
+    if lines and len(lines) == len(policies):
+        raise ConfigError("\n".join(lines))
+    return lines
 
 
 def _unpriced(model: str) -> ConfigError:

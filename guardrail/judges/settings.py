@@ -68,6 +68,12 @@ class JudgeSettings(BaseModel):
         "model; at the end too.",
     )
 
+    def kinds(self) -> frozenset[str]:
+        """The kinds of judges that run: the one named, or both of the cascade."""
+        if self.kind != "cascade":
+            return frozenset({self.kind})
+        return frozenset({self.cascade.first, self.cascade.second})
+
     def alternative_llm(self) -> LlmJudgeSettings | None:
         """The settings of the judge that answers in place of one that would judge itself; None without."""
         changes = self.self_judging.alternative

@@ -63,6 +63,60 @@ def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, t
     assert "hidden-one" not in result.stdout
 
 
+def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: Path) -> None:
+    """A cascade's tiers, fallbacks, the alternative judge and the cache's server; and of no other part."""
+    llm = {"api_key_file": "/no/a", "fallbacks": [{"model": "b", "api_key_file": "/no/b"}]}
+    judge = {
+        "kind": "cascade",
+        "llm": llm,
+        "command": {"url": "http://own/judge", "token_file": "/no/x"},
+        "cache": {"redis": {"password_file": "/no/c", "signing_key_file": "/no/d"}},
+        "self_judging": {"alternative": {"model": "e", "base_url": "http://e/v1", "api_key_file": "/no/e"}},
+    }
+    file = tmp_path / "guardrail.yaml"
+
+    def noted() -> set[str]:
+        file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
+        result = runner.invoke(app, ["config", "check", str(file)])
+        assert result.exit_code == 0, result.stderr
+        return {line.split()[1] for line in result.stdout.splitlines() if "can't be read here" in line}
+
+    cache = {"judge.cache.redis.password_file", "judge.cache.redis.signing_key_file"}
+    assert noted() == cache | {
+        "judge.llm.api_key_file",
+        "judge.llm.fallbacks.0.api_key_file",
+        "judge.self_judging.alternative.api_key_file",
+    }
+    judge["cascade"] = {"second": "command"}
+    assert noted() == cache | {"judge.command.token_file"}
+    judge["kind"] = "local"
+    assert noted() == set()
+
+
+def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
+    runner: CliRunner, tmp_path: Path
+) -> None:
+    file = tmp_path / "guardrail.yaml"
+    cascade = {"reserve_ms": 700, "least_call_ms": 300}
+    policies = {"default": {"claim_timeout_ms": 5_000}, "quick": {"claim_timeout_ms": 1_000}}
+    values = {"judge": {"kind": "cascade", "cascade": cascade}, "policies": policies}
+    file.write_text(json.dumps(values), encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 0
+    notes = [line for line in result.stdout.splitlines() if "never asked" in line]
+    assert [note.split()[1] for note in notes] == ["policies.quick:"]
+    cascade["reserve_ms"] = 20_000
+    file.write_text(json.dumps(values), encoding="utf-8")
+    for command in (["config", "check", str(file)], ["run", "-c", str(file)]):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 2
+        told = " ".join(result.stderr.split())
+        assert "policies.default: the second judge is never asked: judge.cascade.reserve_ms (20,000)" in told
+    values["judge"] = {"kind": "local", "cascade": cascade}
+    file.write_text(json.dumps(values), encoding="utf-8")
+    assert runner.invoke(app, ["config", "check", str(file)]).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("judge", "told"),
     [
