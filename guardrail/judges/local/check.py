@@ -1,25 +1,30 @@
-"""One claim against the contexts of its response: candidates, comparisons, features, verdict."""
+"""Claims against the contexts of their response: candidates, comparisons, features, verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from guardrail.claims.model import Claim
+from guardrail.errors import ConfigError
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
 from guardrail.judges.local.claim_view import ClaimView, view_of
-from guardrail.judges.local.combiner import Parameters
+from guardrail.judges.local.combiner import BoostedTrees, Logistic, Parameters, load_rules_parameters
 from guardrail.judges.local.compare import Comparison, compare_all
 from guardrail.judges.local.details import ValueCheck, check_values, settled_terms
 from guardrail.judges.local.features import comparison_features, detail_features, overlap_features
+from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.source import Source
-from guardrail.judges.local.verdict import Lines, decide
+from guardrail.judges.local.verdict import Lines, Seen, decide
+from guardrail.judges.local.verification import Reader, Verification
+from guardrail.judges.local.verifier import Verifier
 
 NAME: Final = "local"
 _NOTHING_SHARED: Final = 0.01
@@ -27,29 +32,100 @@ _NOTHING_SHARED: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Everything found out about one claim. ``compared`` holds at least one sentence."""
+    """Everything found out about one claim. ``compared`` holds at least one sentence.
+
+    ``features`` has those of the verifier only where it has read the claim, which ``verification`` tells.
+    """
 
     view: ClaimView
     found: Candidates
     compared: Sequence[Comparison]
     values: Sequence[ValueCheck]
     features: dict[str, float]
+    verification: Verification | None = None
 
 
 class ClaimChecker:
-    """Pure CPU work without state of its own, so threads may share one."""
+    """CPU work without state of its own, so threads may share one."""
 
-    def __init__(self, settings: LocalJudgeSettings, parameters: Parameters) -> None:
+    def __init__(
+        self, settings: LocalJudgeSettings, parameters: Parameters, verifier: Verifier | None = None
+    ) -> None:
+        """``verifier`` is the one that ``parameters`` name. With parameters that name none its features are
+        found out, and nothing is made of them: for fitting. Raises ConfigError.
+        """
+        _agree(parameters, verifier)
         self._settings = settings
-        self._combiner = parameters.combiner
+        self._verifier = verifier
+        self._fitted = _as_set(parameters, settings, verifier)
         self._rarity = Rarity(parameters.rarity)
-        high = parameters.supported_at if settings.supported_at is None else settings.supported_at
-        low = settings.partially_supported_at
-        self._lines = Lines(high, min(high, parameters.partially_supported_at if low is None else low))
+        self._full = _Fit.of(parameters, settings)
+        # What the verifier can't read is judged by parameters that don't look at it.
+        self._rules = (
+            self._full if parameters.verifier is None else _Fit.of(load_rules_parameters(), settings)
+        )
 
     def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
-        """The judgement of one claim."""
-        examined = self.examine(claim, question, evidence)
+        """The judgement of one claim. Raises JudgeError when the verifier fails."""
+        return self._settle(claim_id, self.examine(claim, question, evidence), evidence)
+
+    def check_all(
+        self, claims: Mapping[str, Claim], question: str, evidence: EvidenceIndex, stopped: Callable[[], bool]
+    ) -> Iterator[Judgement]:
+        """The judgements of a request's claims, in their order, until ``stopped()``.
+
+        Asked before each claim and each batch of the verifier; a claim that isn't wholly read by then has no
+        judgement. Raises JudgeError when the verifier fails.
+        """
+        if self._verifier is None or self._fitted is None:
+            for claim_id, claim in claims.items():
+                if stopped():
+                    return
+                yield self.check(claim_id, claim, question, evidence)
+            return
+        reader = Reader(self._verifier, self._fitted, stopped)
+        waiting = iter(claims.items())
+        while group := dict(islice(waiting, reader.claims_at_once)):
+            if stopped():
+                return
+            yield from self._check_group(group, question, evidence, reader)
+
+    def _check_group(
+        self, group: Mapping[str, Claim], question: str, evidence: EvidenceIndex, reader: Reader
+    ) -> Iterator[Judgement]:
+        """Claims whose readings share batches."""
+        examined = {claim_id: self._examine(claim, question, evidence) for claim_id, claim in group.items()}
+        premises = {
+            claim_id: reader.premises(each.view, evidence, each.found)
+            for claim_id, each in examined.items()
+            if each is not None
+        }
+        reader.read(
+            (each.view.text, premises[claim_id]) for claim_id, each in examined.items() if each is not None
+        )
+        for claim_id, each in examined.items():
+            if each is None or not premises[claim_id]:
+                yield self._settle(claim_id, each, evidence)
+                continue
+            verification = reader.verification(each.view.text, premises[claim_id])
+            if verification is not None:  # else there was no time to read it
+                yield self._settle(claim_id, _with(each, verification), evidence)
+
+    def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
+        """What is found out about a claim before anything fitted has its say; None if no word is shared.
+
+        Raises JudgeError when the verifier fails.
+        """
+        examined = self._examine(claim, question, evidence)
+        if examined is None or self._verifier is None or self._fitted is None:
+            return examined
+        reader = Reader(self._verifier, self._fitted)
+        premises = reader.premises(examined.view, evidence, examined.found)
+        reader.read([(examined.view.text, premises)])
+        verification = reader.verification(examined.view.text, premises)
+        return examined if verification is None else _with(examined, verification)
+
+    def _settle(self, claim_id: str, examined: Examination | None, evidence: EvidenceIndex) -> Judgement:
         if examined is None:
             empty = not evidence.layout.terms
             reason = (
@@ -58,9 +134,16 @@ class ClaimChecker:
             return Judgement(
                 claim_id, Verdict.UNSUPPORTED, 1.0 - _NOTHING_SHARED, _NOTHING_SHARED, NAME, reasoning=reason
             )
-        support = self._combiner.probability(examined.features)
+        fit = self._rules if examined.verification is None else self._full
+        support = fit.combiner.probability(examined.features)
         outcome = decide(
-            examined.view, examined.found, examined.compared, examined.values, support, self._lines
+            examined.view,
+            examined.found,
+            examined.compared,
+            examined.values,
+            support,
+            fit.lines,
+            _seen(examined, evidence),
         )
         return Judgement(
             claim_id,
@@ -73,8 +156,8 @@ class ClaimChecker:
             outcome.reasoning,
         )
 
-    def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
-        """What is found out about a claim before anything fitted has its say; None if no word is shared."""
+    def _examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
+        """What the rules find out."""
         source = Source(evidence)
         layout = source.layout
         view = view_of(claim, question, self._rarity)
@@ -101,3 +184,60 @@ class ClaimChecker:
                 numbers.extend(holding)
                 position = max((layout.sentences.last[n] for n in holding), default=position + 1)
         return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """What one file of parameters makes of features."""
+
+    combiner: Logistic | BoostedTrees
+    lines: Lines
+
+    @classmethod
+    def of(cls, parameters: Parameters, settings: LocalJudgeSettings) -> _Fit:
+        high = parameters.supported_at if settings.supported_at is None else settings.supported_at
+        low = settings.partially_supported_at
+        low = min(high, parameters.partially_supported_at if low is None else low)
+        return cls(parameters.combiner, Lines(high, low, parameters.least_share, parameters.contradicted_at))
+
+
+def _agree(parameters: Parameters, verifier: Verifier | None) -> None:
+    fitted = parameters.verifier
+    if fitted is None or (verifier is not None and verifier.sha256 == fitted.sha256):
+        return
+    given = "none is loaded" if verifier is None else f"{verifier.name} (sha256 {verifier.sha256}) is loaded"
+    raise ConfigError(
+        f"judge.local.verifier: the parameters were fitted with {fitted.name} (sha256 {fitted.sha256}), but "
+        f"{given}; set judge.local.verifier.path to its folder, or judge.local.parameters_path to parameters "
+        "that training.calibrate wrote for this one"
+    )
+
+
+def _as_set(
+    parameters: Parameters, settings: LocalJudgeSettings, verifier: Verifier | None
+) -> FittedVerifier | None:
+    """How the verifier reads: as it was fitted, but for what the settings say."""
+    if verifier is None:
+        return None
+    wanted = settings.verifier
+    changes = {"readings": wanted.readings, "tokens_per_claim": wanted.tokens_per_claim}
+    fitted = parameters.verifier or verifier.fitted()
+    return fitted.model_copy(update={name: value for name, value in changes.items() if value is not None})
+
+
+def _with(examined: Examination, verification: Verification) -> Examination:
+    features = examined.features | verification.features()
+    return replace(examined, features=features, verification=verification)
+
+
+def _seen(examined: Examination, evidence: EvidenceIndex) -> Seen | None:
+    """What the verdict needs of the verifier's reading."""
+    verification = examined.verification
+    if verification is None:
+        return None
+    text = examined.view.text
+    return Seen(
+        verification.contradiction,
+        Source(evidence).sentence(verification.contradicting).evidence,
+        tuple(text[start:end] for start, end in verification.unsupported(text)),
+    )

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from guardrail.errors import ConfigError
+from guardrail.judges.local.fitted import FittedVerifier
 
 # A leaf's value, or (feature, threshold, where it is at most that, where it is above).
 _Node: TypeAlias = "float | tuple[str, float, _Node, _Node]"
@@ -114,6 +115,39 @@ class Parameters(BaseModel):
     partially_supported_at: float
     combiner: Annotated[Logistic | BoostedTrees, Field(discriminator="kind")]
     rarity: dict[str, float] = Field(default_factory=dict)
+    verifier: FittedVerifier | None = Field(
+        default=None, description="The verifier whose scores are among the features; None: rules alone."
+    )
+    least_share: float = Field(
+        default=0.6,
+        ge=0.0,
+        le=1.0,
+        description="Of a claim's words, by rarity, that the sources must mention before it can be "
+        "supported; what says a thing in other words needs a lower one.",
+    )
+    contradicted_at: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=1.0,
+        description="Least probability of contradiction by the verifier that is called CONTRADICTED where "
+        "the claim is not supported; None: never.",
+    )
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The names of the features that the combiner looks at."""
+        if isinstance(self.combiner, Logistic):
+            return frozenset(self.combiner.weights)
+        return frozenset(name for tree in self.combiner.trees for name in tree.features if name)
+
+    @model_validator(mode="after")
+    def _verifier_named(self) -> Self:
+        model = sorted(name for name in self.features if name.startswith("model_"))
+        if self.verifier is None and (model or self.contradicted_at is not None):
+            raise ValueError(
+                f"{', '.join(model) or 'contradicted_at'} comes of a verifier, but verifier names none"
+            )
+        return self
 
 
 def sigmoid(x: float) -> float:
@@ -124,12 +158,21 @@ def sigmoid(x: float) -> float:
     return e / (1.0 + e)
 
 
-@lru_cache(maxsize=8)
 def load_parameters(path: Path | None = None) -> Parameters:
     """The parameters of a file, by default the packaged one; raises ConfigError when it can't be used."""
+    return _load(path, "parameters.json")
+
+
+def load_rules_parameters() -> Parameters:
+    """The packaged parameters without a verifier: for judges that have none, and claims it can't read."""
+    return _load(None, "parameters-rules.json")
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path | None, packaged: str) -> Parameters:
     try:
         if path is None:
-            text = files(__package__).joinpath("parameters.json").read_text(encoding="utf-8")
+            text = files(__package__).joinpath(packaged).read_text(encoding="utf-8")
         else:
             text = path.read_text(encoding="utf-8")
         return Parameters.model_validate(json.loads(text))

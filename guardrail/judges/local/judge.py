@@ -1,4 +1,4 @@
-"""The local judge: checks claims on this machine, without a model, in a few milliseconds each."""
+"""The local judge: checks claims on this machine, in some milliseconds each."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
-from guardrail.judges.local.check import NAME, ClaimChecker
-from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.judges.local.assembly import build_checker
+from guardrail.judges.local.check import NAME
 from guardrail.judges.local.settings import LocalJudgeSettings
 
 
 class LocalJudge:
     """A Judge. The claims of a request are one job of a thread pool that the judge owns.
 
-    A job stops between two claims when its caller was cancelled or its deadline has passed; what it has by
-    then is the reply, and the claims that are missing from it become UNVERIFIED.
+    A job stops between two claims, or two batches of the verifier, when its caller was cancelled or its
+    deadline has passed; what it has by then is the reply, and the claims that are missing from it become
+    UNVERIFIED.
     """
 
     def __init__(self, settings: LocalJudgeSettings | None = None) -> None:
-        """Raises ConfigError when ``settings.parameters_path`` can't be used."""
+        """Loads the verifier, if the settings have one. Raises ConfigError where a file can't be used."""
         self.settings = settings or LocalJudgeSettings()
-        self._checker = ClaimChecker(self.settings, load_parameters(self.settings.parameters_path))
+        self._checker = build_checker(self.settings)
         self._pool = ThreadPoolExecutor(self.settings.workers, thread_name_prefix="local-judge")
 
     @property
@@ -46,9 +47,8 @@ class LocalJudge:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _judge(self, request: JudgeRequest, stopped: threading.Event) -> JudgeReply:
-        judgements: list[Judgement] = []
-        for claim_id, claim in request.claims.items():
-            if stopped.is_set() or time.monotonic() >= request.deadline:
-                break
-            judgements.append(self._checker.check(claim_id, claim, request.question, request.evidence))
-        return JudgeReply(tuple(judgements))
+        def over() -> bool:
+            return stopped.is_set() or time.monotonic() >= request.deadline
+
+        found = self._checker.check_all(request.claims, request.question, request.evidence, over)
+        return JudgeReply(tuple(found))

@@ -32,7 +32,6 @@ _TURN_IN_ORDER: Final = {
     Turn.NUMBER: 0.85,
 }
 _CONFLICTING_COVERAGE: Final = 0.75
-_LEAST_SHARE: Final = 0.6  # of a claim, by rarity, that its sources must mention before it can be supported
 _SPELLED_FRAME: Final = 0.7
 _ALL: Final = 0.999
 _RENAMED: Final = 0.35
@@ -42,6 +41,7 @@ _ONE_FACT: Final = 14  # content words up to which a claim is taken to state one
 _CHARGED: Final = 0.5  # of the words for what is free or charged for, by rarity, in the sentence that says so
 _CHARGE_WORDS: Final = {Charge.FREE: "free", Charge.PAID: "charged for"}
 _MARGIN: Final = 0.1
+_MOST_QUOTED: Final = 60  # characters of words that are quoted in a reason
 _CAP_CONTRADICTED: Final = 0.1
 _CAP_ABSENT: Final = 0.3
 
@@ -52,6 +52,20 @@ class Lines:
 
     supported: float
     partially_supported: float
+    least_share: float = 0.6
+    """Of a claim, by rarity, that its sources must mention before it can be supported."""
+    contradicted: float | None = None
+    """From which probability of contradiction by the verifier on; None: its word is not enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the verifier saw: its highest probability of contradiction, the sentence it read then, and the
+    words of the claim that it finds no support for."""
+
+    contradiction: float
+    against: Evidence
+    unsupported: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,7 @@ def decide(
     values: Sequence[ValueCheck],
     support: float,
     lines: Lines,
+    seen: Seen | None = None,
 ) -> Outcome:
     """Deterministic findings first (another value, a turned sentence, a value in no source), then the
     lines."""
@@ -98,16 +113,13 @@ def decide(
             return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
     present = found.present | settled_terms(view, values)
     missing = _missing_words(view, present)
-    if view.share(present) < _LEAST_SHARE:
+    if view.share(present) < lines.least_share:
         support = min(support, max(0.0, lines.supported - 0.01))
     elif _spelled_out(view, values):
         support = max(support, min(0.99, lines.supported + _MARGIN))
-    denied = denied_item(view, compared) if one_fact else None
-    if denied is not None and support >= lines.partially_supported:
-        word, naming = denied
-        return _contradicted(
-            support, naming.coverage, (naming.sentence.evidence,), f"The source excludes '{word}'."
-        )
+    opposed = _excluded(view, compared, support, lines) or _opposed(seen, support, lines)
+    if opposed is not None:
+        return opposed
     added = unmentioned_item(view, present)
     if added is not None and support >= lines.supported:
         support = max(lines.partially_supported, lines.supported - _MARGIN)
@@ -126,15 +138,45 @@ def decide(
         reason = (
             f"The sources say part of it; they do not mention {missing}."
             if missing
-            else "The sources say part of it."
+            else f"The sources say part of it{_unsaid(seen, '; they do not say')}."
         )
         return Outcome(Verdict.PARTIALLY_SUPPORTED, 1.0 - support, support, proof, (), reason)
     reason = (
         f"The sources do not mention {missing}."
         if missing
-        else "The sources have its words but do not say it."
+        else f"The sources have its words but do not say {_unsaid(seen) or 'it'}."
     )
     return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
+
+
+def _excluded(
+    view: ClaimView, compared: Sequence[Comparison], support: float, lines: Lines
+) -> Outcome | None:
+    """The verdict on a claim of one fact that names what a source leaves out of it."""
+    if len(view.content) > _ONE_FACT or support < lines.partially_supported:
+        return None
+    denied = denied_item(view, compared)
+    if denied is None:
+        return None
+    word, naming = denied
+    reason = f"The source excludes '{word}'."
+    return _contradicted(support, naming.coverage, (naming.sentence.evidence,), reason)
+
+
+def _opposed(seen: Seen | None, support: float, lines: Lines) -> Outcome | None:
+    """The verdict where nothing supports the claim and the verifier reads the opposite."""
+    if seen is None or lines.contradicted is None or support >= lines.supported:
+        return None
+    if seen.contradiction < lines.contradicted:
+        return None
+    return _contradicted(support, 2 * seen.contradiction - 1, (seen.against,), "A source says otherwise.")
+
+
+def _unsaid(seen: Seen | None, before: str = "") -> str:
+    """The longest words that the verifier finds no support for, quoted, after ``before``; else nothing."""
+    words = sorted(seen.unsupported, key=len, reverse=True)[:2] if seen is not None else []
+    quoted = " or ".join(f"'{word}'" for word in words if len(word) <= _MOST_QUOTED)
+    return f"{before} {quoted}".lstrip() if quoted else ""
 
 
 def _spelled_out(view: ClaimView, values: Sequence[ValueCheck]) -> bool:

@@ -1,0 +1,131 @@
+"""What of the contexts the verifier reads for a claim: few tokens, those that decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.local.candidates import Candidates, Match
+from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.fitted import ReadingKind
+from guardrail.judges.local.source import Source
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+SHORT_WORDS: Final = 70  # contexts that are read as they are
+PASSAGE_WORDS: Final = 150
+_TOGETHER: Final = 3
+
+Encode = Callable[[str], "Encoding"]
+
+
+@dataclass(frozen=True, slots=True)
+class Premise:
+    """One thing to read. ``sentences`` are the numbers of the sentences it was chosen for, best first."""
+
+    kind: ReadingKind
+    text: str
+    tokens: Encoding
+    sentences: tuple[int, ...]
+
+
+def readings_of(
+    view: ClaimView,
+    evidence: EvidenceIndex,
+    found: Candidates,
+    kinds: Sequence[ReadingKind],
+    encode: Encode,
+    *,
+    room: int,
+    overhead: int,
+    tokens: int,
+) -> list[Premise]:
+    """What is read for a claim, in the order of ``kinds``, no text twice.
+
+    ``room`` is what a premise may have beside the claim, in tokens; ``overhead`` what each costs beside its
+    own; ``tokens`` what all of them may cost together. One is read even where it alone costs more, as long
+    as it has room. Nothing is ever cut within a sentence: empty where not even the best one has room.
+    """
+    chosen: list[Premise] = []
+    for kind in kinds:
+        spare: Premise | None = None
+        for text, sentences in _choices(kind, view, evidence, found):
+            if any(premise.text == text for premise in chosen):
+                break
+            encoded = encode(text)
+            length = len(encoded.ids)
+            if length > room:
+                continue
+            spare = Premise(kind, text, encoded, sentences)
+            if length + overhead <= tokens:
+                chosen.append(spare)
+                tokens -= length + overhead
+                break
+        else:
+            if not chosen and spare is not None:
+                chosen.append(spare)
+                tokens = 0
+    return chosen
+
+
+def _choices(
+    kind: ReadingKind, view: ClaimView, evidence: EvidenceIndex, found: Candidates
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """``(text, sentences)``, the fullest first, each next one shorter."""
+    source = Source(evidence)
+    best = found.sentences[0].number
+    if kind is ReadingKind.SENTENCES:
+        chosen = together(view, found.sentences, _TOGETHER)
+        if len(source.layout.terms) <= SHORT_WORDS:
+            yield _plain(" ".join(context.text for context in evidence.contexts)), tuple(chosen)
+        for count in range(len(chosen), 1, -1):
+            yield " ".join(_text(source, n) for n in sorted(chosen[:count])), tuple(chosen[:count])
+    elif kind is ReadingKind.PASSAGE:
+        for words in (PASSAGE_WORDS, PASSAGE_WORDS // 2):
+            numbers = _around(source, best, words)
+            yield " ".join(_text(source, n) for n in numbers), (best,)
+    yield _text(source, best), (best,)
+
+
+def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[int]:
+    """The numbers of up to ``count`` sentences that hold most of the claim together, best first: each one
+    adds most to those before it."""
+    held: frozenset[int] = frozenset()
+    left = list(matches)
+    chosen: list[int] = []
+    while left and len(chosen) < count:
+        best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
+        left.remove(best)
+        chosen.append(best.number)
+        held |= best.terms
+    return chosen
+
+
+def _around(source: Source, number: int, words: int) -> list[int]:
+    """The sentence with its neighbours in the same context, as many as make up ``words`` words."""
+    sentences = source.layout.sentences
+    first = last = number
+    held = sentences.last[number] - sentences.first[number]
+    context = sentences.context[number]
+    growing = True
+    while growing:
+        growing = False
+        for at in (first - 1, last + 1):
+            if 0 <= at < len(sentences) and sentences.context[at] == context:
+                length = sentences.last[at] - sentences.first[at]
+                if held + length <= words:
+                    first, last = min(first, at), max(last, at)
+                    held += length
+                    growing = True
+    return list(range(first, last + 1))
+
+
+def _text(source: Source, number: int) -> str:
+    return _plain(source.sentence(number).text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,161 @@
+"""A claim's readings by the verifier -> features of the combiner, and which words have no support."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.local.candidates import Candidates
+from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.fitted import FittedVerifier, ReadingKind
+from guardrail.judges.local.readings import Premise, readings_of
+from guardrail.judges.local.verifier import Reading, Verifier
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+FEATURES: Final = (
+    "model_support",
+    "model_support_sentences",
+    "model_support_mean",
+    "model_contradiction",
+    "model_contradiction_at_best",
+    "model_token_max",
+    "model_token_mean",
+)
+_MARKED: Final = 0.5
+_TEXTS_REMEMBERED: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A claim's premises and what the verifier says of each, in the same order; at least one."""
+
+    premises: Sequence[Premise]
+    readings: Sequence[Reading]
+
+    @property
+    def best(self) -> Reading:
+        """The reading that supports the claim most."""
+        return max(self.readings, key=lambda reading: reading.support)
+
+    @property
+    def contradiction(self) -> float:
+        """The highest probability of contradiction, 0..1."""
+        return max(reading.contradiction for reading in self.readings)
+
+    @property
+    def contradicting(self) -> int:
+        """The number of the sentence that the reading was chosen for which contradicts most."""
+        at = max(range(len(self.readings)), key=lambda n: self.readings[n].contradiction)
+        return self.premises[at].sentences[0]
+
+    def features(self) -> dict[str, float]:
+        """All of ``FEATURES``, 0..1."""
+        best = self.best
+        by_sentences = [
+            reading.support
+            for premise, reading in zip(self.premises, self.readings, strict=True)
+            if premise.kind is not ReadingKind.PASSAGE
+        ]
+        marks = [unsupported for _, _, unsupported in best.tokens]
+        return {
+            "model_support": best.support,
+            "model_support_sentences": max(by_sentences, default=best.support),
+            "model_support_mean": sum(r.support for r in self.readings) / len(self.readings),
+            "model_contradiction": self.contradiction,
+            "model_contradiction_at_best": best.contradiction,
+            "model_token_max": max(marks, default=0.0),
+            "model_token_mean": sum(marks) / len(marks) if marks else 0.0,
+        }
+
+    def unsupported(self, text: str) -> list[tuple[int, int]]:
+        """The spans of ``text``, the claim, whose words the best reading finds no support for.
+
+        Code points, ascending, whole words; neighbouring words are one span.
+        """
+        spans: list[tuple[int, int]] = []
+        for start, end, unsupported in self.best.tokens:
+            if unsupported < _MARKED or end <= start:
+                continue
+            while start > 0 and _in_word(text, start - 1) and _in_word(text, start):
+                start -= 1
+            while end < len(text) and _in_word(text, end) and _in_word(text, end - 1):
+                end += 1
+            if spans and not any(_in_word(text, at) for at in range(spans[-1][1], start)):
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
+            else:
+                spans.append((start, end))
+        return [span for span in spans if any(_in_word(text, at) for at in range(*span))]
+
+
+def _in_word(text: str, at: int) -> bool:
+    return text[at].isalnum()
+
+
+class Reader:
+    """Reads the claims of one request: the same claim beside the same premise is read once."""
+
+    def __init__(
+        self, verifier: Verifier, fitted: FittedVerifier, stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        """``stopped`` is asked before each batch; once it says so nothing more is read."""
+        self._verifier = verifier
+        self._stopped = stopped
+        self._encoded: dict[str, Encoding] = {}
+        self._read: dict[tuple[str, str], Reading] = {}
+        self.fitted = fitted
+
+    def encode(self, text: str) -> Encoding:
+        """The tokens of a text, remembered for the other claims of the request."""
+        encoding = self._encoded.get(text)
+        if encoding is None:
+            if len(self._encoded) >= _TEXTS_REMEMBERED:
+                self._encoded.clear()
+            encoding = self._encoded[text] = self._verifier.encode(text)
+        return encoding
+
+    def premises(self, view: ClaimView, evidence: EvidenceIndex, found: Candidates) -> list[Premise]:
+        """What is to be read for a claim; empty where it can't be: too long, or it forges special tokens."""
+        claim = self.encode(view.text)
+        overhead = len(claim.ids) + self._verifier.overhead
+        premises = readings_of(
+            view,
+            evidence,
+            found,
+            self.fitted.readings,
+            self.encode,
+            room=self._verifier.max_tokens - overhead,
+            overhead=overhead,
+            tokens=self.fitted.tokens_per_claim,
+        )
+        texts = [claim, *(premise.tokens for premise in premises)]
+        return [] if any(self._verifier.forged(text) for text in texts) else premises
+
+    @property
+    def claims_at_once(self) -> int:
+        """How many claims make up full batches."""
+        return self._verifier.batch_size
+
+    def read(self, claims: Iterable[tuple[str, Sequence[Premise]]]) -> None:
+        """Read the premises of claims (their texts), as one set of batches.
+
+        Raises JudgeError as ``Verifier.read`` does.
+        """
+        wanted = {
+            (claim, premise.text): (self.encode(claim), premise.tokens)
+            for claim, premises in claims
+            for premise in premises
+            if (claim, premise.text) not in self._read
+        }
+        keys = list(wanted)
+        for number, reading in self._verifier.read(list(wanted.values()), self._stopped):
+            self._read[keys[number]] = reading
+
+    def verification(self, claim: str, premises: Sequence[Premise]) -> Verification | None:
+        """What was read for a claim; None where not all of it was, for want of time."""
+        found = [self._read.get((claim, premise.text)) for premise in premises]
+        readings = [reading for reading in found if reading is not None]
+        return Verification(premises, readings) if len(readings) == len(found) and found else None

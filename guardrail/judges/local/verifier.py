@@ -1,0 +1,229 @@
+"""The embedded verifier: a small cross-encoder that reads a claim beside a premise."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.local.fitted import FittedVerifier
+from guardrail.judges.local.verifier_files import MODEL, TOKENIZER, Manifest, read_folder
+from guardrail.judges.special_tokens import SpecialTokens
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+_FIELD: Final = "judge.local.verifier.path"
+_INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
+_OUTPUTS: Final = ("logits", "token_logits")
+_MOST_THREADS: Final = 2
+_LOADED: Final = 2  # verifiers kept in memory for judges to come
+_SORTED_TOGETHER: Final = 8  # batches
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the verifier says of a claim beside one premise; all numbers are probabilities, 0..1.
+
+    ``tokens`` are ``(start, end, unsupported)`` of the claim's tokens, in code points of the claim.
+    """
+
+    support: float
+    contradiction: float
+    tokens: tuple[tuple[int, int, float], ...]
+
+
+class Verifier:
+    """A loaded verifier. Thread-safe: judges and their threads share one."""
+
+    def __init__(
+        self, manifest: Manifest, session: Any, tokenizer: Tokenizer, *, batch_size: int = 1
+    ) -> None:
+        """``batch_size`` is how many pairs the model is given at once.
+
+        One by one is the default: on processors a batch takes as long as its pairs one after the other, and
+        a graph in int8 rounds by all that is in the batch, so that a claim's score would depend on its
+        neighbours.
+        """
+        import numpy as np
+
+        self._np: Any = np
+        self._session = session
+        self.batch_size = batch_size
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._special = SpecialTokens(tokenizer)
+        self._marks_of_pair = self._special.count(tokenizer.encode("a", "a").ids)
+        self.name = manifest.name
+        self.sha256 = manifest.sha256[MODEL]
+        self.max_tokens = manifest.max_tokens
+        self.overhead = tokenizer.num_special_tokens_to_add(is_pair=True)
+
+    def fitted(self) -> FittedVerifier:
+        """What parameters that are fitted with this verifier say of it, its readings the default ones."""
+        return FittedVerifier(name=self.name, sha256=self.sha256)
+
+    def encode(self, text: str) -> Encoding:
+        """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``."""
+        return self._tokenizer.encode(self._special.plain(text), add_special_tokens=False)
+
+    def forged(self, text: Encoding) -> bool:
+        """Whether special tokens are left in what ``encode`` gave: such a text must not be read."""
+        return self._special.count(text.ids) > 0
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+        """The readings of ``(claim, premise)`` pairs, in their order. Blocks.
+
+        Raises ValueError for a pair of more than ``max_tokens``, and JudgeReplyError as ``read`` does.
+        """
+        encoded = [(self.encode(claim), self.encode(premise)) for claim, premise in pairs]
+        found = dict(self.read(encoded, lambda: False))
+        return [found[number] for number in range(len(pairs))]
+
+    def read(
+        self, pairs: Sequence[tuple[Encoding, Encoding]], stopped: Callable[[], bool]
+    ) -> Iterator[tuple[int, Reading]]:
+        """``(position in pairs, reading)`` as they come, until ``stopped()``, which is asked before each
+        batch.
+
+        Batches are made of pairs of similar length. Raises ValueError for a pair of more than
+        ``max_tokens``, which the caller must have cut; JudgeReplyError where a pair forges special tokens,
+        or the model's output is not a number.
+        """
+        joined = [self._tokenizer.post_process(claim, premise) for claim, premise in pairs]
+        for encoding in joined:
+            if len(encoding.ids) > self.max_tokens:
+                raise ValueError(
+                    f"a pair has {len(encoding.ids)} tokens, more than the verifier's {self.max_tokens}; "
+                    "cut the premise"
+                )
+            if self._special.count(encoding.ids) != self._marks_of_pair:
+                raise JudgeReplyError("a text forges special tokens of the verifier")
+        for batch in self._batches([len(encoding.ids) for encoding in joined]):
+            if stopped():
+                return
+            rows = self._run([joined[number] for number in batch])
+            for number, (logits, tokens) in zip(batch, rows, strict=True):
+                yield number, _reading(pairs[number][0], joined[number], logits, tokens)
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        size = self.batch_size
+        span = 1 if size == 1 else size * _SORTED_TOGETHER
+        for at in range(0, len(lengths), span):
+            near = sorted(range(at, min(at + span, len(lengths))), key=lengths.__getitem__)
+            for first in range(0, len(near), size):
+                yield near[first : first + size]
+
+    def _run(self, batch: Sequence[Encoding]) -> list[tuple[list[float], list[float]]]:
+        np = self._np
+        shape = (len(batch), max(len(encoding.ids) for encoding in batch))
+        feeds = {name: np.zeros(shape, dtype=np.int64) for name in _INPUTS}
+        for row, encoding in enumerate(batch):
+            length = len(encoding.ids)
+            feeds["input_ids"][row, :length] = encoding.ids
+            feeds["attention_mask"][row, :length] = 1
+            feeds["token_type_ids"][row, :length] = encoding.type_ids
+        try:
+            logits, tokens = self._session.run(list(_OUTPUTS), feeds)
+        except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root, and texts in them)
+            raise JudgeUnavailable(f"the verifier failed ({type(error).__name__})") from None
+        if logits.shape != (len(batch), 2) or tokens.shape != shape:
+            raise JudgeReplyError(
+                f"the verifier gave outputs of shapes {logits.shape} and {tokens.shape} for inputs of {shape}"
+            )
+        if not (np.isfinite(logits).all() and np.isfinite(tokens).all()):
+            raise JudgeReplyError("the verifier's output is not a number")
+        return list(zip(logits.tolist(), tokens.tolist(), strict=True))
+
+
+def _reading(claim: Encoding, joined: Encoding, logits: list[float], tokens: list[float]) -> Reading:
+    # The claim's tokens come first of those that are not special, in the order they had alone.
+    places = [
+        at for at, part in enumerate(joined.sequence_ids) if part == 0 and not joined.special_tokens_mask[at]
+    ]
+    marked = tuple(
+        (start, end, _logistic(tokens[at])) for at, (start, end) in zip(places, claim.offsets, strict=True)
+    )
+    return Reading(_logistic(logits[0]), _logistic(logits[1]), marked)
+
+
+def _logistic(value: float) -> float:
+    if value >= 0.0:
+        return 1.0 / (1.0 + math.exp(-value))
+    grown = math.exp(value)
+    return grown / (1.0 + grown)
+
+
+def default_threads() -> int:
+    """Two, or one where only one processor may be used."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(_MOST_THREADS, usable)
+
+
+@lru_cache(maxsize=_LOADED)
+def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1) -> Verifier:
+    """The verifier of a folder, tried on one pair. Blocks for some tenths of a second.
+
+    ``threads`` are those of one run of the model; None: ``default_threads``. Raises ConfigError: a file that
+    is missing, damaged or too large, a graph with other inputs or outputs, a runtime that is not installed.
+    """
+    manifest, model, tokens = read_folder(folder)
+    try:
+        import onnxruntime
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ConfigError(
+            f"judge.local.verifier: {error.name} is not installed; reinstall streaming-guardrail, or set "
+            "judge.local.verifier.enabled to false"
+        ) from None
+    try:
+        tokenizer = Tokenizer.from_buffer(tokens)
+    except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
+        raise ConfigError(
+            f"{_FIELD}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
+        ) from None
+    session = _session(onnxruntime, folder, model, threads or default_threads())
+    _fitting(session, folder)
+    try:
+        verifier = Verifier(manifest, session, tokenizer, batch_size=batch_size)
+        verifier.score([("The sky is blue.", "The sky is blue today.")])
+    except Exception as error:  # noqa: BLE001 (the runtimes' errors have no common root)
+        raise ConfigError(
+            f"{_FIELD}: the verifier in {folder} fails on a pair of sentences ({error}); check that "
+            "model and tokenizer go together, and export again"
+        ) from None
+    return verifier
+
+
+def _session(runtime: Any, folder: Path, model: bytes, threads: int) -> Any:
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Threads that wait for the next run must not take the processor from the event loop.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
+        raise ConfigError(
+            f"{_FIELD}: {folder / MODEL} can't be loaded ({type(error).__name__}); export it again"
+        ) from None
+
+
+def _fitting(session: Any, folder: Path) -> None:
+    for kind, wanted, values in (
+        ("takes", _INPUTS, session.get_inputs()),
+        ("gives", _OUTPUTS, session.get_outputs()),
+    ):
+        found = {value.name for value in values}
+        if found != set(wanted):
+            raise ConfigError(
+                f"{_FIELD}: {folder / MODEL} {kind} {', '.join(sorted(found))}; a verifier {kind} "
+                f"{', '.join(wanted)}: export it with training.export"
+            )

@@ -1,0 +1,62 @@
+"""Texts of others beside a tokenizer's own marks: whatever stands in a text, it separates nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+# Blanking a token can bring its neighbours together; what is left after so many rounds is refused later.
+_ROUNDS: Final = 4
+
+
+class SpecialTokens:
+    """The special tokens of one tokenizer. Thread-safe."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        added = tokenizer.get_added_tokens_decoder().values()
+        special = [token.content for token in added if token.special and token.content.strip()]
+        self._special = tuple(special)
+        # What stands for unknown characters is no mark that a model reads structure from.
+        self._marks = frozenset(
+            tokenizer.token_to_id(token) for token in special if "unk" not in token.lower()
+        )
+
+    def plain(self, text: str) -> str:
+        """``text`` without anything that the tokenizer would take for one of its special tokens.
+
+        A context that holds the separator could otherwise end the premise and bring its own hypothesis.
+        As long as ``text``: offsets stay what they are.
+        """
+        for token in self._special:
+            if token in text:
+                text = text.replace(token, " " + token[1:] if len(token) > 1 else " ")
+        # Normalisation makes more of them, of full-width brackets say, and a vocabulary may hold them too.
+        for _ in range(_ROUNDS):
+            encoding = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
+            spans = [
+                span
+                for span, number in zip(encoding.offsets, encoding.ids, strict=True)
+                if number in self._marks
+            ]
+            if not spans:
+                break
+            text = _blanked(text, spans)
+        return text
+
+    def count(self, ids: Iterable[int]) -> int:
+        """How many of ``ids`` are marks that a model reads structure from."""
+        return sum(number in self._marks for number in ids)
+
+
+def _blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """``text`` with blanks in place of the spans, which ascend."""
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        parts += [text[at:start], " " * (end - max(start, at))]
+        at = max(at, end)
+    return "".join(parts) + text[at:]
