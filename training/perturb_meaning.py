@@ -190,6 +190,8 @@ def _comparison(sentence: str, _names: Sequence[str], random_: random.Random) ->
             r"\b(?:named|shortly|soon|look\w*|called|immediately|year|day) \Z", before
         ):
             return None
+        if re.search(r"\b(?:no|any|not|much|once) \Z", before) or behind.startswith(" or "):
+            return None
         follows = re.match(r" (?:than|the|to|by|from|in|at)\b", behind) and "known" not in before[-8:]
         if word in _NEEDS_MORE and not follows:
             return None

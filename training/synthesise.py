@@ -3,8 +3,8 @@
     python -m training.synthesise --data DIR --work WORK [--pairs N] [--seed S]
 
 Half of the pairs are supported. A claim is a sentence of the passage, mostly in other words, or the same with
-one detail changed (``training.perturb``), something added, or its sentence missing from the passage. In about a
-fourth of the pairs it is the *passage* that was changed, so that neither the wording of a claim nor what is
+one detail changed (``training.perturb``), something added, or its sentence missing from the passage. In about
+a fourth of the pairs it is the *passage* that was changed, so that neither the wording of a claim nor what is
 likely in the world tells its label.
 """
 
@@ -36,7 +36,14 @@ _WEIGHTS: Final[dict[str, float]] = {
     "absent": 0.7,
 }  # fmt: skip
 _ENTAILED: Final = ("addition", "qualifier", "overgeneralisation")
+_TELLING: Final = ("overgeneralisation", "negation", "addition", "swap", "unit")
+"""Kinds whose wording gives them away: the same wording is to be seen in supported claims."""
 _MIRRORED_SHARE: Final = 0.26
+_RICH: Final = re.compile(
+    r"(?<!\d)\d{1,3}(?:,\d{3})*(?:\.\d+)?(?!\d)|\b(?:some|many|most|often|usually|sometimes|mainly|mostly|largely|may"
+    r"|might|probably|up to|fewer|less|more than|increased?|larger|higher|lower|largest|if|tried|expected)\b"
+)
+"""What errors that matter need, and few sentences have: those that do are taken more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,8 @@ class Maker:
         """The passage says the changed sentence; the claim says that too, or what it was before."""
         before, behind = self._neighbours(source)
         sentence = source.sentence
-        for kind in self._kinds():
+        telling = _TELLING if supported else ()
+        for kind in self._kinds(telling):
             if kind not in MIRRORED and not (supported and kind in _ENTAILED):
                 continue
             change = self._changed(kind, sentence, source)
@@ -220,9 +228,10 @@ class Maker:
     def _neighbours(self, source: Source) -> tuple[list[str], list[str]]:
         return neighbours(source, self._alone[source.document.held_out], self._random)
 
-    def _kinds(self) -> list[str]:
-        """All kinds in a random order, those that seldom fit first more often."""
-        return sorted(_WEIGHTS, key=lambda kind: -(self._random.random() ** (1.0 / _WEIGHTS[kind])))
+    def _kinds(self, favoured: Sequence[str] = ()) -> list[str]:
+        """All kinds in a random order, those that seldom fit first more often, and so the ``favoured``."""
+        weights = {kind: w * (4.0 if kind in favoured else 1.0) for kind, w in _WEIGHTS.items()}
+        return sorted(weights, key=lambda kind: -(self._random.random() ** (1.0 / weights[kind])))
 
 
 def _passage(before: Sequence[str], sentence: str, behind: Sequence[str]) -> str:
@@ -233,7 +242,11 @@ def pairs(found: list[Source], wanted: int, seed: int) -> Iterator[dict[str, Any
     """At most ``wanted`` rows, half of them supported; the same for the same sources and seed."""
     random_ = random.Random(seed)
     maker = Maker(found, random_)
-    order = [source for source in found for _ in range(2 if source.claim else 1)]
+    order = [
+        source
+        for source in found
+        for _ in range(1 + bool(source.claim) + 2 * bool(_RICH.search(source.claim or source.sentence)))
+    ]
     seen: set[tuple[str, str]] = set()
     balance = 0
     for _ in range(6):
