@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from guardrail.judges.budgets import BudgetSettings
 from guardrail.judges.cascade.settings import CascadeSettings
@@ -13,7 +14,7 @@ from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.pricing import ModelPrice
-from guardrail.judges.self_judging import SelfJudgingSettings
+from guardrail.judges.self_judging import ModelIdentity, SelfJudgingSettings
 from guardrail.judges.verdict_cache import CacheSettings
 
 # Whatever proves to a server who asks: never sent to another server than the one it was given for.
@@ -88,5 +89,33 @@ class JudgeSettings(BaseModel):
 
     @model_validator(mode="after")
     def _alternative_is_right(self) -> JudgeSettings:
-        self.alternative_llm()
+        try:
+            alternative = self.alternative_llm()
+        except ValidationError as error:
+            raise _of_the_alternative(error) from None
+        identity = ModelIdentity(self.self_judging.aliases)
+        for number, each in enumerate(() if alternative is None else alternative.models()):
+            if identity.same(each.model, self.llm.model):
+                # It would be asked where judge.llm.model wrote the answer, to be found to have written it.
+                path = ("fallbacks", number - 1, "model") if number else ("model",)
+                raise _problem(
+                    path, each.model, "the alternative is the model of judge.llm itself; name another model"
+                )
         return self
+
+
+def _of_the_alternative(error: ValidationError) -> PydanticCustomError:
+    """The first error of the alternative's settings, at the place where it stands in the file."""
+    details = error.errors(include_url=False)[0]
+    wrong, value = details["msg"].removeprefix("Value error, "), details["input"]
+    if details["type"] == "extra_forbidden":
+        wrong = f"judge.llm has no setting {str(details['loc'][-1])!r}; correct it or take it out"
+        value = {}  # what it is nobody knows: a key, perhaps
+    return _problem(details["loc"], value, wrong)
+
+
+def _problem(path: tuple[int | str, ...], value: Any, wrong: str) -> PydanticCustomError:
+    whole = ("judge", "self_judging", "alternative", *path)
+    return PydanticCustomError(
+        "alternative_judge", "{wrong}", {"wrong": wrong, "path": whole, "value": value}
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import sys
 from dataclasses import replace
 from importlib.resources import files
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from guardrail.config import load_settings
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
@@ -201,6 +203,29 @@ def test_keys_and_headers_of_the_alternative_are_shown_nowhere_and_used() -> Non
 def test_a_setting_of_the_alternative_that_does_not_exist_is_told_with_the_settings() -> None:
     with pytest.raises(ValidationError, match="temprature"):
         JudgeSettings.model_validate({"self_judging": {"alternative": {"model": "b", "temprature": 1}}})
+
+
+@pytest.mark.parametrize(
+    ("alternative", "path"),
+    [
+        ({"model": "openai/judge-1b-2026-01-01"}, "model"),
+        ({"model": "ours"}, "model"),
+        ({"model": "other", "fallbacks": [{"model": "spare"}, {"model": "judge-1b"}]}, "fallbacks.1.model"),
+        ({"model": "other", "temperature": 9}, "temperature"),
+        ({"model": "other", "fallbacks": [{"model": "spare", "kei": "hunter2"}]}, "fallbacks.0.kei"),
+    ],
+)
+def test_an_alternative_that_is_the_judge_itself_or_wrong_is_told_at_its_place(
+    tmp_path: Path, alternative: dict[str, Any], path: str
+) -> None:
+    judging = {"policy": "alternative", "alternative": alternative, "aliases": {"ours": "judge-1b"}}
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(json.dumps({"judge": {"llm": {"model": "judge-1b"}, "self_judging": judging}}))
+    with pytest.raises(ConfigError) as wrong:
+        load_settings(file)
+    assert f"judge.self_judging.alternative.{path}" in str(wrong.value).split()[1].rstrip(":")
+    assert "hunter2" not in str(wrong.value)
+    assert "\n  remedy: " in str(wrong.value)
 
 
 async def test_the_cache_can_be_switched_off() -> None:
