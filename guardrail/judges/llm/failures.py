@@ -22,6 +22,14 @@ _REMEDIES: Final = {
     403: "check what the API key may do",
     404: "check judge.llm.base_url and judge.llm.model",
 }
+# As OpenAI, Azure, vLLM, llama.cpp, Ollama and gateways say that a prompt is longer than the model's window.
+_TOO_LONG: Final = re.compile(
+    r"context.{0,20}(length|size|window)|(length|size|window).{0,20}context|max_model_len"
+    r"|\b(prompt|input|context)\b.{0,40}\btoo (long|large)|too many (input )?tokens",
+    re.IGNORECASE,
+)
+_SHORTEN: Final = "the prompt is longer than the model takes: lower judge.llm.max_context_chars"
+_MESSAGE_CHARS: Final = 500
 _FAULTS: Final = frozenset({401, 403, 404, 408})  # no question would fare better
 _OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
 
@@ -66,8 +74,16 @@ def describe(error: openai.APIError) -> Failure:
     )
     if retry or status == 429 or status >= 500:
         return failure
-    remedy = _REMEDIES.get(status)
+    remedy = _SHORTEN if _too_long(error) else _REMEDIES.get(status)
     return replace(failure, error=JudgeError(f"{text}; {remedy}" if remedy else text))
+
+
+def _too_long(error: openai.APIStatusError) -> bool:
+    """Whether the server says that the prompt is too long; its message is read for that, never reported."""
+    if error.status_code == 413:
+        return True
+    words = f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"
+    return error.status_code in {400, 422} and _TOO_LONG.search(words) is not None
 
 
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:

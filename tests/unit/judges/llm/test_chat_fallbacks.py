@@ -23,7 +23,7 @@ MISSING_KEY = "fallbacks[0].api_key_file"
     [
         (Status(500), "the server answered 500"),
         (Status(401), "the server answered 401; check the API key"),
-        (Status(400, {"message": "context too long"}), "the server answered 400"),
+        (Status(400, {"message": "no such role"}), "the server answered 400"),
         (Status(429, {"code": "insufficient_quota"}), "the server answered 429 (insufficient_quota)"),
         (busy("seconds", 3600), "the server answered 429 (rate_limit_exceeded)"),
         (Cut(after=0), "the connection failed or was cut"),

@@ -6,9 +6,10 @@ import httpx2
 import openai
 import pytest
 
-from guardrail.errors import JudgeUnavailable
+from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.judges.llm.failures import Backoff, Failure, describe, retry_after
-from tests.unit.judges.llm.asking import settings
+from tests.support.llm_server import LlmServer, Status
+from tests.unit.judges.llm.asking import judge, settings
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,34 @@ def test_a_connection_that_failed_is_the_server_s_fault() -> None:
         failure = describe(error)
         assert (failure.retry, failure.fault, failure.overload) == (True, True, late)
         assert isinstance(failure.error, JudgeUnavailable)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message", "named"),
+    [
+        (400, "context_length_exceeded", "This model's maximum context length is 8192 tokens.", True),
+        (400, "BadRequestError", "This model's maximum context length is 4096 tokens. However, you", True),
+        (400, None, "the request exceeds the available context size, try increasing it", True),
+        (400, None, "input length exceeds the context window", True),
+        (400, None, "Prompt is too long: 210000 tokens > 200000 maximum", True),
+        (422, None, "`inputs` must have less than 4096 tokens: max_model_len", True),
+        (413, None, "Payload", True),
+        (400, None, "unknown role 'developer'", False),
+        (404, None, "no context size is known of this model", False),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_with_the_setting_that_shortens_it(
+    status: int, code: str | None, message: str, *, named: bool
+) -> None:
+    body = {"message": message, "code": code}
+    response = httpx2.Response(status, request=REQUEST, json={"error": body})
+    told = str(describe(openai.APIStatusError(message, response=response, body=body)).error)
+    assert ("lower judge.llm.max_context_chars" in told) is named
+    assert message not in told
+
+
+async def test_the_client_hands_on_what_the_server_says_of_the_length() -> None:
+    said = {"message": "the request exceeds the available context size", "type": "exceed_context_size_error"}
+    async with LlmServer(Status(400, said)) as server:
+        with pytest.raises(JudgeError, match=r"answered 400; the prompt is longer.*max_context_chars"):
+            await judge(server)
