@@ -19,7 +19,7 @@ async def test_what_can_not_be_judged_in_time_is_given_up_and_the_slot_is_free_a
     llama: LlamaServer, seconds: float
 ) -> None:
     # A prompt that no slot has read before, and long enough to be read for longer than there is time.
-    contexts = [f"Note {seconds} {n}: the tariff of zone {n} is {n * 7} cents." for n in range(120)]
+    contexts = [f"Note {seconds} {n}: the tariff of zone {n} is {n * 7} cents." for n in range(50)]
     async with judging(llama.url) as judge:
         with pytest.raises(JudgeUnavailable):
             async with asyncio.timeout(PATIENCE_S / 2):  # far beyond the deadline, far below the reply
