@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +13,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from guardrail import __version__
+from guardrail.judges.classifier.settings import ClassifierSettings
+from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.file_stamps import stamps
 from guardrail.judges.hidden_settings import WHOLE
 
 # Files and folders that say nothing of how a claim is judged, and some of which are secret.
@@ -22,18 +26,37 @@ _PROMPTS: Final = "prompts"
 def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
     """Hexadecimal, 64 characters; equal for equal settings, files that they name, prompts and releases.
 
+    Models in folders, a command's program and the files among its arguments count by size and time of change, as
+    they are now: what is replaced while the judge runs shows at its next start.
+
     Secrets go in masked; arguments and bodies, which only may hold one, whole. More goes in than needs to
     (time limits, say): a verdict asked for once more is no harm, one taken for another's is.
     """
     digest = hashlib.sha256()
     told = json.dumps(settings.model_dump(mode="json", context=WHOLE), sort_keys=True, ensure_ascii=True)
-    for part in (kind, __version__, version, told, *_contents(settings)):
+    for part in (kind, __version__, version, told, *_contents(settings), *_programs(settings)):
         digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
     if kind == "llm":
         for entry in sorted(files("guardrail.judges.llm").joinpath(_PROMPTS).iterdir(), key=lambda e: e.name):
             if entry.is_file():
                 digest.update(hashlib.sha256(entry.read_bytes()).digest())
     return digest.hexdigest()
+
+
+def _programs(settings: BaseModel) -> list[str]:
+    """What there is to see of the models and programs on this machine that a judge runs."""
+    if isinstance(settings, ClassifierSettings):
+        names = [name for name in (settings.model, settings.tokenizer) if name is not None]
+        return [line for name in names for line in stamps(Path(name))]
+    if not isinstance(settings, CommandJudgeSettings) or not settings.argv:
+        return []
+    path = settings.env.get("PATH")
+    program = shutil.which(settings.argv[0], path=None if path is None else path.get_secret_value())
+    # Files are named as they are or as --flag=FILE, seen from the folder that the program runs in.
+    named = [argument.rpartition("=")[2] for argument in settings.argv[1:]]
+    found = [Path(program)] if program else []
+    found += [Path(settings.cwd or ".", name) for name in named if name and "\0" not in name]
+    return [line for each in found for line in stamps(each)]
 
 
 def _contents(value: Any, name: str = "") -> list[str]:

@@ -41,7 +41,7 @@ class CacheSettings(BaseModel):
     )
     version: str = Field(
         default="1",
-        description="Change it to forget all verdicts, as after a change behind a judge's command or URL.",
+        description="Change it to forget all verdicts, as after a change behind a judge's URL.",
     )
     redis: RedisSettings | None = Field(
         default=None, description="A Redis server through which guards share verdicts; null: none."

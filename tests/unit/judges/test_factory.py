@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
 import sys
 from dataclasses import replace
 from importlib.resources import files
@@ -17,6 +18,7 @@ from guardrail.config import load_settings
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
@@ -292,6 +294,36 @@ class TestFingerprint:
             for effort in ("low", "high")
         )
         assert fingerprint("llm", low) != fingerprint("llm", high)
+
+    def test_a_model_s_folder_and_a_command_s_files_count_as_they_are_at_start(self, tmp_path: Path) -> None:
+        weights, script = tmp_path / "model" / "onnx" / "model.onnx", tmp_path / "judge.py"
+        weights.parent.mkdir(parents=True)
+        (tmp_path / "judge").symlink_to(sys.executable)
+
+        def of() -> list[str]:
+            classifier = ClassifierSettings(model=str(tmp_path / "model"))
+            command = {"argv": [str(tmp_path / "judge"), "judge.py"], "cwd": tmp_path}
+            flagged = {"argv": [sys.executable, f"--model={tmp_path / 'model'}"]}
+            return [
+                fingerprint("classifier", classifier),
+                *(
+                    fingerprint("command", CommandJudgeSettings.model_validate(values))
+                    for values in (command, flagged)
+                ),
+            ]
+
+        weights.write_bytes(b"old")
+        script.write_text("old")
+        before = of()
+        assert of() == before
+        weights.write_bytes(b"newer")
+        after = of()
+        assert [new != old for new, old in zip(after, before, strict=True)] == [True, False, True]
+        os.utime(script, ns=(1, 1))  # of the same size
+        assert [new != old for new, old in zip(of(), after, strict=True)] == [False, True, False]
+        (tmp_path / "judge").unlink()
+        (tmp_path / "judge").symlink_to("/bin/sh")
+        assert of()[1] not in (before[1], after[1])
 
     def test_two_secrets_make_no_two_fingerprints(self) -> None:
         one, two = (LlmJudgeSettings.model_validate({"api_key": key}) for key in ("one", "two"))
