@@ -21,7 +21,7 @@ from guardrail.judges.local.features import comparison_features, detail_features
 from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.source import Source
+from guardrail.judges.local.source import Source, tokens_within
 from guardrail.judges.local.verdict import Lines, Seen, decide
 from guardrail.judges.local.verification import Reader, Verification
 from guardrail.judges.local.verifier import Verifier
@@ -235,9 +235,14 @@ def _seen(examined: Examination, evidence: EvidenceIndex) -> Seen | None:
     verification = examined.verification
     if verification is None:
         return None
-    text = examined.view.text
+    view, text = examined.view, examined.view.text
+    told = [
+        text[start:end]
+        for start, end in verification.unsupported(text)
+        if any(view.terms[at] in view.content for at in tokens_within(view.starts, start, end))
+    ]
     return Seen(
         verification.contradiction,
         Source(evidence).sentence(verification.contradicting).evidence,
-        tuple(text[start:end] for start, end in verification.unsupported(text)),
+        tuple(told),
     )

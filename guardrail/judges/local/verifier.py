@@ -143,12 +143,10 @@ class Verifier:
 
 
 def _reading(claim: Encoding, joined: Encoding, logits: list[float], tokens: list[float]) -> Reading:
-    # The claim's tokens come first of those that are not special, in the order they had alone.
-    places = [
-        at for at, part in enumerate(joined.sequence_ids) if part == 0 and not joined.special_tokens_mask[at]
-    ]
+    # The claim's tokens are the first of those that aren't special, in the order they had alone.
+    places = [at for at, special in enumerate(joined.special_tokens_mask) if not special]
     marked = tuple(
-        (start, end, _logistic(tokens[at])) for at, (start, end) in zip(places, claim.offsets, strict=True)
+        (start, end, _logistic(tokens[at])) for at, (start, end) in zip(places, claim.offsets, strict=False)
     )
     return Reading(_logistic(logits[0]), _logistic(logits[1]), marked)
 

@@ -1,0 +1,277 @@
+"""The local judge with a verifier: features, verdicts, reasons, and what is judged without it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from guardrail.claims.model import Claim
+from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.events import Context, Severity, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import JudgeRequest
+from guardrail.judges.local import LocalJudge, LocalJudgeSettings
+from guardrail.judges.local.assembly import build_checker
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import Parameters, load_parameters, load_rules_parameters
+from guardrail.judges.local.fitted import ReadingKind
+from guardrail.judges.local.settings import VerifierSettings
+from guardrail.judges.local.verification import FEATURES
+from guardrail.judges.local.verifier import Verifier, load_verifier
+from tests.unit.judges.local.contexts import CONTEXTS, claim_of, index_of
+from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
+
+FILLER = " ".join(["Filler filler filler filler filler filler filler filler filler."] * 9)
+SKY = EvidenceIndex([Context(id="d0", text=f"{FILLER} The sky is blue. {FILLER} The sky is not red.")])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_verifier(tmp_path_factory.mktemp("verifier"))
+
+
+@pytest.fixture(scope="module")
+def verifier(folder: Path) -> Verifier:
+    return load_verifier(folder)
+
+
+def settings_for(folder: Path, parameters: Parameters) -> LocalJudgeSettings:
+    path = write_parameters(folder / "parameters.json", parameters)
+    return LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder))
+
+
+def request_of(claims: Sequence[str], index: EvidenceIndex, deadline: float | None = None) -> JudgeRequest:
+    texts = {f"c{n}": claim_of(text) for n, text in enumerate(claims)}
+    return JudgeRequest("r", "", texts, index, deadline or time.monotonic() + 60)
+
+
+def test_features_are_those_of_the_readings(folder: Path, verifier: Verifier) -> None:
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
+    examined = checker.examine(claim_of("The sky is blue."), "", SKY)
+    assert examined is not None
+    assert examined.verification is not None
+    assert set(FEATURES) < set(examined.features)
+    by_kind = {
+        premise.kind: verifier.score([("The sky is blue.", premise.text)])[0]
+        for premise in examined.verification.premises
+    }
+    assert set(by_kind) == {ReadingKind.SENTENCES, ReadingKind.SENTENCE}
+    features = examined.features
+    assert features["model_support"] == max(r.support for r in by_kind.values())
+    assert features["model_support_mean"] == pytest.approx(sum(r.support for r in by_kind.values()) / 2)
+    assert features["model_contradiction"] == max(r.contradiction for r in by_kind.values())
+    assert all(0.0 <= features[name] <= 1.0 for name in FEATURES)
+
+
+async def test_the_verifier_decides_where_the_rules_leave_it_open(folder: Path) -> None:
+    judge = LocalJudge(settings_for(folder, parameters_for(folder)))
+    reply = await judge.judge(request_of(["The sky is blue.", "The filler is beta."], SKY))
+    assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]
+    await judge.aclose()
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_claims_together_are_judged_as_one_by_one(folder: Path, batch_size: int) -> None:
+    settings = settings_for(folder, parameters_for(folder))
+    settings = settings.model_copy(
+        update={"verifier": settings.verifier.model_copy(update={"batch_size": batch_size})}
+    )
+    checker = build_checker(settings)
+    texts = ["The sky is blue.", "The sky is red.", "Nothing.", "The filler is beta.", "The sky is blue."]
+    claims = {f"c{n}": claim_of(text) for n, text in enumerate(texts)}
+    together = list(checker.check_all(claims, "", SKY, lambda: False))
+    assert together == [checker.check(claim_id, claim, "", SKY) for claim_id, claim in claims.items()]
+
+
+def test_the_same_claim_and_premise_are_read_once_a_request(folder: Path, verifier: Verifier) -> None:
+    counting = Counting(folder)
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), counting)
+    claims = {f"c{n}": claim_of("The sky is blue.") for n in range(5)}
+    assert len(list(checker.check_all(claims, "", SKY, lambda: False))) == 5
+    assert counting.runs == 2
+
+
+class Counting(Verifier):
+    """Counts runs of the model; waits in each until it is let on."""
+
+    def __init__(self, folder: Path, *, gated: bool = False) -> None:
+        loaded = load_verifier(folder)
+        self.__dict__.update(loaded.__dict__)
+        self.runs = 0
+        self.reached, self.go = threading.Event(), threading.Event()
+        if not gated:
+            self.go.set()
+
+    def _run(self, batch):  # type: ignore[no-untyped-def]
+        self.runs += 1
+        self.reached.set()
+        assert self.go.wait(30)
+        return super()._run(batch)
+
+
+def gated_judge(folder: Path) -> tuple[LocalJudge, Counting]:
+    judge, gated = LocalJudge(), Counting(folder, gated=True)
+    judge._checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), gated)
+    return judge, gated
+
+
+async def test_a_cancelled_request_stops_before_its_next_batch(folder: Path) -> None:
+    judge, gated = gated_judge(folder)
+    task = asyncio.create_task(judge.judge(request_of(["The sky is blue.", "The sky is red."], SKY)))
+    await asyncio.to_thread(gated.reached.wait, 30)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gated.go.set()
+    assert (
+        await judge.judge(request_of([], SKY))
+    ).judgements == ()  # one worker: the cancelled job has ended
+    assert gated.runs == 1
+    await judge.aclose()
+
+
+async def test_a_claim_that_is_not_read_in_time_gets_no_verdict(folder: Path) -> None:
+    judge, gated = gated_judge(folder)
+    request = request_of(["The sky is blue.", "The sky is red."], SKY)
+    task = asyncio.create_task(judge.judge(request))
+    await asyncio.to_thread(gated.reached.wait, 30)
+    object.__setattr__(request, "deadline", time.monotonic() - 1)  # passes while the first pair is read
+    gated.go.set()
+    assert (await task).judgements == ()
+    assert gated.runs == 1
+    await judge.aclose()
+
+
+def test_what_the_verifier_cannot_read_is_judged_by_the_rules(folder: Path, verifier: Verifier) -> None:
+    """A claim that leaves no room in the window; never by features of 0."""
+    claim = claim_of("The sky is blue " + "and beta gamma delta " * 20)
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
+    rules = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
+    examined = checker.examine(claim, "", SKY)
+    assert examined is not None
+    assert not set(FEATURES) & set(examined.features)
+    assert checker.check("c", claim, "", SKY).support == rules.check("c", claim, "", SKY).support
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_without_a_verifier_nothing_changes(verifier: Verifier, name: str) -> None:
+    """One that no parameters name adds features, and nothing else."""
+    index = index_of(CONTEXTS)
+    plain = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
+    beside = ClaimChecker(LocalJudgeSettings(), load_rules_parameters(), verifier)
+    disabled = build_checker(LocalJudgeSettings(verifier=VerifierSettings(enabled=False)))
+    for text in CONTEXTS[name].split(". "):
+        claim = claim_of(text)
+        expected, found = plain.check("c", claim, "", index), beside.check("c", claim, "", index)
+        assert (expected.verdict, expected.support) == (found.verdict, found.support)
+        assert disabled.check("c", claim, "", index) == expected
+
+
+def test_a_contradiction_counts_from_its_line_on(folder: Path, verifier: Verifier) -> None:
+    index = EvidenceIndex([Context(id="d0", text="It was not so: filler filler gamma, as delta is red.")])
+    claim = claim_of("Gamma costs beta.")
+
+    def judged(line: float | None) -> tuple[Verdict, str]:
+        parameters = parameters_for(folder, contradicted_at=line)
+        found = ClaimChecker(LocalJudgeSettings(), parameters, verifier).check("c", claim, "", index)
+        return found.verdict, found.evidence[0].quote if found.evidence else ""
+
+    assert judged(None)[0] is Verdict.UNSUPPORTED
+    assert judged(0.999)[0] is Verdict.UNSUPPORTED
+    verdict, quote = judged(0.9)
+    assert verdict is Verdict.CONTRADICTED
+    assert "not so" in quote
+
+
+def test_words_without_support_are_named_where_the_rules_find_none(folder: Path, verifier: Verifier) -> None:
+    """All words stand somewhere, not in what is read: only the verifier can tell which are meant."""
+    far = " ".join(f"Filler {word} filler." for word in ("gamma", "delta"))
+    index = EvidenceIndex([Context(id="d0", text=f"The sky brings filler rain. {FILLER} {far}")])
+    parameters = parameters_for(folder, readings=(ReadingKind.SENTENCE,))
+    checker = ClaimChecker(LocalJudgeSettings(), parameters, verifier)
+    found = checker.check("c", claim_of("The sky brings filler rain, gamma delta."), "", index)
+    assert found.verdict is not Verdict.SUPPORTED
+    assert "'gamma delta'" in found.reasoning
+
+
+def test_settings_say_how_much_is_read(folder: Path, verifier: Verifier) -> None:
+    def kinds(**settings: object) -> list[ReadingKind]:
+        chosen = LocalJudgeSettings.model_validate({"verifier": settings})
+        checker = ClaimChecker(chosen, parameters_for(folder), verifier)
+        examined = checker.examine(claim_of("The sky is blue blue blue."), "", SKY)
+        assert examined is not None
+        assert examined.verification is not None
+        return [premise.kind for premise in examined.verification.premises]
+
+    assert kinds() == ["sentences", "sentence"]
+    assert kinds(readings=["sentence"]) == ["sentence"]
+    assert kinds(tokens_per_claim=32) == ["sentences"]
+
+
+def test_parameters_run_with_their_verifier_only(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path / "v")
+    with pytest.raises(ConfigError, match=r"fitted with tiny .* but tiny .* is loaded"):
+        build_checker(settings_for(folder, parameters_for(folder, sha256="0" * 64)))
+    with pytest.raises(ConfigError, match="none is loaded"):
+        ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
+
+
+def test_a_verifier_without_its_parameters_is_refused(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path / "v")
+    rules = write_parameters(tmp_path / "rules.json", load_rules_parameters())
+    with pytest.raises(ConfigError, match=r"fitted without a verifier; set judge\.local\.parameters_path"):
+        build_checker(LocalJudgeSettings(parameters_path=rules, verifier=VerifierSettings(path=folder)))
+
+
+def test_parameters_of_a_verifier_cannot_do_without(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path / "v")
+    path = write_parameters(tmp_path / "p.json", parameters_for(folder))
+    with pytest.raises(ConfigError, match=r"enabled is false, but .* was fitted with the verifier tiny"):
+        build_checker(LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(enabled=False)))
+
+
+def test_features_of_a_model_need_its_name(tmp_path: Path) -> None:
+    raw = parameters_for(write_verifier(tmp_path)).model_dump() | {"verifier": None}
+    with pytest.raises(ValidationError, match="model_support comes of a verifier"):
+        Parameters.model_validate(raw)
+
+
+def test_the_packaged_rules_know_of_no_verifier() -> None:
+    rules = load_rules_parameters()
+    assert rules.verifier is None
+    assert rules.rarity == load_parameters().rarity
+
+
+def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:
+    """No verdict without what the combiner was fitted with: the error is the judge's."""
+    broken = Counting(folder)
+    broken._session = None
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), broken)
+    with pytest.raises(JudgeUnavailable, match="the verifier failed"):
+        checker.check("c", claim_of("The sky is blue."), "", SKY)
+
+
+def test_importing_the_judge_loads_no_runtime() -> None:
+    code = (
+        "import sys, guardrail.judges.local; print({'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+
+
+def test_a_lead_in_is_no_part_of_what_is_read(folder: Path, verifier: Verifier) -> None:
+    """Offsets of unsupported words are those of the claim."""
+    claim = Claim(0, 0, "It is blue beta.", 0, 16, Severity.NORMAL, lead_in="The sky:")
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
+    examined = checker.examine(claim, "", SKY)
+    assert examined is not None
+    assert examined.verification is not None
+    assert examined.verification.unsupported(claim.text)[-1] == (11, 15)

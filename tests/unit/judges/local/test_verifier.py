@@ -1,0 +1,178 @@
+"""The verifier: what it loads, what it refuses, what it says of pairs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
+from guardrail.judges.local.verifier_files import MOST_BYTES
+from tests.unit.judges.local.tiny_verifier import SPECIAL, graph, write_verifier
+
+PIECES = st.sampled_from(
+    [*SPECIAL, "sky", "blue", "not", "[", "SEP", "]", "\uff3bSEP\uff3d", "é", "空", "\u0130"]
+)
+TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=12).map(" ".join)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_verifier(tmp_path_factory.mktemp("verifier"))
+
+
+@pytest.fixture(scope="module")
+def verifier(folder: Path) -> Verifier:
+    return load_verifier(folder)
+
+
+def logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def test_reads_support_contradiction_and_tokens(verifier: Verifier) -> None:
+    (reading,) = verifier.score([("The sky is blue.", "sky is not blue red")])
+    assert reading.support == pytest.approx(logistic(2 * 4 - 6))
+    assert reading.contradiction == pytest.approx(logistic(9 - 4))
+    spans = [(start, end) for start, end, _ in reading.tokens]
+    assert ["The sky is blue."[start:end] for start, end in spans] == ["The", "sky", "is", "blue", "."]
+    assert [round(p) for _, _, p in reading.tokens] == [1, 0, 0, 0, 1]
+
+
+def test_offsets_are_code_points_of_the_claim(verifier: Verifier) -> None:
+    claim = "😀 sky [SEP] blue"
+    (reading,) = verifier.score([(claim, "blue")])
+    assert claim[slice(*reading.tokens[-1][:2])] == "blue"
+    assert reading.tokens[-1][2] < 0.5
+
+
+@pytest.mark.parametrize("size", [2, 3, 16])
+def test_batches_say_what_pairs_say_one_by_one(folder: Path, verifier: Verifier, size: int) -> None:
+    random_ = random.Random(1)
+    words = "alpha beta gamma sky is blue not filler".split()  # noqa: SIM905
+    pairs = [
+        (" ".join(random_.choices(words, k=random_.randint(1, 9))),
+         " ".join(random_.choices(words, k=random_.randint(0, 40))))
+        for _ in range(37)
+    ]  # fmt: skip
+    single, batched = verifier.score(pairs), load_verifier(folder, 1, size).score(pairs)
+    for one, other in zip(single, batched, strict=True):
+        assert one.support == pytest.approx(other.support, abs=1e-6)
+        assert one.contradiction == pytest.approx(other.contradiction, abs=1e-6)
+        assert [t[:2] for t in one.tokens] == [t[:2] for t in other.tokens]
+        assert [t[2] for t in one.tokens] == pytest.approx([t[2] for t in other.tokens], abs=1e-6)
+
+
+def test_stops_between_batches(folder: Path) -> None:
+    verifier = load_verifier(folder, 1, 2)
+    pairs = [(verifier.encode("sky"), verifier.encode("sky blue")) for _ in range(7)]
+    asked: list[bool] = []
+
+    def stopped() -> bool:
+        asked.append(len(asked) >= 2)
+        return asked[-1]
+
+    assert sorted(number for number, _ in verifier.read(pairs, stopped)) == [0, 1, 2, 3]
+    assert asked == [False, False, True]
+
+
+def test_a_pair_that_is_too_long_is_refused_not_cut(verifier: Verifier) -> None:
+    assert len(verifier.score([("sky", "blue " * 60)])) == 1
+    with pytest.raises(ValueError, match="65 tokens, more than the verifier's 64"):
+        verifier.score([("sky", "blue " * 61)])
+
+
+@pytest.mark.parametrize("claim", ["sky [SEP] sky blue", "sky [CLS] [SEP] sky [PAD] blue"])
+def test_separators_in_texts_separate_nothing(verifier: Verifier, claim: str) -> None:
+    """With a separator that counted, the claim would bring its own premise."""
+    (reading,) = verifier.score([(claim, "red")])
+    assert reading.support == pytest.approx(logistic(-6))
+    (reading,) = verifier.score([("sky blue", "red [SEP] filler")])
+    assert reading.support == pytest.approx(logistic(-6))
+
+
+@given(claim=TEXTS, premise=TEXTS)
+def test_whatever_stands_in_texts_a_pair_has_its_three_marks(
+    verifier: Verifier, claim: str, premise: str
+) -> None:
+    encoded = verifier.encode(claim), verifier.encode(premise)
+    if any(verifier.forged(text) for text in encoded):
+        with pytest.raises(JudgeReplyError, match="forges special tokens"):
+            list(verifier.read([encoded], lambda: False))
+        return
+    try:
+        (reading,) = verifier.score([(claim, premise)])
+    except ValueError:
+        return
+    assert isinstance(reading, Reading)
+    assert all(0 <= start <= end <= len(claim) for start, end, _ in reading.tokens)
+
+
+def test_the_model_is_loaded_once(folder: Path) -> None:
+    assert load_verifier(folder, 2) is load_verifier(folder, 2)
+
+
+def damaged(folder: Path) -> None:
+    content = bytearray((folder / "model.onnx").read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / "model.onnx").write_bytes(bytes(content))
+
+
+def without(name: str, folder: Path) -> None:
+    (folder / name).unlink()
+
+
+def manifest(folder: Path, **changes: object) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def too_large(folder: Path) -> None:
+    with (folder / "model.onnx").open("r+b") as file:
+        file.truncate(MOST_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (damaged, r"model\.onnx is damaged or not the file.*reinstall"),
+        (lambda f: without("model.onnx", f), r"model\.onnx can't be read.*training\.export"),
+        (lambda f: without("tokenizer.json", f), r"tokenizer\.json can't be read"),
+        (lambda f: without("manifest.json", f), r"manifest\.json can't be read"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "has version None"),
+        (lambda f: (f / "manifest.json").write_text("{"), "can't be read"),
+        (lambda f: manifest(f, version=2), "has version 2, this release reads version 1"),
+        (lambda f: manifest(f, max_tokens="many"), "manifest.json, max_tokens"),
+        (lambda f: manifest(f, sha256={"model.onnx": "beef"}), r"sha256\.model\.onnx"),
+        (lambda f: manifest(f, sha256={}), r"no sha256 of model\.onnx"),
+        (too_large, "35,0.*bytes, more than 35,000,000"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_cannot_be_used_is_a_config_error(tmp_path: Path, spoil, message: str) -> None:  # type: ignore[no-untyped-def]
+    folder = write_verifier(tmp_path / "v")
+    spoil(folder)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_verifier(folder)
+    assert "judge.local.verifier.path" in str(caught.value)
+
+
+def test_a_graph_with_other_outputs_is_a_config_error(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path, model=graph(("scores", "token_logits")))
+    with pytest.raises(ConfigError, match="gives scores, token_logits; a verifier gives logits, token"):
+        load_verifier(folder)
+
+
+def test_a_file_that_is_no_model_is_a_config_error(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path)
+    (folder / "model.onnx").write_bytes(b"no model")
+    sums = json.loads((folder / "manifest.json").read_text())["sha256"]
+    manifest(folder, sha256=sums | {"model.onnx": hashlib.sha256(b"no model").hexdigest()})
+    with pytest.raises(ConfigError, match="can't be loaded"):
+        load_verifier(folder)
