@@ -20,7 +20,8 @@ from guardrail.judges.llm.reply import read_reply
 from guardrail.judges.llm.reply_form import ReplyForm
 from guardrail.judges.llm.reply_stream import ReplyReader
 from guardrail.judges.llm.settings import Reasoning
-from tests.unit.judges.llm.asking import settings
+from tests.support.llm_server import Act, LlmServer, Recorded, Reply, Status
+from tests.unit.judges.llm.asking import judge, request, settings
 
 FORM = ReplyForm(compact=True)
 ASKED = frozenset({"c1", "c2", "c3"})
@@ -256,3 +257,34 @@ def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
 def test_a_long_text_is_read_in_one_pass(text: str) -> None:
     """Quadratic time would keep the event loop for minutes."""
     compact.read(text, FORM)
+
+
+SAID = '{"v":["c1 1 supported !2","c2 2 contradicted 70%: From 9, not 8."]}'
+
+
+@pytest.mark.parametrize("mode", ["json_schema", "json_object", "text"])
+async def test_a_text_makes_a_judgement_with_quotes_reason_and_confidence(mode: str) -> None:
+    async with LlmServer(Reply(SAID)) as server:
+        asked = request("It costs $50.", "It opens at 8.")
+        reply = await judge(server, asked, structured_output=mode)
+    first, second = reply.judgements
+    assert (first.verdict, first.support) == (Verdict.SUPPORTED, 0.95)
+    assert [quote.quote for quote in first.evidence] == ["The basic plan costs $50 a month."]
+    assert first.conflicting_contexts == ("doc-1",)
+    assert (second.verdict, second.support) == (Verdict.CONTRADICTED, 0.15)
+    assert second.reasoning == "From 9, not 8."
+    assert '{"v":["ID NUMBERS VERDICT' in server.calls[0].system, (
+        "the form stands in the prompt in every mode"
+    )
+
+
+async def test_a_server_that_refuses_patterns_is_sent_the_schema_without_from_then_on() -> None:
+    def choosy(call: Recorded) -> Act:
+        if "pattern" not in json.dumps(call.body["response_format"]):
+            return Reply(SAID)
+        return Status(400, {"message": "Invalid schema for response_format: 'pattern' is not permitted."})
+
+    async with LlmServer(choosy, choosy) as server:
+        reply = await judge(server, request("It costs $50.", "It opens at 8."))
+    assert [judgement.verdict for judgement in reply.judgements] == ["SUPPORTED", "CONTRADICTED"]
+    assert [call.response_format for call in server.calls] == ["json_schema", "json_schema"]
