@@ -1,6 +1,6 @@
 """Which share of claims a cascade passes on to its second judge, and how good the first one is on the others.
 
-    python benchmarks/cascade_share.py --data DIR
+    python -m benchmarks.cascade_share --data DIR
 
 ``DIR`` holds ``pool-val.jsonl.gz`` and ``expertqa-val.jsonl``. Each claim gets the severity that the guard
 would give it, is judged by the local judge, and settled or not by the bands, as ``CascadeJudge`` does it.
@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
 from guardrail.claims.model import Claim
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.events import SegmentKind, Severity, Verdict
@@ -32,7 +31,7 @@ from guardrail.judges.cascade.settings import Band, CascadeSettings
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import load_parameters
-from training.rows import Row, expert_answers, pool
+from training.rows import Row
 
 SEED: Final = 20260101
 
@@ -100,6 +99,7 @@ def main() -> None:
     parser.add_argument("--reject", type=float, help="reject_support for all severities")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     options = parser.parse_args()
+    require_files(parser, options.data, POOL, EXPERTQA)
     settings = CascadeSettings()
     if options.accept is not None or options.reject is not None:
         accept = 0.9 if options.accept is None else options.accept
@@ -108,18 +108,10 @@ def main() -> None:
         settings = CascadeSettings(bands=dict.fromkeys(Severity, band))
 
     begun = time.perf_counter()
-    by_set: dict[str, list[Row]] = defaultdict(list)
-    for row in pool(options.data / "pool-val.jsonl.gz"):
-        by_set[row.dataset].append(row)
-    by_set["expertqa"] = list(expert_answers(options.data / "expertqa-val.jsonl"))
-    random_ = random.Random(SEED)
     checker, rater = ClaimChecker(LocalJudgeSettings(), load_parameters(None)), BuiltinSeverityRater()
     sets = {
-        name: [
-            judged(row, checker, rater, settings)
-            for row in random_.sample(rows, min(len(rows), options.limit))
-        ]
-        for name, rows in sorted(by_set.items())
+        name: [judged(row, checker, rater, settings) for row in rows]
+        for name, rows in labelled_sets(options.data, options.limit, SEED).items()
     }
     everything = [row for rows in sets.values() for row in rows]
     table = {name: figures(rows) for name, rows in sets.items()} | {"all": figures(everything)}

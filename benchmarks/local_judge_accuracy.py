@@ -1,6 +1,6 @@
 """How well the local judge tells supported claims from others, against plain word overlap.
 
-    python benchmarks/local_judge_accuracy.py --data DIR
+    python -m benchmarks.local_judge_accuracy --data DIR
 
 ``DIR`` holds ``pool-val.jsonl.gz``, ``expertqa-val.jsonl`` and ``pool-train.jsonl.gz`` (of which only the
 documents that nothing was fitted on are used, for minimal pairs). Positive are claims that are wholly
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
 from guardrail.claims.model import Claim
 from guardrail.events import Severity, Verdict
 from guardrail.evidence.stopwords import STOP_TERMS
@@ -30,10 +30,11 @@ from guardrail.evidence.tokens import words
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import load_parameters
-from training.rows import Row, expert_answers, pool
+from training.rows import Row, pool
 from training.synthesis import documents, minimal_pairs
 
 SEED: Final = 20260101
+TRAINING_POOL: Final = "pool-train.jsonl.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +153,12 @@ def main() -> None:
     parser.add_argument("--parameters", type=Path, help="parameters file instead of the packaged one")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     options = parser.parse_args()
+    require_files(parser, options.data, POOL, EXPERTQA, TRAINING_POOL)
     settings = LocalJudgeSettings(parameters_path=options.parameters)
     checker = ClaimChecker(settings, load_parameters(options.parameters))
 
     begun = time.perf_counter()
-    by_set: dict[str, list[Row]] = defaultdict(list)
-    for row in pool(options.data / "pool-val.jsonl.gz"):
-        by_set[row.dataset].append(row)
-    by_set["expertqa"] = list(expert_answers(options.data / "expertqa-val.jsonl"))
-    random_ = random.Random(SEED)
-    by_set = {k: random_.sample(v, min(len(v), options.limit)) for k, v in sorted(by_set.items())}
+    by_set = labelled_sets(options.data, options.limit, SEED)
     two_classes = {
         name: [scored(row, checker) for row in rows]
         for name, rows in by_set.items()
@@ -170,7 +167,7 @@ def main() -> None:
     table = report(two_classes)
     show("labelled by people", table)
 
-    texts = documents(pool(options.data / "pool-train.jsonl.gz"), held_out=True)
+    texts = documents(pool(options.data / TRAINING_POOL), held_out=True)
     pairs = pairs_report(minimal_pairs(texts[:150], per_document=4, seed=SEED), checker)
     show("minimal pairs", pairs)
     print(f"\n{time.perf_counter() - begun:.0f} s")

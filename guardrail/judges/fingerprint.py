@@ -26,8 +26,8 @@ _PROMPTS: Final = "prompts"
 def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
     """Hexadecimal, 64 characters; equal for equal settings, files that they name, prompts and releases.
 
-    Models in folders, a command's program and the files among its arguments count by size and time of change, as
-    they are now: what is replaced while the judge runs shows at its next start.
+    Models in folders, a command's program and the files among its arguments count by size and time of change
+    as they are now: what is replaced while the judge runs shows at its next start.
 
     Secrets go in masked; arguments and bodies, which only may hold one, whole. More goes in than needs to
     (time limits, say): a verdict asked for once more is no harm, one taken for another's is.

@@ -1,0 +1,43 @@
+"""Benchmarks on labelled claims say which file they miss, and run on what they are given."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import cascade_share, local_judge_accuracy
+from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets
+
+
+@pytest.mark.parametrize("benchmark", [cascade_share, local_judge_accuracy])
+def test_a_missing_file_is_named(
+    benchmark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = getattr(benchmark, "main")  # noqa: B009
+    monkeypatch.setattr(sys, "argv", ["benchmark", "--data", str(tmp_path)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    told = capsys.readouterr().err
+    assert f"{tmp_path} has no pool-val.jsonl.gz and no expertqa-val.jsonl" in told
+    (tmp_path / "pool-val.jsonl.gz").touch()
+    with pytest.raises(SystemExit):
+        main()
+    assert "has no expertqa-val.jsonl" in capsys.readouterr().err
+
+
+def test_the_sets_are_read_by_name_and_sampled_the_same_each_time(tmp_path: Path) -> None:
+    rows = [{"dataset": f"set-{n % 2}", "contexts": ["c"], "claim": str(n), "label": "x"} for n in range(20)]
+    with gzip.open(tmp_path / POOL, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    labels = [{"text": "One.", "support": "N/A"}, {"text": "Two.", "support": "Complete"}]
+    answer = {"question": "q", "contexts": [{"text": "c"}], "metadata": {"labels": labels}}
+    (tmp_path / EXPERTQA).write_text(json.dumps(answer) + "\n", encoding="utf-8")
+    found = labelled_sets(tmp_path, 3, seed=1)
+    assert {name: len(claims) for name, claims in found.items()} == {"expertqa": 1, "set-0": 3, "set-1": 3}
+    assert [(row.claim, row.lead_in, row.supported) for row in found["expertqa"]] == [("Two.", "One.", True)]
+    assert labelled_sets(tmp_path, 3, seed=1) == found
