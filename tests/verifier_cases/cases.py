@@ -1,0 +1,83 @@
+"""Loads the cases of this folder: passages, claims about them, and the verdict each deserves.
+
+All are invented for this project, and written without looking at what any judge makes of them. A file holds
+one domain; a source is one to three passages with the claims on them. Nothing may be fitted on them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from guardrail.events import Severity
+
+SUPPORTED_KINDS: Final = frozenset({"paraphrase", "verbatim", "combination", "coreference"})
+"""Kinds of claims that are right: in other words, word for word, from two sentences, with a name for a
+pronoun. All other kinds name what is wrong."""
+
+Kind = Literal[
+    "paraphrase", "verbatim", "combination", "coreference", "number", "date", "name", "unit", "negation",
+    "swap", "addition", "qualifier", "overgeneralisation",
+]  # fmt: skip
+Label = Literal["supported", "partially_supported", "unsupported", "contradicted"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class Case(_Strict):
+    """A claim. ``severity`` is what it would cost if it were wrong: by ``guardrail.claims.severity`` (a
+    quantity is critical, a name or a bare number major), or more where a person sees health, law or money at stake."""
+
+    claim: str = Field(min_length=10)
+    label: Label
+    kind: Kind
+    severity: Severity
+
+    @model_validator(mode="after")
+    def _kind_fits_label(self) -> Self:
+        if (self.label == "supported") != (self.kind in SUPPORTED_KINDS):
+            raise ValueError(f"kind {self.kind!r} does not go with label {self.label!r}: {self.claim!r}")
+        return self
+
+
+class Source(_Strict):
+    """One to three passages, and the claims on them."""
+
+    contexts: tuple[str, ...] = Field(min_length=1, max_length=3)
+    cases: tuple[Case, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _passages_are_passages(self) -> Self:
+        for text in self.contexts:
+            if not 30 <= len(text.split()) <= 150:
+                raise ValueError(f"a passage has 30 to 150 words, not {len(text.split())}: {text[:60]!r}")
+        return self
+
+
+class CaseFile(_Strict):
+    """A file of the folder."""
+
+    domain: str
+    sources: tuple[Source, ...]
+
+
+class Located(NamedTuple):
+    """A case with its passages and its domain."""
+
+    domain: str
+    contexts: tuple[str, ...]
+    case: Case
+
+
+def load(folder: Path = Path(__file__).parent) -> list[Located]:
+    """All cases of the folder's ``*.yaml``, in order. Raises pydantic.ValidationError."""
+    found = []
+    for path in sorted(folder.glob("*.yaml")):
+        file = CaseFile.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+        found += [Located(file.domain, s.contexts, case) for s in file.sources for case in s.cases]
+    return found
