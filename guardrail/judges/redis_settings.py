@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from guardrail.errors import ConfigError
+from guardrail.judges.secret_files import read_secret
 
 _LEAST_KEY_CHARS = 16
 
@@ -89,14 +90,4 @@ def _secret(value: SecretStr | None, path: Path | None, name: str) -> str | None
         return value.get_secret_value()
     if path is None:
         return None
-    try:
-        text = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError(
-            f"judge.cache.redis.{name}: {path} can't be read ({reason}); mount the secret there or correct "
-            "the path"
-        ) from None
-    if not text:
-        raise ConfigError(f"judge.cache.redis.{name}: {path} is empty; put the secret into it")
-    return text
+    return read_secret(path, f"judge.cache.redis.{name}", "secret")

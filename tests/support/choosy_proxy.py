@@ -7,8 +7,9 @@ import contextlib
 import json
 import re
 from collections.abc import Collection
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
+
+from tests.support.tcp_server import TcpServer
 
 _PIECE: Final = 64 * 1024
 _LENGTH: Final = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
@@ -25,7 +26,7 @@ _REFUSAL: Final = (
 )
 
 
-class ChoosyProxy:
+class ChoosyProxy(TcpServer):
     """Passes calls on to ``target`` (host, port), save those whose form it refuses.
 
     An async context manager. ``formats`` are the types of ``response_format`` that arrived, in order, "none"
@@ -33,39 +34,12 @@ class ChoosyProxy:
     """
 
     def __init__(self, target: tuple[str, int], refuse: Collection[str]) -> None:
+        super().__init__()
         self.formats: list[str] = []
         self._target = target
         self._refuse = refuse
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()  # ends its reader, and with it the task
-        await asyncio.gather(*self._tasks)
-        await self._server.wait_closed()
-
-    @property
-    def url(self) -> str:
-        """Root of its API."""
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        self._writers.add(writer)
         upstream, sender = await asyncio.open_connection(*self._target)
         back = asyncio.create_task(_pass_back(upstream, writer))
         try:
@@ -77,7 +51,6 @@ class ChoosyProxy:
             back.cancel()
             await asyncio.gather(back, return_exceptions=True)
             writer.close()
-            self._writers.discard(writer)
 
     async def _pass_on(
         self, reader: asyncio.StreamReader, sender: asyncio.StreamWriter, writer: asyncio.StreamWriter

@@ -320,14 +320,19 @@ class KafkaBroker:
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_process(process, how)
+
+
+def end_process(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
+    """Have a process of ours ended, if it runs; it is killed where it takes longer than 20 seconds."""
+    if process is None or process.poll() is not None:
+        return
+    process.send_signal(how)
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def free_ports(number: int) -> list[int]:

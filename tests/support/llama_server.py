@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support.kafka_broker import free_ports
+from tests.support.kafka_broker import end_process, free_ports
 
 BUILD_TIMEOUT_S: Final = 3600.0
 START_TIMEOUT_S: Final = 120.0
@@ -140,14 +140,7 @@ class LlamaServer:
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_process(process, how)
 
     def _healthy(self) -> bool:
         try:

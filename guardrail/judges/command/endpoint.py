@@ -11,6 +11,7 @@ import httpx2
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.command.protocol import Sent, read_reply
 from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.secret_files import read_secret
 
 _REMEDIES: Final = {401: "check headers or token_file", 403: "check headers or token_file", 404: "check url"}
 
@@ -28,7 +29,8 @@ class Endpoint:
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         if settings.token_file is not None:
-            headers["Authorization"] = f"Bearer {_token(settings, section)}"
+            token = read_secret(settings.token_file, f"{section}.token_file", "token")
+            headers["Authorization"] = f"Bearer {token}"
         headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._client = httpx2.AsyncClient(
             headers=headers,
@@ -73,21 +75,6 @@ class Endpoint:
                 if len(body) > self._limit:
                     raise JudgeReplyError("the reply is longer than max_reply_bytes")
             return bytes(body)
-
-
-def _token(settings: CommandJudgeSettings, section: str) -> str:
-    path = settings.token_file
-    try:
-        token = path.read_text(encoding="utf-8").strip() if path else ""
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError(
-            f"{section}.token_file: {path} can't be read ({reason}); mount the secret there or "
-            "correct the path"
-        ) from None
-    if not token:
-        raise ConfigError(f"{section}.token_file: {path} is empty; put the token into it")
-    return token
 
 
 def _tls(settings: CommandJudgeSettings, section: str) -> ssl.SSLContext | bool:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 from guardrail.errors import ConfigError
 from guardrail.judges.http_headers import check_headers
 from guardrail.judges.llm.extra_body import ExtraBody
+from guardrail.judges.secret_files import read_secret
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
@@ -73,17 +74,7 @@ def resolve_key(keys: ApiKeySettings, base_url: str, place: str = "judge.llm") -
     if keys.api_key is not None:
         return keys.api_key.get_secret_value()
     if keys.api_key_file is not None:
-        try:
-            key = keys.api_key_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise ConfigError(
-                f"{place}.api_key_file: {keys.api_key_file} can't be read ({reason}); "
-                "mount the secret there or correct the path"
-            ) from None
-        if not key:
-            raise ConfigError(f"{place}.api_key_file: {keys.api_key_file} is empty; put the key into it")
-        return key
+        return read_secret(keys.api_key_file, f"{place}.api_key_file", "key")
     is_openai = urlsplit(base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname
     variable = keys.api_key_env or (OPENAI_KEY_ENV if is_openai else None)
     if variable is None:

@@ -7,19 +7,19 @@ import json
 import socket
 import struct
 from contextlib import suppress
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from tests.support.llm_server.behaviours import Act, Behaviour, Reply, resolve
 from tests.support.llm_server.calls import Outcome, Recorded
 from tests.support.llm_server.content import obliging
 from tests.support.llm_server.wire import Close, Wait, steps
+from tests.support.tcp_server import TcpServer
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
-class LlmServer:
+class LlmServer(TcpServer):
     """Listens on 127.0.0.1. Behaviours are taken in turn, the last for ever.
 
     ``calls`` are those that arrived, in that order; ``log`` has ("arrived" or an Outcome, number of the call)
@@ -28,6 +28,7 @@ class LlmServer:
     """
 
     def __init__(self, *behaviours: Behaviour) -> None:
+        super().__init__()
         self._behaviours = list(behaviours) or [Reply(obliging)]
         self.calls: list[Recorded] = []
         self.log: list[tuple[str, int]] = []
@@ -37,31 +38,6 @@ class LlmServer:
         self.arrived = asyncio.Event()
         self.given_up = asyncio.Event()
         self._changed = asyncio.Condition()
-        self._stopping = False
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._writers: set[asyncio.StreamWriter] = set()
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        self._stopping = True
-        self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()  # ends its reader, and with it the task
-        await asyncio.gather(*self._tasks)
-        await self._server.wait_closed()
-
-    @property
-    def url(self) -> str:
-        assert self._server is not None
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return f"http://{host}:{port}/v1"
 
     async def until_calls(self, number: int) -> None:
         """Until so many calls have arrived."""
@@ -73,12 +49,7 @@ class LlmServer:
         async with self._changed:
             await self._changed.wait_for(lambda: self.in_flight == number)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        self._writers.add(writer)
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         connection = _Connection(reader, writer)
         try:
@@ -92,7 +63,6 @@ class LlmServer:
                 if not stays:
                     return
         finally:
-            self._writers.discard(writer)
             connection.close()
 
     async def _begin(self, call: Recorded) -> None:
