@@ -19,6 +19,7 @@ class Bin:
     """The claims whose probability lies in one stretch: mean probability and share that is true."""
 
     count: int
+    weight: float
     predicted: float
     observed: float
 
@@ -76,29 +77,42 @@ def precision_at_recall(truths: Sequence[bool], scores: Sequence[float], recall:
     return sum(taken) / len(taken)
 
 
-def reliability(truths: Sequence[bool], probabilities: Sequence[float], bins: int = BINS) -> list[Bin]:
-    """The claims by stretches of equal width of their probability; empty ones are left out."""
+def reliability(
+    truths: Sequence[bool],
+    probabilities: Sequence[float],
+    bins: int = BINS,
+    *,
+    weights: Sequence[float] | None = None,
+) -> list[Bin]:
+    """The claims by stretches of equal width of their probability; empty ones are left out.
+
+    ``weights``: what each claim counts, by default all alike.
+    """
+    weigh = [1.0] * len(truths) if weights is None else weights
     held: list[list[int]] = [[] for _ in range(bins)]
     for i, p in enumerate(probabilities):
         held[min(bins - 1, int(p * bins))].append(i)
-    return [
-        Bin(
-            len(members),
-            sum(probabilities[i] for i in members) / len(members),
-            sum(truths[i] for i in members) / len(members),
-        )
-        for members in held
-        if members
-    ]
+    found = []
+    for members in held:
+        total = sum(weigh[i] for i in members)
+        if total > 0.0:
+            predicted = sum(weigh[i] * probabilities[i] for i in members) / total
+            observed = sum(weigh[i] for i in members if truths[i]) / total
+            found.append(Bin(len(members), total, predicted, observed))
+    return found
 
 
-def calibration_error(truths: Sequence[bool], probabilities: Sequence[float], bins: int = BINS) -> float:
-    """Expected calibration error: the mean distance of predicted and observed share, claims counting
-    alike."""
-    if not truths:
-        return math.nan
-    found = reliability(truths, probabilities, bins)
-    return sum(b.count * abs(b.predicted - b.observed) for b in found) / len(truths)
+def calibration_error(
+    truths: Sequence[bool],
+    probabilities: Sequence[float],
+    bins: int = BINS,
+    *,
+    weights: Sequence[float] | None = None,
+) -> float:
+    """Expected calibration error: the mean distance of predicted and observed share over the claims."""
+    found = reliability(truths, probabilities, bins, weights=weights)
+    total = sum(b.weight for b in found)
+    return sum(b.weight * abs(b.predicted - b.observed) for b in found) / total if total else math.nan
 
 
 def best_threshold(truths: Sequence[bool], scores: Sequence[float]) -> float:

@@ -44,7 +44,7 @@ def card(
     """The text of MODEL_CARD.md.
 
     ``training`` is the checkpoint's training.json: ``datasets`` is a map of names to ``licence`` and
-    ``rows``; whatever else it holds is listed as a setting. ``report`` is what training.evaluate wrote.
+    ``pairs``; whatever else it holds is listed as a setting. ``report`` is what training.evaluate wrote.
     """
     parts = [f"# {name}", _USE]
     if bad := unshippable(training):
@@ -59,8 +59,8 @@ def card(
         "",
         "## Data\n",
         *_table(
-            ("data set", "licence", "rows"),
-            [(k, v.get("licence", ""), _count(v.get("rows"))) for k, v in sorted(datasets.items())],
+            ("data set", "licence", "pairs read"),
+            [(k, v.get("licence", ""), _count(v.get("pairs"))) for k, v in sorted(datasets.items())],
         ),
         "",
         "Rows whose names end in `-changed` or begin with `synthetic` were made by rule from texts of",

@@ -1,0 +1,171 @@
+"""Features -> the trees, their calibration and the lines between verdicts.
+
+Gradient-boosted trees, monotone where more of a feature can only speak for (or against) support, whatever
+the rest says; Platt's logistic on rows that the trees were not fitted on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from guardrail.judges.local.combiner import BoostedTrees
+from training.metrics import calibration_error
+from training.sampling import weight_of
+from training.trees import export_trees
+
+FOR: Final = frozenset((
+    "passage", "passage_plain", "sentence", "two_sentences", "three_sentences", "anywhere", "passage_own",
+    "passage_bigrams", "sentence_bigrams", "in_order", "longest", "value_frame",
+    "model_support", "model_support_sentences", "model_support_mean",
+))  # fmt: skip
+AGAINST: Final = frozenset((
+    "passage_missing_max", "passage_missing", "anywhere_missing_max", "anywhere_missing", "swapped",
+    "turned_ahead", "antonym", "other_name", "claim_negates", "source_negates", "values_absent",
+    "values_conflicting", "value_conflict", "names_nowhere", "names_not_in_passage", "absolutes",
+    "model_contradiction", "model_contradiction_at_best", "model_token_max", "model_token_mean",
+))  # fmt: skip
+
+_WHOLE_WEIGHT_FROM: Final = 300  # rows; smaller sets count less, so that no row counts much more than others
+_PARTLY_BELOW: Final = 0.1
+_TRUE_CONTRADICTIONS: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What the judge found out about the rows: names of the columns, ``x [rows, columns]``, labels, data
+    sets, and whether a row is set apart for calibration."""
+
+    names: list[str]
+    x: Any
+    labels: list[str]
+    sets: list[str]
+    apart: Any
+
+    @property
+    def supported(self) -> Any:
+        """Whether each row is wholly supported."""
+        return np.array([label in ("supported", "Complete") for label in self.labels])
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The least probability of each verdict; ``contradicted`` is of ``model_contradiction`` or None."""
+
+    supported: float
+    partially: float
+    contradicted: float | None
+
+
+def weights_of(sets: Sequence[str], supported: Any) -> Any:
+    """Each data set counts as ``weight_of`` says, both its classes alike; the mean is 1."""
+    count: Counter[tuple[str, bool]] = Counter(zip(sets, supported.tolist(), strict=True))
+    rows = Counter(sets)
+    raw = np.array(
+        [
+            weight_of(s) * min(1.0, rows[s] / _WHOLE_WEIGHT_FROM) / count[s, bool(true)]
+            for s, true in zip(sets, supported, strict=True)
+        ]
+    )
+    # Both classes alike over everything, too: probabilities are for even odds.
+    for true in (True, False):
+        raw[supported == true] /= raw[supported == true].sum()
+    return raw / raw.mean()
+
+
+def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> BoostedTrees:
+    """Trees on the rows that are not set apart, calibrated on those that are.
+
+    Raises ValueError where either part lacks a class.
+    """
+    y, apart = features.supported, features.apart
+    for part, name in ((~apart, "to fit on"), (apart, "set apart")):
+        if len(set(y[part].tolist())) < 2:
+            raise ValueError(f"the rows {name} are not of both classes")
+    signs = [1 if n in FOR else -1 if n in AGAINST else 0 for n in features.names]
+    model = HistGradientBoostingClassifier(
+        learning_rate=0.06, max_iter=rounds, max_leaf_nodes=6, min_samples_leaf=min(60, max(1, len(y) // 50)),
+        l2_regularization=5.0, monotonic_cst=signs, early_stopping=False, random_state=seed,
+    ).fit(features.x[~apart], y[~apart], sample_weight=weights[~apart])  # fmt: skip
+    raw = model.decision_function(features.x[apart])
+    scale, shift = platt(raw, y[apart], weights[apart])
+    bias, trees = export_trees(model, features.names)
+    combiner = BoostedTrees(bias=bias, scale=scale, shift=shift, trees=trees)
+    _same(combiner, features, raw)
+    return combiner
+
+
+def platt(raw: Any, y: Any, weights: Any) -> tuple[float, float]:
+    """``(scale, shift)`` so that ``sigmoid(scale * raw + shift)`` are probabilities."""
+    model = LogisticRegression(C=1e6).fit(raw.reshape(-1, 1), y, sample_weight=weights)
+    return float(model.coef_[0, 0]), float(model.intercept_[0])
+
+
+def probabilities(combiner: BoostedTrees, features: Features) -> Any:
+    """What the judge's own code makes of each row."""
+    return np.array(
+        [combiner.probability(dict(zip(features.names, row, strict=True))) for row in features.x.tolist()]
+    )
+
+
+def held_out_error(combiner: BoostedTrees, features: Features, weights: Any) -> float:
+    """Expected calibration error on the rows set apart, each half calibrated on the other.
+
+    The figure for the shipped calibration, which had all of them, can only be told from other data.
+    """
+    apart = np.flatnonzero(features.apart)
+    y, w = features.supported[apart], weights[apart]
+    p = np.clip(probabilities(combiner, features)[apart], 1e-9, 1 - 1e-9)
+    raw = (np.log(p / (1 - p)) - combiner.shift) / combiner.scale
+    half = np.arange(len(apart)) % 2 == 0
+    found = np.empty(len(apart))
+    for one in (half, ~half):
+        scale, shift = platt(raw[~one], y[~one], w[~one])
+        found[one] = 1.0 / (1.0 + np.exp(-(scale * raw[one] + shift)))
+    return calibration_error(y.tolist(), found.tolist(), weights=w.tolist())
+
+
+def lines_of(features: Features, p: Any, weights: Any) -> Lines:
+    """The lines, from the rows that are set apart.
+
+    For calibrated probabilities at even odds the line that is right most often, both classes counting
+    alike, is one half. Partially supported is what lies above the lowest tenth of the supported claims. A
+    claim is contradicted where the verifier's contradiction reaches what nine in ten claims that reach it,
+    and that are not supported, deserve; None where nothing reaches that.
+    """
+    apart, y = features.apart, features.supported
+    order = np.argsort(p[apart & y])
+    cumulated = np.cumsum(weights[apart & y][order]) / weights[apart & y].sum()
+    low = float(p[apart & y][order][int(np.searchsorted(cumulated, _PARTLY_BELOW))])
+    return Lines(0.5, min(0.5, low), _contradicted(features, p))
+
+
+def _contradicted(features: Features, p: Any) -> float | None:
+    if "model_contradiction" not in features.names:
+        return None
+    labels = np.array(features.labels)
+    told = features.apart & (p < 0.5) & np.isin(labels, ("contradicted", "unsupported", "supported"))
+    vague = np.array([s.endswith(("addition", "qualifier", "overgeneralisation")) for s in features.sets])
+    told &= ~vague
+    scores = features.x[told, features.names.index("model_contradiction")]
+    truths = labels[told] == "contradicted"
+    order = np.argsort(-scores)
+    precision = np.cumsum(truths[order]) / np.arange(1, len(order) + 1)
+    good = np.flatnonzero((precision >= _TRUE_CONTRADICTIONS) & (np.arange(len(order)) >= 20))
+    return float(scores[order][good[-1]]) if len(good) else None
+
+
+def _same(combiner: BoostedTrees, features: Features, raw: Any) -> None:
+    """The exported trees, evaluated as the judge does, give what the library gave."""
+    rows = features.x[features.apart]
+    for row, expected in list(zip(rows, raw, strict=True))[:200]:
+        got = combiner.probability(dict(zip(features.names, row.tolist(), strict=True)))
+        wanted = 1.0 / (1.0 + np.exp(-(combiner.scale * expected + combiner.shift)))
+        if abs(got - wanted) > 1e-3:
+            raise ValueError(f"the exported trees say {got:.4f} where the fitted ones say {wanted:.4f}")
