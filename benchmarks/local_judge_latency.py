@@ -11,9 +11,9 @@ number of its claims.
 
 The runs with the verifier (the packaged one, or that of ``--verifier``, which needn't be trained) have three
 contexts of 150 words, one request at a time: every claim a request of its own, and all eight of a response in
-one, where a claim's time is its share. They tell how many tokens and readings a claim had, and the share of
-the processor time. ``--threads`` and ``--tokens`` are ``judge.local.verifier.threads`` and
-``tokens_per_claim``.
+one, where a claim's time is its share. They tell how many tokens and readings a claim had. ``cpu_ms`` is
+the processor time of a claim, of all threads. ``--threads`` and ``--tokens`` are those of
+``judge.local.verifier`` (``threads``, ``tokens_per_claim``).
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ async def measure(
     built: bool,
     settings: LocalJudgeSettings = RULES,
     together: bool = False,
-) -> list[float]:
-    """Milliseconds of each claim, each a request of its own; ``at_once`` are in flight together.
+) -> tuple[list[float], float]:
+    """Milliseconds of each claim, each a request of its own, and of processor time a claim; ``at_once`` are
+    in flight together.
 
     ``together``: the claims of a response are one request, and each has its share of the time.
     """
@@ -138,6 +139,7 @@ async def measure(
     ]
     taken: list[float] = []
     queue = iter(todo)
+    worked = time.process_time()
 
     async def worker() -> None:
         for request in queue:
@@ -151,7 +153,7 @@ async def measure(
         for _ in range(at_once):
             tasks.create_task(worker())
     await judge.aclose()
-    return taken
+    return taken, 1000 * (time.process_time() - worked) / len(taken)
 
 
 def with_verifier(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, float]]:
@@ -171,12 +173,11 @@ def with_verifier(options: argparse.Namespace, folder: Path) -> dict[str, dict[s
         asyncio.run(measure(responses(3, 0, PASSAGES), 1, built=True, settings=settings))
         for together in (False, True):
             made = responses(max(1, options.claims // CLAIMS_PER_RESPONSE), 5, PASSAGES)
-            begun, worked = time.perf_counter(), time.process_time()
-            taken = asyncio.run(measure(made, 1, built=True, settings=settings, together=together))
-            spent = time.process_time() - worked
+            begun = time.perf_counter()
+            taken, worked = asyncio.run(measure(made, 1, built=True, settings=settings, together=together))
             figures[f"verifier, {'claims of a response together' if together else 'claim by claim'}"] = {
                 **_figures(taken, time.perf_counter() - begun),
-                "cpu_ms": round(1000 * spent / len(taken), 2),
+                "cpu_ms": round(worked, 2),
                 **_read(LocalJudge(settings), made),
                 "threads": options.threads or default_threads(),
             }
@@ -225,9 +226,9 @@ def main() -> None:
     for seed, (at_once, built) in enumerate([(1, True), (1, False), (32, True), (32, False)], 1):
         made = responses(count, seed)
         begun = time.perf_counter()
-        taken = asyncio.run(measure(made, at_once, built))
+        taken, worked = asyncio.run(measure(made, at_once, built))
         name = f"{at_once} at a time, index {'built beforehand' if built else 'built within'}"
-        figures[name] = _figures(taken, time.perf_counter() - begun)
+        figures[name] = {**_figures(taken, time.perf_counter() - begun), "cpu_ms": round(worked, 2)}
         print(f"{name:42}", figures[name])
     folder = options.verifier or packaged_folder()
     if folder is not None:

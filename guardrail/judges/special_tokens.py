@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
+    from tokenizers import Encoding, Tokenizer
 
 # Blanking a token can bring its neighbours together; what is left after so many rounds is refused later.
 _ROUNDS: Final = 4
@@ -31,12 +31,19 @@ class SpecialTokens:
         A context that holds the separator could otherwise end the premise and bring its own hypothesis.
         As long as ``text``: offsets stay what they are.
         """
+        return self._read(text)[0]
+
+    def encode(self, text: str) -> Encoding:
+        """The tokens of ``plain(text)``, none added; offsets are code points of ``text``."""
+        return self._read(text)[1]
+
+    def _read(self, text: str) -> tuple[str, Encoding]:
         for token in self._special:
             if token in text:
                 text = text.replace(token, " " + token[1:] if len(token) > 1 else " ")
         # Normalisation makes more of them, of full-width brackets say, and a vocabulary may hold them too.
+        encoding = self._encode(text)
         for _ in range(_ROUNDS):
-            encoding = self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
             spans = [
                 span
                 for span, number in zip(encoding.offsets, encoding.ids, strict=True)
@@ -45,7 +52,11 @@ class SpecialTokens:
             if not spans:
                 break
             text = _blanked(text, spans)
-        return text
+            encoding = self._encode(text)
+        return text, encoding
+
+    def _encode(self, text: str) -> Encoding:
+        return self._tokenizer.encode(text, add_special_tokens=False)
 
     def count(self, ids: Iterable[int]) -> int:
         """How many of ``ids`` are marks that a model reads structure from."""

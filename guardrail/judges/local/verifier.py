@@ -22,6 +22,7 @@ _FIELD: Final = "judge.local.verifier.path"
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUTS: Final = ("logits", "token_logits")
 _MOST_THREADS: Final = 2
+_SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
 _LOADED: Final = 2  # verifiers kept in memory for judges to come
 _SORTED_TOGETHER: Final = 8  # batches
 
@@ -71,7 +72,7 @@ class Verifier:
 
     def encode(self, text: str) -> Encoding:
         """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``."""
-        return self._tokenizer.encode(self._special.plain(text), add_special_tokens=False)
+        return self._special.encode(text)
 
     def forged(self, text: Encoding) -> bool:
         """Whether special tokens are left in what ``encode`` gave: such a text must not be read."""
@@ -207,7 +208,9 @@ def _session(runtime: Any, folder: Path, model: bytes, threads: int) -> Any:
     # Threads that wait for the next run must not take the processor from the event loop.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return runtime.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOWER
+        )
     except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
         raise ConfigError(
             f"{_FIELD}: {folder / MODEL} can't be loaded ({type(error).__name__}); export it again"
