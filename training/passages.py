@@ -57,7 +57,7 @@ def claimable(sentence: str) -> bool:
         return False
     if _NOISE.search(sentence) or sentence.count('"') % 2 or sentence.count("(") != sentence.count(")"):
         return False
-    if sum(w[0].islower() for w in words) < 0.5 * len(words) or sentence.count(",") > 5:
+    if sum(w[0].islower() for w in words) < 0.4 * len(words) or sentence.count(",") > 5:
         return False
     return bool(_VERB.search(sentence)) and not re.match(
         r"(?:And|But|Or|So|Which|Because|Figure|Table)\b", sentence
@@ -180,7 +180,7 @@ def neighbours(source: Source, pool: Sequence[str], random_: random.Random) -> t
     if len(sentences) == 1:
         others = list(source.siblings[:8])
         random_.shuffle(others)
-        others = others[: random_.randint(0, 4)] + random_.sample(pool, 6)
+        others = others[: random_.randint(0, 4)] + random_.sample(pool, min(6, len(pool)))
         at = random_.randint(0, len(others))
         sentences, at = (*others[:at], source.sentence, *others[at:]), at
     else:

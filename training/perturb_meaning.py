@@ -29,7 +29,8 @@ _UNSURE: Final = re.compile(
     r"(?i)\b(?:if|whether|unless|not|n't|no|never|without|neither|nor|none|nothing)\b|\?"
 )
 _PAST: Final = re.compile(
-    r"^((?:He|She|It|They|The [\w -]{2,30}|[A-Z][\w.'-]+(?: [A-Z][\w.'-]+){0,3})) ("
+    r"^(?![^.]{0,40}\b(?:has|have|had|was|were|is|are|be|been|by|that|who|which)\b)"
+    r"((?:He|She|It|They|The [\w -]{2,30}|[A-Z][\w.'-]+(?: [A-Z][\w.'-]+){0,3})) ("
     + "|".join(PAST_TO_BASE)
     + r")\b"
 )

@@ -172,7 +172,8 @@ class Maker:
         return Pair(claim, passage, "partially_supported", "addition", spans, "shortened passage")
 
     def _merged(self, source: Source, base: str, passage: str) -> Change | None:
-        others = self._random.sample(self._alone[source.document.held_out], 12)
+        alone = self._alone[source.document.held_out]
+        others = self._random.sample(alone, min(12, len(alone)))
         own = [s for s in source.document.sentences if s not in passage and claimable(s)]
         if own and self._random.random() < 0.8:
             return joined_with(base, self._random.choice(own), self._random)
@@ -211,6 +212,8 @@ class Maker:
                 return Pair(
                     claim, passage, "supported", None, (), f"changed passage ({kind})" + ", ".join(steps)
                 )
+            if sentence in passage:
+                return None  # it stands there a second time
             if source.claim or change.old is None:
                 claim, steps = sentence, ()
             else:

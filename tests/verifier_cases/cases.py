@@ -31,7 +31,8 @@ class _Strict(BaseModel):
 
 class Case(_Strict):
     """A claim. ``severity`` is what it would cost if it were wrong: by ``guardrail.claims.severity`` (a
-    quantity is critical, a name or a bare number major), or more where a person sees health, law or money at stake."""
+    quantity is critical, a name or a bare number major), or more where a person sees health, law or money at
+    stake."""
 
     claim: str = Field(min_length=10)
     label: Label
