@@ -18,7 +18,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.combiner import load_parameters, load_rules_parameters
 from tests.unit.judges.local.contexts import CONTEXTS, claim_of, index_of
 
 
@@ -31,7 +31,7 @@ class Gated(ClaimChecker):
     """Waits at every claim until it is let on; says on which thread it worked."""
 
     def __init__(self) -> None:
-        super().__init__(LocalJudgeSettings(), load_parameters())
+        super().__init__(LocalJudgeSettings(), load_rules_parameters())
         self.reached, self.go = threading.Event(), threading.Event()
         self.threads: list[threading.Thread] = []
         self.checked: list[str] = []
@@ -132,9 +132,11 @@ def test_a_parameters_file_that_cannot_be_used_is_a_config_error(tmp_path: Path,
 
 def test_the_lines_between_verdicts_can_be_set() -> None:
     claim, index = claim_of("Pro costs $49 per month."), index_of(CONTEXTS)
-    strict = ClaimChecker(LocalJudgeSettings(supported_at=1.0, partially_supported_at=0.5), load_parameters())
+    strict = ClaimChecker(
+        LocalJudgeSettings(supported_at=1.0, partially_supported_at=0.5), load_rules_parameters()
+    )
     strictest = ClaimChecker(
-        LocalJudgeSettings(supported_at=1.0, partially_supported_at=1.0), load_parameters()
+        LocalJudgeSettings(supported_at=1.0, partially_supported_at=1.0), load_rules_parameters()
     )
     assert strict.check("c", claim, "", index).verdict is Verdict.PARTIALLY_SUPPORTED
     assert strictest.check("c", claim, "", index).verdict is Verdict.UNSUPPORTED

@@ -8,10 +8,10 @@ from guardrail.events import Verdict
 from guardrail.judges.base import Judgement
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.combiner import load_rules_parameters
 from tests.unit.judges.local.contexts import CONTEXTS, claim_of, index_of
 
-CHECKER = ClaimChecker(LocalJudgeSettings(), load_parameters())
+CHECKER = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
 INDEX = index_of(CONTEXTS)
 
 FAITHFUL = (

@@ -13,13 +13,13 @@ import pytest
 from guardrail.events import Verdict
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.combiner import load_rules_parameters
 from tests.unit.judges.local.contexts import claim_of, index_of
 from tests.unit.judges.local.minimal_pairs import PAIRS
 from tests.unit.judges.local.minimal_sources import SOURCES
 from tests.unit.judges.local.unseen_pairs import UNSEEN_PAIRS, UNSEEN_SOURCES
 
-CHECKER = ClaimChecker(LocalJudgeSettings(), load_parameters())
+CHECKER = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
 INDEX = index_of(SOURCES)
 UNSEEN_INDEX = index_of(UNSEEN_SOURCES)
 
