@@ -1,0 +1,192 @@
+"""How well the local judge tells supported claims from others: alone, in parts, and against plain baselines.
+
+    python -m training.evaluate --data DIR [--verifier FOLDER|none] [--parameters FILE]
+        [--untrained FOLDER] [--out FOLDER] [--limit N]
+
+``DIR`` holds ``pool-val.jsonl.gz``, ``expertqa-val.jsonl`` (both labelled by people, neither ever fitted
+on) and ``pool-train.jsonl.gz``, of which only held-out rows are used: the thresholds of those without
+verdicts of their own (word overlap, a verifier alone) come from these. In one run: word overlap, the
+rules, the same base untrained (``--untrained``: what ``training.export --base`` wrote), the verifier
+alone, the whole local judge. Default are the packaged verifier and parameters. Writes ``report.json``,
+``report.md`` and ``reliability.png`` to ``--out``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from guardrail.errors import GuardrailError
+from guardrail.judges.local.combiner import Logistic, Parameters, load_parameters, load_rules_parameters
+from guardrail.judges.local.verifier import Verifier, load_verifier
+from guardrail.judges.local.verifier_files import packaged_folder
+from training.evaluation_data import CRITICAL, FAITHFUL, labelled, made, passages_of_150_words, validation
+from training.examining import Examiner
+from training.examples import DataError
+from training.measuring import RULES, WHOLE, Judges, Scored, caught, figures
+from training.metrics import Bin, calibration_error, mean, reliability
+from training.report import markdown, plot
+from training.rows import Row
+
+SEED: Final = 20260101
+_SLICE: Final = ("auroc", "balanced_accuracy")
+
+
+def evaluate(
+    judges: Judges, sets: Mapping[str, Sequence[Row]], pairs: Mapping[str, Sequence[Row]],
+    timed: Sequence[Row] = (),
+) -> tuple[dict[str, Any], dict[str, list[Bin]]]:  # fmt: skip
+    """The report but for what it was made with, and the reliability of each judge."""
+    scored: dict[str, list[Scored]] = {}
+    for name, rows in sets.items():
+        scored[name] = [judges.scored(row) for row in rows]
+        print(f"  {name}: {len(rows):,} claims", flush=True)
+    changed = {kind: [judges.scored(row) for row in rows] for kind, rows in pairs.items()}
+    everything = [claim for claims in scored.values() for claim in claims]
+    by_severity: dict[str, list[Scored]] = defaultdict(list)
+    for claim in everything:
+        by_severity[claim.severity].append(claim)
+    table: dict[str, dict[str, Any]] = {
+        name: {"claims": len(claims)} | {judge: figures(claims, judge) for judge in judges.names}
+        for name, claims in scored.items()
+    }
+    weights = _even(scored)
+    truths = [claim.supported for claim in everything]
+    spread = {j: [claim.answers[j].probability for claim in everything] for j in judges.names}
+    report: dict[str, Any] = {
+        "judges": judges.names,
+        "claims": len(everything),
+        "sets": table,
+        "macro": {
+            judge: {key: mean([row[judge][key] for row in table.values()]) for key in _keys(table, judge)}
+            for judge in judges.names
+        },
+        "pooled": {j: calibration_error(truths, p, weights=weights) for j, p in spread.items()},
+        "severity": {
+            name: {"claims": len(claims)}
+            | {j: {key: figures(claims, j)[key] for key in _SLICE} for j in judges.names}
+            for name, claims in sorted(by_severity.items())
+        },
+        "pairs": {
+            kind: {"claims": len(claims)} | {judge: caught(claims, judge) for judge in judges.names}
+            for kind, claims in changed.items()
+        },
+        "critical": {judge: _critical(changed, judge) for judge in judges.names} if changed else {},
+        "milliseconds": _milliseconds([judges.scored(row) for row in timed], judges.names),
+    }
+    return report, {j: reliability(truths, p, weights=weights) for j, p in spread.items()}
+
+
+def _keys(table: Mapping[str, Any], judge: str) -> list[str]:
+    return list(next(iter(table.values()))[judge])
+
+
+def _even(scored: Mapping[str, Sequence[Scored]]) -> list[float]:
+    """What each claim counts where sets count alike, and in each both classes."""
+    weights: list[float] = []
+    for claims in scored.values():
+        count = Counter(claim.supported for claim in claims)
+        weights.extend(1.0 / count[claim.supported] for claim in claims)
+    return weights
+
+
+def _critical(changed: Mapping[str, Sequence[Scored]], judge: str) -> dict[str, float]:
+    def shares(kinds: Sequence[str]) -> list[float]:
+        return [caught(changed[k], judge)["not_supported"] for k in kinds if changed.get(k)]
+
+    return {"caught": mean(shares(sorted(CRITICAL))), "false_alarms": mean(shares(FAITHFUL))}
+
+
+def _milliseconds(claims: Sequence[Scored], judges: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"claims": len(claims)} if claims else {}
+    for judge in (RULES, WHOLE):
+        if claims and judge in judges:
+            times = sorted(1000 * claim.answers[judge].seconds for claim in claims)
+            found[judge] = {"p50": times[len(times) // 2], "p95": times[int(0.95 * len(times))]}
+    return found
+
+
+def untrained_examiner(verifier: Verifier) -> Examiner:
+    """Finds out the features of a verifier that no parameters were fitted with."""
+    blank = Parameters(
+        version=1, provenance={}, supported_at=0.5, partially_supported_at=0.5,
+        combiner=Logistic(bias=0.0, weights={}), rarity=load_rules_parameters().rarity,
+    )  # fmt: skip
+    return Examiner(blank, verifier)
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no such number."""
+    if isinstance(value, Mapping):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def main() -> None:
+    """Run the step."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data files")
+    parser.add_argument("--verifier", default="packaged", help="a folder, or none; default: the packaged one")
+    parser.add_argument(
+        "--parameters", type=Path, help="fitted with the verifier; default: the packaged ones"
+    )
+    parser.add_argument("--untrained", type=Path, help="a verifier's folder to compare with")
+    parser.add_argument("--out", type=Path, default=Path("evaluation"))
+    parser.add_argument("--limit", type=int, default=1000, help="most claims of one set (sampled)")
+    parser.add_argument("--held-out", type=int, default=60, help="most rows of one set for thresholds")
+    parser.add_argument("--pairs", type=int, default=150, help="most changed sentences of one kind")
+    parser.add_argument("--timed", type=int, default=100, help="claims that are timed")
+    options = parser.parse_args()
+    try:
+        _run(options)
+    except (DataError, GuardrailError, OSError) as error:
+        parser.exit(1, f"evaluate: {error}\n")
+
+
+def _run(options: argparse.Namespace) -> None:
+    whole, name = _whole(options)
+    untrained = untrained_examiner(load_verifier(options.untrained)) if options.untrained else None
+    held_out = validation(options.data, limit=options.held_out, seed=SEED)
+    judges = Judges(Examiner(load_rules_parameters()), whole, untrained, held_out)
+    pairs = made(options.data, limit=options.pairs, seed=SEED)
+    timed = passages_of_150_words((row for rows in pairs.values() for row in rows), count=options.timed)
+    report, bins = evaluate(
+        judges, labelled(options.data, limit=options.limit, seed=SEED), pairs, list(timed)
+    )
+    report |= {
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        "verifier": name,
+        "held_out": len(held_out),
+    }
+    options.out.mkdir(parents=True, exist_ok=True)
+    report = _without_nan(report)
+    (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    text = markdown(report)
+    (options.out / "report.md").write_text(text, encoding="utf-8")
+    plot(options.out / "reliability.png", bins)
+    print(text)
+
+
+def _whole(options: argparse.Namespace) -> tuple[Examiner | None, str | None]:
+    """The whole judge with its verifier, and the verifier's name; None where there is to be none."""
+    if options.verifier == "none":
+        return None, None
+    folder = packaged_folder() if options.verifier == "packaged" else Path(options.verifier)
+    if folder is None:
+        raise DataError("the package has no verifier yet: name a folder (--verifier), or none")
+    verifier = load_verifier(folder)
+    return Examiner(load_parameters(options.parameters), verifier), verifier.name
+
+
+if __name__ == "__main__":
+    main()
