@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SHORT_WORDS: Final = 70  # contexts that are read as they are
 PASSAGE_WORDS: Final = 150
+MOST_CHARS_A_TOKEN: Final = 40
+"""In the mean over a text; one of more is no prose."""
 _TOGETHER: Final = 3
 
 Encode = Callable[[str], "Encoding"]
@@ -55,6 +57,8 @@ def readings_of(
         for text, sentences in _choices(kind, view, evidence, found):
             if any(premise.text == text for premise in chosen):
                 break
+            if len(text) > MOST_CHARS_A_TOKEN * room:
+                continue  # tokenising it would take longer than reading it is worth
             encoded = encode(text)
             length = len(encoded.ids)
             if length > room:

@@ -10,7 +10,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.fitted import FittedVerifier, ReadingKind
-from guardrail.judges.local.readings import Premise, readings_of
+from guardrail.judges.local.readings import MOST_CHARS_A_TOKEN, Premise, readings_of
 from guardrail.judges.local.verifier import Reading, Verifier
 
 if TYPE_CHECKING:
@@ -119,6 +119,8 @@ class Reader:
 
     def premises(self, view: ClaimView, evidence: EvidenceIndex, found: Candidates) -> list[Premise]:
         """What is to be read for a claim; empty where it can't be: too long, or it forges special tokens."""
+        if len(view.text) > MOST_CHARS_A_TOKEN * self._verifier.max_tokens:
+            return []
         claim = self.encode(view.text)
         overhead = len(claim.ids) + self._verifier.overhead
         premises = readings_of(

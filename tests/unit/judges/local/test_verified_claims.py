@@ -150,15 +150,33 @@ async def test_a_claim_that_is_not_read_in_time_gets_no_verdict(folder: Path) ->
     await judge.aclose()
 
 
-def test_what_the_verifier_cannot_read_is_judged_by_the_rules(folder: Path, verifier: Verifier) -> None:
+@pytest.mark.parametrize("more", ["and beta gamma delta " * 20, "!" * 100_000, "[SEP] " * 70])
+def test_what_the_verifier_cannot_read_is_judged_by_the_rules(
+    folder: Path, verifier: Verifier, more: str
+) -> None:
     """A claim that leaves no room in the window; never by features of 0."""
-    claim = claim_of("The sky is blue " + "and beta gamma delta " * 20)
+    claim = claim_of(f"The sky is blue {more}")
     checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
     rules = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
     examined = checker.examine(claim, "", SKY)
     assert examined is not None
     assert not set(FEATURES) & set(examined.features)
     assert checker.check("c", claim, "", SKY).support == rules.check("c", claim, "", SKY).support
+
+
+def test_a_context_without_end_is_not_tokenised(folder: Path) -> None:
+    """A sentence of few words and very many characters: the next best one is read, or none."""
+    seen: list[int] = []
+
+    class Measuring(Counting):
+        def encode(self, text):  # type: ignore[no-untyped-def]
+            seen.append(len(text))
+            return super().encode(text)
+
+    index = EvidenceIndex([Context(id="d0", text=f"The sky is {'-' * 500_000} blue.")])
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), Measuring(folder))
+    assert checker.check("c", claim_of("The sky is blue."), "", index).verdict is not Verdict.UNVERIFIED
+    assert max(seen) < 10_000
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
