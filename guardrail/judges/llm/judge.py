@@ -64,7 +64,11 @@ class LlmJudge:
             return JudgeReply(tuple(self._nothing_supports(claim_id) for claim_id in request.claims))
         left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
         deadline = asyncio.get_running_loop().time() + left
-        prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))
+        try:
+            prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))
+        except asyncio.CancelledError as error:
+            tell_usage(error, Usage())
+            raise
         if not prompt.claim_ids:
             return JudgeReply(tuple(uncovered(prompt, self.name)))
         hearing = Hearing(request, prompt, self._settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.settings import JudgeSettings
 from guardrail.policy import Policy
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, Wire, member, verdicts
+from tests.unit.judges.doubles import request
 
 CONTEXTS = [{"id": "pricing", "text": "The Basic plan costs $50 a month and includes 3 users."}]
 ANSWER = "The Basic plan costs $60 a month. A user more is ten dollars on top of it. "
@@ -54,6 +56,23 @@ async def test_what_calls_before_it_told_is_counted_with_it() -> None:
     assert verdict.usage == booked
     assert (booked.judge_calls, booked.input_tokens, booked.output_tokens) == (3, 100, 20)
     assert booked.cost_usd == pytest.approx(1.2e-3)
+
+
+async def test_what_is_cancelled_before_its_first_call_took_nothing() -> None:
+    ledger = UsageLedger()
+    async with LlmServer() as server:
+        llm = {"model": "judge-1b", "base_url": server.url}
+        values = {"kind": "llm", "llm": llm, "budgets": {"per_minute": {"calls": 1}}}
+        judge = build_judge(JudgeSettings.model_validate(values), ledger=ledger)
+        asking = asyncio.create_task(judge.judge(request("The plan costs $50.")))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert ledger.total() == Usage()
+        found = (await judge.judge(request("The plan costs $50."))).judgements
+        await judge.aclose()
+    assert [each.judge for each in found] == ["llm:judge-1b"]  # there was room for the one call
 
 
 async def test_a_call_that_is_late_is_counted() -> None:
