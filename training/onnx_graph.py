@@ -85,6 +85,7 @@ def _fuse(path: Path, verifier: Verifier) -> Any:
 
     fusions = FusionOptions("bert")
     fusions.enable_embed_layer_norm = False  # its int8 form has one scale for all words
+    fusions.enable_skip_layer_norm = False  # its kernel for processors is the slower one
     config = verifier.config
     optimised = optimize_model(
         str(path), model_type="bert", num_heads=config.num_attention_heads,
