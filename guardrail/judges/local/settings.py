@@ -63,8 +63,9 @@ class LocalJudgeSettings(BaseModel):
         default=1,
         ge=1,
         le=64,
-        description="Threads that judge. Judging is pure Python and holds the interpreter's lock, so more "
-        "threads share the time more evenly between responses but do not add up.",
+        description="Threads that judge. The rules are pure Python and hold the interpreter's lock, so more "
+        "threads share their time more evenly between responses but do not add up; the verifier doesn't "
+        "hold it, and more threads add up as far as processors are idle.",
     )
     sentences_per_claim: int = Field(
         default=4, ge=1, le=32, description="Best sentences of the contexts that a claim is compared with."
