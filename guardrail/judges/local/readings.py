@@ -86,12 +86,12 @@ def _choices(
         if len(source.layout.terms) <= SHORT_WORDS:
             yield _plain(" ".join(context.text for context in evidence.contexts)), tuple(chosen)
         for count in range(len(chosen), 1, -1):
-            yield " ".join(_text(source, n) for n in sorted(chosen[:count])), tuple(chosen[:count])
+            yield _joined(source, evidence, sorted(chosen[:count])), tuple(chosen[:count])
     elif kind is ReadingKind.PASSAGE:
         for words in (PASSAGE_WORDS, PASSAGE_WORDS // 2):
             numbers = _around(source, best, words)
-            yield " ".join(_text(source, n) for n in numbers), (best,)
-    yield _text(source, best), (best,)
+            yield _joined(source, evidence, numbers), (best,)
+    yield _joined(source, evidence, [best]), (best,)
 
 
 def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[int]:
@@ -127,8 +127,17 @@ def _around(source: Source, number: int, words: int) -> list[int]:
     return list(range(first, last + 1))
 
 
-def _text(source: Source, number: int) -> str:
-    return _plain(source.sentence(number).text)
+def _joined(source: Source, evidence: EvidenceIndex, numbers: Sequence[int]) -> str:
+    """The text of sentences, whose numbers ascend; pieces of one sentence that overlap are one piece."""
+    sentences = source.layout.sentences
+    spans: list[tuple[int, int, int]] = []
+    for number in numbers:
+        context, start, end = sentences.context[number], sentences.start[number], sentences.end[number]
+        if spans and spans[-1][0] == context and start < spans[-1][2]:
+            spans[-1] = context, spans[-1][1], max(end, spans[-1][2])
+        else:
+            spans.append((context, start, end))
+    return " ".join(_plain(evidence.contexts[context].text[start:end]) for context, start, end in spans)
 
 
 def _plain(text: str) -> str:

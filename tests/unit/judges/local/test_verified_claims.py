@@ -18,7 +18,7 @@ from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest
-from guardrail.judges.local import LocalJudge, LocalJudgeSettings
+from guardrail.judges.local import LocalJudge, LocalJudgeSettings, assembly
 from guardrail.judges.local.assembly import build_checker
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Parameters, load_parameters, load_rules_parameters
@@ -240,6 +240,23 @@ def test_parameters_run_with_their_verifier_only(tmp_path: Path) -> None:
         build_checker(settings_for(folder, parameters_for(folder, sha256="0" * 64)))
     with pytest.raises(ConfigError, match="none is loaded"):
         ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
+
+
+def test_the_packaged_verifier_is_used_where_the_packaged_parameters_name_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assembly, "load_parameters", lambda path: parameters_for(folder))
+    monkeypatch.setattr(assembly, "packaged_folder", lambda: folder)
+    claim = claim_of("The sky is blue.")
+    examined = build_checker(LocalJudgeSettings()).examine(claim, "", SKY)
+    assert examined is not None
+    assert examined.verification is not None
+    disabled = build_checker(LocalJudgeSettings(verifier=VerifierSettings(enabled=False)))
+    rules = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
+    assert disabled.check("c", claim, "", SKY) == rules.check("c", claim, "", SKY)
+    monkeypatch.setattr(assembly, "packaged_folder", lambda: None)
+    with pytest.raises(ConfigError, match="the package has no verifier, but the parameters were fitted with"):
+        build_checker(LocalJudgeSettings())
 
 
 def test_a_verifier_without_its_parameters_is_refused(tmp_path: Path) -> None:
