@@ -1,4 +1,4 @@
-"""The local judge: deterministic checks and graded overlap, a small calibrated combiner, no model file."""
+"""The local judge: deterministic checks, graded overlap, a small verifier, and a calibrated combiner of all."""
 
 from guardrail.judges.local.judge import LocalJudge
 from guardrail.judges.local.settings import LocalJudgeSettings
