@@ -149,6 +149,8 @@ def left_out(whole: str, part: str) -> tuple[int, int] | None:
     start, end = head, len(whole) - tail
     while start < end and whole[start] in " ,":
         start += 1
+    while start < end and whole[end - 1] in " ,":
+        end -= 1
     return start, end
 
 

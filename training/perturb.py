@@ -267,7 +267,7 @@ def _swap(sentence: str, _names: Sequence[str], random_: random.Random) -> Chang
             continue
         if re.search(r"^,| and |[;:]", between) or len(between.split()) > 8:
             continue
-        if kinds == {"nationality"} or not (_ROLE.search(between) or re.search(r"\bby $", between)):
+        if kinds & {"nationality", ""} or not (_ROLE.search(between) or re.search(r"\bby $", between)):
             continue
         if re.search(r"\bfrom\b", between) and not re.search(r"\bfrom $", sentence[: one.start()]):
             continue

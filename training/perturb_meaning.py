@@ -68,12 +68,12 @@ _BELIEVED: Final = re.compile(
     r" to (?=(?:be|have been)\b)"
 )
 _TRIED: Final = re.compile(r"\b(?:tried|attempted|sought|hoped|intended|planned|wanted) to (?=[a-z]{3,} )")
-_EXPECTED: Final = re.compile(
-    r"\b(is|are) (?:expected|likely|scheduled|planned|due|set|intended) to (?=[a-z]{2,} )"
+_EXPECTED: Final = re.compile(r"\b(is|are) (?:expected|likely|planned|intended) to (?=[a-z]{2,} )")
+_MAY: Final = re.compile(
+    r"\b(?:may|might) (?=(?!have\b|not\b|also\b|well\b|or\b|in\b|at\b|on\b|perhaps\b|possibly\b)[a-z]{2,} )"
 )
-_MAY: Final = re.compile(r"\b(?:may|might) (?=(?!have\b|not\b|also\b|well\b)[a-z]{2,} )")
 _CONDITION: Final = re.compile(
-    r"(?<! even)(?<! as),? (?:if|unless|provided that|as long as|only when|except(?: for| that| in)?"
+    r"(?<!even)(?<! as),? (?:if|unless|provided that|as long as|only when|except(?: for| that| in)?"
     r"|only if) [^,;:]{8,}(?=\.$)"
 )
 _SUGGESTS: Final = re.compile(r"\b(suggests?|suggested) (?=that\b)")
@@ -135,7 +135,7 @@ def _negated(sentence: str, random_: random.Random) -> Change | None:
 def _widened(change: Change) -> Change:
     """The span reaches over the word behind what was put in: where a "not" is gone, that word is wrong."""
     start, end = change.spans[0]
-    word = re.match(r" ?[\w'’-]+", change.claim[end:])
+    word = re.match(r" ?\w[\w'’-]*(?:[.,]\d+)*", change.claim[end:])
     start += change.claim[start : start + 1] == " "
     return Change(change.claim, change.kind, ((start, end + (word.end() if word else 0)),), change.old)
 
@@ -253,7 +253,8 @@ def _overgeneralisation(sentence: str, _names: Sequence[str], random_: random.Ra
     options: list[Change] = []
     for match in _SOME.finditer(sentence):
         if re.search(
-            r"\b(?:the|these|those|a|its|his|her|their|so|too|as|until|million) \Z", sentence[: match.start()]
+            r"\b(?:the|these|those|a|its|his|her|their|so|too|as|until|million|only|one of) \Z",
+            sentence[: match.start()],
         ):
             continue
         new = "no" if match[1] == "few" else "all"

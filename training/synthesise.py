@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from training.changes import MIRRORED, Change
 from training.paraphrase import SHORTENING, joined, left_out, paraphrased
-from training.passages import Source, claimable, covers, neighbours, sources, topics
+from training.passages import Source, claimable, covers, neighbours, sources
 from training.perturb import altered
 from training.perturb_meaning import crossed, joined_with
 from training.rows import pool
@@ -33,7 +33,7 @@ PAIRS: Final = 60_000
 _WEIGHTS: Final[dict[str, float]] = {
     "number": 6.0, "date": 1.8, "unit": 7.0, "name": 2.2, "swap": 5.0, "negation": 0.7, "antonym": 0.9,
     "comparison": 3.0, "qualifier": 9.0, "overgeneralisation": 6.0, "addition": 1.5, "merge": 0.3,
-    "absent": 0.7,
+    "absent": 1.4,
 }  # fmt: skip
 _ENTAILED: Final = ("addition", "qualifier", "overgeneralisation")
 _TELLING: Final = ("overgeneralisation", "negation", "addition", "swap", "unit")
@@ -143,8 +143,8 @@ class Maker:
         if sum(len(s.split()) for s in rest) < 20 or any(covers(s, source.sentence) for s in rest):
             return None
         passage = " ".join(rest)
-        related = len(source.document.sentences) > 1 or topics(passage) & topics(claim)
-        if covers(passage, claim) or (not related and self._random.random() < 0.8):
+        related = len(source.document.sentences) > 1 or any(s in source.siblings for s in rest)
+        if covers(passage, claim) or (not related and self._random.random() < 0.9):
             return None
         return Pair(claim, passage, "unsupported", "absent", ((0, len(claim)),), "source left out")
 
@@ -174,7 +174,8 @@ class Maker:
     def _merged(self, source: Source, base: str, passage: str) -> Change | None:
         alone = self._alone[source.document.held_out]
         others = self._random.sample(alone, min(12, len(alone)))
-        own = [s for s in source.document.sentences if s not in passage and claimable(s)]
+        near = (*source.document.sentences, *source.siblings)
+        own = [s for s in near if s not in passage and claimable(s)]
         if own and self._random.random() < 0.8:
             return joined_with(base, self._random.choice(own), self._random)
         for other in others:
