@@ -63,8 +63,7 @@ _SOME: Final = re.compile(
 )
 _DOUBT: Final = re.compile(rf"(?<! a)(?<! an),? \b(?:{'|'.join(DOUBTS)})\b,?(?= [a-z])")
 _BELIEVED: Final = re.compile(
-    r"\b(is|was|are|were) (?:believed|thought|said|reported|rumoured|rumored|alleged|considered"
-    r"|estimated|claimed)"
+    r"\b(is|was|are|were) (?:believed|thought|said|reported|rumoured|rumored|alleged|claimed)"
     r" to (?=(?:be|have been)\b)"
 )
 _TRIED: Final = re.compile(r"\b(?:tried|attempted|sought|hoped|intended|planned|wanted) to (?=[a-z]{3,} )")
