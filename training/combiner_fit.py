@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from guardrail.judges.local.combiner import BoostedTrees
 from training.metrics import calibration_error
@@ -89,10 +90,12 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Bo
         if len(set(y[part].tolist())) < 2:
             raise ValueError(f"the rows {name} are not of both classes")
     signs = [1 if n in FOR else -1 if n in AGAINST else 0 for n in features.names]
-    model = HistGradientBoostingClassifier(
+    boosting = HistGradientBoostingClassifier(
         learning_rate=0.06, max_iter=rounds, max_leaf_nodes=6, min_samples_leaf=min(60, max(1, len(y) // 50)),
         l2_regularization=5.0, monotonic_cst=signs, early_stopping=False, random_state=seed,
-    ).fit(features.x[~apart], y[~apart], sample_weight=weights[~apart])  # fmt: skip
+    )  # fmt: skip
+    with threadpool_limits(limits=1):  # sums in one order; and threads that wait for another take longer
+        model = boosting.fit(features.x[~apart], y[~apart], sample_weight=weights[~apart])
     raw = model.decision_function(features.x[apart])
     scale, shift = platt(raw, y[apart], weights[apart])
     bias, trees = export_trees(model, features.names)

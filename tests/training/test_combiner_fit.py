@@ -1,0 +1,110 @@
+"""Fitting on made features: what is learnt is monotone, calibrated, and the judge's own trees say it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy", reason="the extra 'training' is not installed")
+pytest.importorskip("sklearn", reason="the extra 'training' is not installed")
+
+from training.combiner_fit import (  # noqa: E402
+    Features,
+    fit,
+    held_out_error,
+    lines_of,
+    probabilities,
+    weights_of,
+)
+
+NAMES = ["passage", "model_support", "model_contradiction", "noise"]
+
+
+def made(rows: int = 2000, *, seed: int = 1, certain: bool = False) -> Features:
+    """Support grows with ``model_support`` and a little with ``passage``. Of the others those are
+    contradicted whose ``model_contradiction`` is above 0.6; where that is ``certain``, no supported one's is.
+    """
+    random_ = np.random.default_rng(seed)
+    x: Any = random_.random((rows, 4))
+    supported = random_.random(rows) < 1 / (1 + np.exp(-(8 * (x[:, 1] - 0.5) + 2 * (x[:, 0] - 0.5))))
+    x[supported, 2] *= 0.5 if certain else 1.0
+    contradicted = ~supported & (x[:, 2] > 0.6)
+    labels = np.where(supported, "supported", np.where(contradicted, "contradicted", "unsupported"))
+    sets = np.where(np.arange(rows) % 3 == 0, "fever", "conjnli")
+    return Features(NAMES, x, labels.tolist(), sets.tolist(), np.arange(rows) % 5 == 0)
+
+
+class Fitted:
+    """Features, what each row counts, the trees, and what they make of each row."""
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.weights = weights_of(features.sets, features.supported)
+        self.combiner = fit(features, self.weights, seed=1)
+        self.p = probabilities(self.combiner, features)
+        self.lines = lines_of(features, self.p, self.weights)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    return Fitted(made())
+
+
+def test_both_classes_and_every_set_count_as_they_should() -> None:
+    sets = ["fever"] * 900 + ["summedits-podcast"] * 300
+    supported = np.arange(1200) % 4 == 0
+    weights = weights_of(sets, supported)
+    assert weights.mean() == pytest.approx(1.0)
+    assert weights[supported].sum() == pytest.approx(weights[~supported].sum())
+    of_set = np.array(sets) == "fever"
+    assert weights[~of_set].sum() == pytest.approx(5 * weights[of_set].sum(), rel=0.01)
+
+
+def test_a_set_of_a_few_rows_does_not_decide() -> None:
+    sets = ["fever"] * 900 + ["wice-claim"] * 6
+    weights = weights_of(sets, np.arange(906) % 2 == 0)
+    assert weights[-1] < 20 * weights[0]
+
+
+def test_the_fit_ranks_calibrates_and_never_goes_down_with_support(fitted: Fitted) -> None:
+    supported = fitted.features.supported
+    assert fitted.p[supported].mean() > fitted.p[~supported].mean() + 0.3
+    assert held_out_error(fitted.combiner, fitted.features, fitted.weights) < 0.08
+    for passage, noise in ((0.2, 0.1), (0.9, 0.9)):
+        rising = [
+            fitted.combiner.probability(
+                {"passage": passage, "model_support": s / 20, "model_contradiction": 0.1, "noise": noise}
+            )
+            for s in range(21)
+        ]
+        assert rising == sorted(rising)
+
+
+def test_the_lines_keep_nine_in_ten_of_the_supported(fitted: Fitted) -> None:
+    assert fitted.lines.supported == 0.5
+    assert 0.0 < fitted.lines.partially < 0.5
+    kept = fitted.p[fitted.features.apart & fitted.features.supported] >= fitted.lines.partially
+    assert 0.85 < kept.mean() < 0.95
+
+
+def test_contradicted_is_what_nine_in_ten_deserve() -> None:
+    certain = Fitted(made(certain=True))
+    line, features = certain.lines.contradicted, certain.features
+    assert line is not None
+    assert 0.5 < line < 0.62
+    said = features.apart & (certain.p < 0.5) & (features.x[:, 2] >= line)
+    assert np.mean(np.array(features.labels)[said] == "contradicted") >= 0.9
+
+
+def test_without_a_verifier_nothing_is_called_contradicted_by_it(fitted: Fitted) -> None:
+    whole = fitted.features
+    rules = Features(NAMES[:1], whole.x[:, :1], whole.labels, whole.sets, whole.apart)
+    assert Fitted(rules).lines.contradicted is None
+
+
+def test_rows_of_one_class_are_refused() -> None:
+    some = made(200)
+    only = Features(NAMES, some.x, ["supported"] * 200, some.sets, some.apart)
+    with pytest.raises(ValueError, match="not of both classes"):
+        fit(only, np.ones(200), seed=1)
