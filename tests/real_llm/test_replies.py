@@ -16,10 +16,11 @@ pytestmark = pytest.mark.real_llm
     [
         {},
         {"verdicts": "binary"},
+        {"reasoning": "not_supported", "conflicts": True},
+        {"reply_form": "verbose"},
         {"reasoning": "before", "conflicts": True},
-        {"reasoning": "not_supported", "decompose": True, "max_output_tokens": 600},
     ],
-    ids=["four", "binary", "reasons", "parts"],
+    ids=["four", "binary", "compact-reasons", "verbose", "reasons"],
 )
 async def test_each_claim_gets_a_verdict_under_the_schema(
     llama: LlamaServer, form: dict[str, object]
@@ -30,6 +31,17 @@ async def test_each_claim_gets_a_verdict_under_the_schema(
     check(asked, reply)
     assert {judgement.claim_id for judgement in reply.judgements} == asked.claims.keys()
     assert {judgement.verdict for judgement in reply.judgements} <= GIVEN
+
+
+async def test_claims_are_taken_apart_under_the_schema(llama: LlamaServer) -> None:
+    """How many of them is the model's affair: this one may end its list after the first."""
+    asked = request()
+    form = {"reasoning": "not_supported", "decompose": True, "max_output_tokens": 600}
+    async with judging(llama.url, structured_output="json_schema", **form) as judge:
+        reply = await judge.judge(asked)
+    check(asked, reply)
+    assert reply.judgements
+    assert any(judgement.parts for judgement in reply.judgements)
 
 
 async def test_the_first_verdict_is_known_while_the_server_still_writes(llama: LlamaServer) -> None:
@@ -62,7 +74,7 @@ async def test_a_reply_in_one_piece_is_counted_alike(llama: LlamaServer) -> None
 
 async def test_a_reply_cut_off_by_the_bound_of_tokens_keeps_what_was_complete(llama: LlamaServer) -> None:
     asked = request(*CLAIMS, *CLAIMS, *CLAIMS)
-    async with judging(llama.url, max_output_tokens=64) as judge:
+    async with judging(llama.url, max_output_tokens=64, reply_form="verbose") as judge:
         reply = await judge.judge(asked)
     check(asked, reply)
     assert reply.usage.output_tokens == 64
