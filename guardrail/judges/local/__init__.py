@@ -1,4 +1,4 @@
-"""The local judge: deterministic checks, graded overlap, a small verifier, and a calibrated combiner of all."""
+"""The local judge: deterministic checks, graded overlap and a small verifier, combined and calibrated."""
 
 from guardrail.judges.local.judge import LocalJudge
 from guardrail.judges.local.settings import LocalJudgeSettings
