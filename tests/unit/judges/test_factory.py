@@ -43,7 +43,8 @@ def refuting(call: Recorded) -> str:
 
 def settings(server: LlmServer, kind: str, **changes: Any) -> JudgeSettings:
     llm = {"model": "judge-1b", "base_url": server.url, "max_retries": 0} | changes.pop("llm", {})
-    return JudgeSettings.model_validate({"kind": kind, "llm": llm, **changes})
+    rules = {"verifier": {"enabled": False}}  # OPEN is what they leave open, whichever model is shipped
+    return JudgeSettings.model_validate({"kind": kind, "llm": llm, "local": rules, **changes})
 
 
 async def once(judge: Judge, asked: JudgeRequest) -> list[tuple[Verdict, str, tuple[str, ...]]]:
