@@ -173,8 +173,8 @@ def _run(options: argparse.Namespace) -> None:
     (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     text = markdown(report)
     (options.out / "report.md").write_text(text, encoding="utf-8")
-    plot(options.out / "reliability.png", bins)
     print(text)
+    plot(options.out / "reliability.png", bins)
 
 
 def _whole(options: argparse.Namespace) -> tuple[Examiner | None, str | None]:

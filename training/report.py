@@ -77,8 +77,15 @@ def percent(value: float | None) -> str:
 
 
 def plot(path: Path, bins: Mapping[str, Sequence[Bin]]) -> None:
-    """The reliability of each judge as a PNG: how often claims of a probability were supported."""
-    import matplotlib as mpl
+    """The reliability of each judge as a PNG: how often claims of a probability were supported.
+
+    Where matplotlib is not installed nothing is drawn, and that is said.
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        print(f"{path.name} is not drawn: matplotlib is not installed (extra: training)")
+        return
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt

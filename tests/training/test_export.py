@@ -1,0 +1,113 @@
+"""What export refuses and what its card says; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from tests.training.made_data import write_work
+from tests.unit.judges.classifier.tiny import VOCABULARY, write_tokenizer
+from training.examples import DataError, Example, write_examples
+from training.export import MOST_BYTES, _failures, held_out_pairs
+from training.model_card import card, unshippable
+from training.parity import Difference
+
+pytest.importorskip("tokenizers", reason="the extra 'classifier' is not installed")
+
+FINE = Difference(1e-6, 0.001, 0.01, 0.001, 0.1)
+TRAINING = {
+    "seed": 1,
+    "versions": {"torch": "2.13.0"},
+    "datasets": {
+        "fever": {"pairs": 12_345, "licence": "CC-BY-SA-3.0"},
+        "lingnli": {"pairs": 10, "licence": "not stated"},
+    },
+}
+EXPORTED = {
+    "bits": 7,
+    "pairs": 400,
+    "differences": [{"name": "int8 against float32", "difference": asdict(FINE)}],
+    "milliseconds": {"float32": 40.0, "int8": 20.0},
+}
+REPORT = {
+    "judges": ["local judge"],
+    "claims": 10,
+    "sets": {"one": {}, "two": {}},
+    "macro": {
+        "local judge": {"auroc": 0.71234, "balanced_accuracy": None, "f1": 0.5, "calibration_error": 0.04}
+    },
+}
+
+
+def text(report: dict[str, object] | None = None) -> str:
+    sizes = {"model.onnx": 23_000_000, "tokenizer.json": 500_000}
+    return card(name="v", max_tokens=256, sizes=sizes, training=TRAINING, exported=EXPORTED, report=report)
+
+
+@pytest.mark.parametrize(
+    ("same", "rounded", "size", "said"),
+    [
+        (FINE, FINE, MOST_BYTES, None),
+        (replace(FINE, logits_max=2e-4), FINE, 1, "from torch"),
+        (replace(FINE, logits_max=float("nan")), FINE, 1, "from torch"),
+        (FINE, replace(FINE, probability_mean=0.04), 1, "from float32"),
+        (FINE, replace(FINE, probability_mean=float("nan")), 1, "from float32"),
+        (FINE, replace(FINE, auroc_lost=0.6), 1, "points of AUROC"),
+        (FINE, replace(FINE, auroc_lost=None), 1, None),
+        (FINE, FINE, MOST_BYTES + 1, "bytes"),
+    ],
+)
+def test_each_check_fails_on_its_own(
+    same: Difference, rounded: Difference, size: int, said: str | None
+) -> None:
+    found = list(_failures(same, rounded, size))
+    assert len(found) == (said is not None)
+    assert said is None or said in found[0]
+
+
+def test_the_card_names_data_settings_and_limits() -> None:
+    assert unshippable(TRAINING) == ["lingnli"]
+    assert "**An experiment, not to be shipped**" in text()
+    assert "| fever | CC-BY-SA-3.0 | 12,345 |" in text()
+    assert "- versions: torch 2.13.0" in text()
+    assert "English" in text()
+    assert "Not measured yet" in text()
+    assert "| local judge | 71.2 | – | 50.0 | 4.0 |" in text(REPORT)
+
+
+def test_parity_is_measured_on_held_out_pairs_that_are_read_whole(tmp_path: Path) -> None:
+    work = write_work(tmp_path)
+    long = Example("conjnli", "MIT", "A claim.", ("word " * 200,), "supported", held_out=True)
+    seen = Example("conjnli", "MIT", "Trained on.", ("A premise.",), "supported")
+    kept = Example("conjnli", "MIT", "Held out.", ("A premise.", "Another."), "unsupported", held_out=True)
+    write_examples(work / "prepared.jsonl.gz", [long, seen, kept])
+    (work / "synthetic.jsonl.gz").unlink()
+    (pair,) = held_out_pairs(work)
+    assert (pair.claim, pair.premise, pair.supported) == ("Held out.", "A premise. Another.", False)
+    write_examples(work / "prepared.jsonl.gz", [long, seen])
+    with pytest.raises(DataError, match="no held-out rows"):
+        held_out_pairs(work)
+
+
+def test_pairs_are_cut_at_the_end_of_the_premise(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer
+
+    from training.encoding import encode
+
+    write_tokenizer(tmp_path)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    found = encode(tokenizer, [("sky blue", "red red red red red red"), ("sky", "blue")], 7)
+    sky, blue, red = VOCABULARY["sky"], VOCABULARY["blue"], VOCABULARY["red"]
+    first, last = VOCABULARY["[CLS]"], VOCABULARY["[SEP]"]
+    assert found["input_ids"].tolist() == [
+        [first, sky, blue, last, red, red, last],
+        [first, sky, last, blue, last, 0, 0],
+    ]
+    assert found["attention_mask"].tolist() == [[1] * 7, [1] * 5 + [0] * 2]
+    assert found["token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 0, 0]]
+    (cut,) = encode(tokenizer, [("sky " * 9, "blue")], 7)["input_ids"].tolist()
+    assert cut == [first, sky, sky, sky, sky, last, last]

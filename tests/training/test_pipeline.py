@@ -1,0 +1,203 @@
+"""A tiny model from base to report: trained a few steps, exported, read by the judge, measured."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.verifier import load_verifier
+from tests.training.made_data import write_data, write_work
+from tests.training.tiny_base import write_base
+
+_MISSING = [name for name in ("torch", "transformers", "sklearn") if importlib.util.find_spec(name) is None]
+pytestmark = [
+    pytest.mark.training,
+    pytest.mark.skipif(
+        bool(_MISSING), reason=f"{', '.join(_MISSING)} not installed: pip install '.[training,test]'"
+    ),
+    pytest.mark.filterwarnings("ignore"),  # of torch and its exporter, which deprecate much
+    pytest.mark.timeout(300),
+]
+PAIRS = [
+    (
+        "The otter of Oslo weighs 412 kilograms.",
+        "The otter of Oslo weighs 412 kilograms and sleeps in the barn.",
+    ),
+    ("The keeper of Porto feeds a horse every day.", "The camel of Turin weighs 212 kilograms."),
+    ("A heron.", "The heron of Malmo weighs 300 kilograms. " * 4),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``data``, ``work``, ``base``, and in ``work/checkpoint`` what a few steps of training made of it."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    write_data(folder / "data")
+    write_work(folder / "work")
+    write_base(folder / "base")
+    checkpoint = folder / "work" / "checkpoint"
+    run(
+        "train", "--work", folder / "work", "--out", checkpoint, "--base", folder / "base", "--pairs", 120,
+"--rate", 3e-3, "--threads", 1,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(place: Path) -> Path:
+    run(
+        "export",
+        "--checkpoint",
+        place / "work" / "checkpoint",
+        "--out",
+        place / "verifier",
+        "--name",
+        "tiny-1",
+    )
+    return place / "verifier"
+
+
+def run(step: str, *words: object) -> None:
+    module: Any = importlib.import_module(f"training.{step}")
+    before, sys.argv = sys.argv, [step, *(str(word) for word in words)]
+    try:
+        module.main()
+    finally:
+        sys.argv = before
+
+
+def test_a_checkpoint_is_loaded_as_it_was_saved(place: Path, tmp_path: Path) -> None:
+    import torch
+
+    from training.verifier import Verifier
+
+    checkpoint = place / "work" / "checkpoint"
+    first = Verifier.load(checkpoint).eval()
+    first.save(tmp_path)
+    second = Verifier.load(tmp_path, attention="eager").eval()
+    ids = torch.tensor([[2, 5, 6, 3, 7, 8, 3, 0], [2, 9, 10, 11, 3, 12, 13, 3]])
+    attended = torch.tensor([[1] * 7 + [0], [1] * 8])
+    types = torch.tensor([[0, 0, 0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1, 1, 1]])
+    with torch.inference_mode():
+        for a, b in zip(first(ids, attended, types), second(ids, attended, types), strict=True):
+            assert torch.allclose(a, b, atol=1e-5)
+    assert not first.encoder.embeddings.word_embeddings.weight.requires_grad
+
+
+def test_the_claims_tokens_are_those_between_the_first_two_marks() -> None:
+    import torch
+
+    from training.verifier import claim_mask
+
+    attended = torch.tensor([[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0]])
+    types = torch.tensor([[0, 0, 0, 0, 1, 1, 0], [0, 0, 1, 1, 1, 1, 1], [0, 1, 1, 0, 0, 0, 0]])
+    assert claim_mask(attended, types).tolist() == [
+        [0, 1, 1, 0, 0, 0, 0],  # [CLS] a b [SEP] c [SEP] pad
+        [0, 0, 0, 0, 0, 0, 0],  # [CLS] [SEP] …: an empty claim
+        [0, 0, 0, 0, 0, 0, 0],
+    ]
+
+
+def test_the_judge_reads_what_was_trained(exported: Path, place: Path) -> None:
+    import torch
+    from tokenizers import Tokenizer
+
+    from training.encoding import encode
+    from training.verifier import Verifier
+
+    trained = Verifier.load(place / "work" / "checkpoint", attention="eager").eval()
+    tokenizer = Tokenizer.from_str(trained.tokenizer_json)
+    for (claim, premise), reading in zip(PAIRS, load_verifier(exported).score(PAIRS), strict=True):
+        arrays = encode(tokenizer, [(claim, premise)], 256)
+        with torch.inference_mode():
+            logits, tokens = trained(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        support, contradiction = torch.sigmoid(logits)[0].tolist()
+        # Seven bits of weights: probabilities within five points.
+        assert reading.support == pytest.approx(support, abs=0.05)
+        assert reading.contradiction == pytest.approx(contradiction, abs=0.05)
+        expected = torch.sigmoid(tokens)[0, 1 : 1 + len(reading.tokens)].tolist()
+        assert [p for _, _, p in reading.tokens] == pytest.approx(expected, abs=0.08)
+
+
+def test_the_folder_says_what_it_is(exported: Path) -> None:
+    manifest = json.loads((exported / "manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["name"], manifest["version"], manifest["max_tokens"]) == ("tiny-1", 1, 256)
+    assert manifest["bytes"] == sum((exported / n).stat().st_size for n in ("model.onnx", "tokenizer.json"))
+    card = (exported / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "| conjnli | MIT |" in card
+    assert "float32 graph against torch" in card
+    assert "## Limits" in card
+
+
+def test_words_are_looked_up_as_exactly_with_one_scale_each(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import onnx
+
+    from training import onnx_graph
+    from training.parity import Pair, compare, onnx_form
+    from training.verifier import Verifier
+
+    monkeypatch.setattr(onnx_graph, "_LARGE", 1000)
+    trained = Verifier.load(place / "work" / "checkpoint", attention="eager")
+    onnx_graph.write_float(trained, tmp_path / "float.onnx")
+    onnx_graph.write_int8(tmp_path / "float.onnx", tmp_path / "int8.onnx", reduce_range=True)
+    tables = {i.name: i.data_type for i in onnx.load(tmp_path / "int8.onnx").graph.initializer}
+    assert onnx.TensorProto.INT8 in {tables[name] for name in tables if name.endswith("_int8")}
+    tokenizer = load_tokenizer(trained)
+    pairs = [Pair(claim, premise) for claim, premise in PAIRS]
+    forms = onnx_form(tmp_path / "float.onnx"), onnx_form(tmp_path / "int8.onnx")
+    assert compare(*forms, tokenizer, pairs, 256).probability_mean < 0.03
+
+
+def load_tokenizer(trained: Any) -> Any:
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_str(trained.tokenizer_json)
+
+
+def test_what_may_not_be_shipped_is_not_exported(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(place / "work" / "checkpoint", checkpoint)
+    described = json.loads((checkpoint / "training.json").read_text(encoding="utf-8"))
+    described["datasets"]["lingnli"] = {"pairs": 10, "licence": "not stated"}
+    (checkpoint / "training.json").write_text(json.dumps(described), encoding="utf-8")
+    with pytest.raises(SystemExit):
+        run("export", "--checkpoint", checkpoint, "--work", place / "work", "--out", tmp_path / "out")
+    assert "lingnli" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_calibrated_and_evaluated_beside_its_untrained_base(
+    exported: Path, place: Path, tmp_path: Path
+) -> None:
+    run("export", "--base", place / "base", "--work", place / "work", "--out", tmp_path / "untrained")
+    out = tmp_path / "parameters.json"
+    run(
+        "calibrate", "--data", place / "data", "--work", place / "work", "--verifier", exported, "--out", out,
+        "--rows", 100,
+    )  # fmt: skip
+    assert load_parameters(out).verifier is not None
+    run(
+        "evaluate", "--data", place / "data", "--verifier", exported, "--parameters", out,
+        "--untrained", tmp_path / "untrained", "--out", tmp_path / "report", "--limit", 20, "--pairs", 3,
+        "--timed", 1,
+    )  # fmt: skip
+    report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
+    assert report["judges"] == [
+        "word overlap", "rules alone", "untrained model", "verifier alone", "local judge",
+    ]  # fmt: skip
+    run(
+        "export", "--checkpoint", place / "work" / "checkpoint", "--out", exported,
+        "--report", tmp_path / "report" / "report.json", "--card-only",
+    )  # fmt: skip
+    assert "| local judge |" in (exported / "MODEL_CARD.md").read_text(encoding="utf-8")
