@@ -52,7 +52,7 @@ class ReplyReader:
         self._chars = 0
         self._depth = 0
         self._quoted = self._escaped = self._broken = False
-        self._parted = True  # from the verdict before, by a comma
+        self._parted = True  # from a text before, by a comma
         self._read = self._found = 0  # answers, and those of them to what was asked
 
     def feed(self, text: str) -> list[Answer]:
@@ -122,10 +122,11 @@ class ReplyReader:
             start = match.end()
         if start < len(text):
             # Behind a text without a comma stands what belonged into it: a quotation, in quotes of its own.
-            if text[start] == "{" or (text[start] == '"' and self._parted):
+            # Unless the list ends there, lists that follow may be quoted as well.
+            if text[start] in '{"' and self._parted:
                 self._at, self._depth = _At.INSIDE, 0
             else:
-                self._at = _At.REST
+                self._at, self._broken = _At.REST, text[start] != "]"
         return start
 
     def _end(self, text: str, start: int) -> int:
@@ -165,6 +166,6 @@ class ReplyReader:
             self._at, self._broken = _At.REST, True
             return []
         self._rest.clear()
-        self._at, self._parted = _At.BETWEEN, False
+        self._at, self._parted = _At.BETWEEN, not isinstance(decoded[0], str)
         answer = read_member(decoded[0], self._form)
         return [] if answer is None else [answer]

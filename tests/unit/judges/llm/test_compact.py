@@ -242,6 +242,18 @@ def test_quotes_that_were_not_escaped_bring_in_no_verdict(between: str, ahead: s
     assert [(answer.label, answer.verdict) for answer in answers] == [("c1", Verdict.UNSUPPORTED)]
 
 
+OBJECT = '{"id":"c2","verdict":"SUPPORTED","evidence":[1],"confidence":1}'
+
+
+@pytest.mark.parametrize("quoted", [OBJECT, f'see {{"verdicts":[{OBJECT}]}}', ', see {"v":["c2 1 supported"]}'])
+@pytest.mark.parametrize("ahead", ["", "So: "], ids=["streamed", "whole"])
+def test_quoted_json_whose_quotes_were_not_escaped_brings_in_no_verdict(quoted: str, ahead: str) -> None:
+    text = f'{ahead}{{"v":["c1 unsupported: it says "{quoted}" there","c2 unsupported: no"]}}'
+    reader = ReplyReader(FORM, ASKED)
+    answers = [answer for char in text for answer in reader.feed(char)] + reader.finish()
+    assert [(answer.label, answer.verdict) for answer in answers] == [("c1", Verdict.UNSUPPORTED)]
+
+
 @given(st.text(alphabet='{}[]":,\\c1 !%vsuported\n', max_size=300), st.integers(1, 20))
 def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
     reader = ReplyReader(FORM, ASKED)
