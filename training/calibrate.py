@@ -30,7 +30,7 @@ from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
 from guardrail.judges.local.verifier import Verifier, load_verifier
 from training.calibration_rows import MOST_ROWS, held_out_rows, split_by_document
-from training.combiner_fit import Features, fit, held_out_error, lines_of, probabilities, weights_of
+from training.combiner_fit import Features, fit, lines_of, probabilities, weights_of
 from training.examining import Examiner
 from training.examples import DataError
 from training.metrics import auroc
@@ -123,7 +123,8 @@ def calibrated(
     """The parameters. Raises ValueError where the rows don't suffice."""
     y = features.supported
     w = weights_of(features.sets, y)
-    combiner = fit(features, w, seed=seed)
+    fitted = fit(features, w, seed=seed)
+    combiner = fitted.combiner
     p = probabilities(combiner, features)
     lines = lines_of(features, p, w)
     apart = features.apart
@@ -140,7 +141,7 @@ def calibrated(
             "figures": figures_of(features, p),
             "auroc_held_out": _percent(roc_auc_score(y[apart], p[apart], sample_weight=w[apart])),
             "brier_held_out": round(float(np.average((p - y)[apart] ** 2, weights=w[apart])), 4),
-            "calibration_error_held_out": round(held_out_error(combiner, features, w), 4),
+            "calibration_error_held_out": _percent(fitted.calibration_error),
         },
         supported_at=round(lines.supported, 3),
         partially_supported_at=round(lines.partially, 3),

@@ -1,11 +1,12 @@
 """Features -> the trees, their calibration and the lines between verdicts.
 
 Gradient-boosted trees, monotone where more of a feature can only speak for (or against) support, whatever
-the rest says; Platt's logistic on rows that the trees were not fitted on.
+the rest says; Platt's logistic on rows of data sets that the trees were not fitted on.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,6 +57,15 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True)
+class Fitted:
+    """The trees with their calibration, and the expected calibration error on data sets that trees were kept
+    from, each half of the rows calibrated on the other (``nan`` where there are too few)."""
+
+    combiner: BoostedTrees
+    calibration_error: float
+
+
+@dataclass(frozen=True, slots=True)
 class Lines:
     """The least probability of each verdict; ``contradicted`` is of ``model_contradiction`` or None."""
 
@@ -80,7 +90,7 @@ def weights_of(sets: Sequence[str], supported: Any) -> Any:
     return raw / raw.mean()
 
 
-def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> BoostedTrees:
+def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fitted:
     """Trees on the rows that are not set apart, calibrated on those that are.
 
     Raises ValueError where either part lacks a class.
@@ -89,19 +99,44 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Bo
     for part, name in ((~apart, "to fit on"), (apart, "set apart")):
         if len(set(y[part].tolist())) < 2:
             raise ValueError(f"the rows {name} are not of both classes")
-    signs = [1 if n in FOR else -1 if n in AGAINST else 0 for n in features.names]
-    boosting = HistGradientBoostingClassifier(
-        learning_rate=0.06, max_iter=rounds, max_leaf_nodes=6, min_samples_leaf=min(60, max(1, len(y) // 50)),
-        l2_regularization=5.0, monotonic_cst=signs, early_stopping=False, random_state=seed,
-    )  # fmt: skip
-    with threadpool_limits(limits=1):  # sums in one order; and threads that wait for another take longer
-        model = boosting.fit(features.x[~apart], y[~apart], sample_weight=weights[~apart])
-    raw = model.decision_function(features.x[apart])
-    scale, shift = platt(raw, y[apart], weights[apart])
+    model = _boosted(features, ~apart, weights, seed, rounds)
+    raw, known = _transferred(features, weights, seed, rounds)
+    if len(set(y[known].tolist())) < 2:  # one data set only: there is nothing to transfer
+        raw, known = model.decision_function(features.x), apart
+    scale, shift = platt(raw[known], y[known], weights[known])
     bias, trees = export_trees(model, features.names)
     combiner = BoostedTrees(bias=bias, scale=scale, shift=shift, trees=trees)
-    _same(combiner, features, raw)
-    return combiner
+    _same(combiner, features, model.decision_function(features.x[apart]))
+    return Fitted(combiner, _held_out_error(raw[known], y[known], weights[known]))
+
+
+def _boosted(features: Features, part: Any, weights: Any, seed: int, rounds: int) -> Any:
+    signs = [1 if n in FOR else -1 if n in AGAINST else 0 for n in features.names]
+    boosting = HistGradientBoostingClassifier(
+        learning_rate=0.06, max_iter=rounds, max_leaf_nodes=6, l2_regularization=5.0,
+        min_samples_leaf=min(60, max(1, len(features.sets) // 50)), monotonic_cst=signs,
+        early_stopping=False, random_state=seed,
+    )  # fmt: skip
+    with threadpool_limits(limits=1):  # sums in one order; and threads that wait for another take longer
+        return boosting.fit(features.x[part], features.supported[part], sample_weight=weights[part])
+
+
+def _transferred(features: Features, weights: Any, seed: int, rounds: int) -> tuple[Any, Any]:
+    """``(raw, known)``: what trees that never saw a family of data sets say of its rows set apart.
+
+    The judge meets texts of a kind that none of the data sets are. How sure it may be there is told by the
+    sets that a fit was kept from, not by rows of the sets that it saw.
+    """
+    families = np.array([name.split("-")[0] for name in features.sets])
+    y = features.supported
+    raw, known = np.zeros(len(y)), np.zeros(len(y), dtype=bool)
+    for family in sorted(set(families.tolist())):
+        others = ~features.apart & (families != family)
+        mine = features.apart & (families == family)
+        if mine.any() and len(set(y[others].tolist())) == 2:
+            raw[mine] = _boosted(features, others, weights, seed, rounds).decision_function(features.x[mine])
+            known |= mine
+    return raw, known
 
 
 def platt(raw: Any, y: Any, weights: Any) -> tuple[float, float]:
@@ -117,21 +152,15 @@ def probabilities(combiner: BoostedTrees, features: Features) -> Any:
     )
 
 
-def held_out_error(combiner: BoostedTrees, features: Features, weights: Any) -> float:
-    """Expected calibration error on the rows set apart, each half calibrated on the other.
-
-    The figure for the shipped calibration, which had all of them, can only be told from other data.
-    """
-    apart = np.flatnonzero(features.apart)
-    y, w = features.supported[apart], weights[apart]
-    p = np.clip(probabilities(combiner, features)[apart], 1e-9, 1 - 1e-9)
-    raw = (np.log(p / (1 - p)) - combiner.shift) / combiner.scale
-    half = np.arange(len(apart)) % 2 == 0
-    found = np.empty(len(apart))
+def _held_out_error(raw: Any, y: Any, weights: Any) -> float:
+    half = np.arange(len(y)) % 2 == 0
+    found = np.empty(len(y))
     for one in (half, ~half):
-        scale, shift = platt(raw[~one], y[~one], w[~one])
+        if len(set(y[~one].tolist())) < 2:
+            return math.nan
+        scale, shift = platt(raw[~one], y[~one], weights[~one])
         found[one] = 1.0 / (1.0 + np.exp(-(scale * raw[one] + shift)))
-    return calibration_error(y.tolist(), found.tolist(), weights=w.tolist())
+    return calibration_error(y.tolist(), found.tolist(), weights=weights.tolist())
 
 
 def lines_of(features: Features, p: Any, weights: Any) -> Lines:

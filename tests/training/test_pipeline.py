@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checkpoint = folder / "work" / "checkpoint"
     run(
         "train", "--work", folder / "work", "--out", checkpoint, "--base", folder / "base", "--pairs", 120,
-"--rate", 3e-3, "--threads", 1,
+        "--rate", 3e-3, "--threads", 1,
     )  # fmt: skip
     return folder
 
