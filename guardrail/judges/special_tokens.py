@@ -24,6 +24,7 @@ class SpecialTokens:
         self._marks = frozenset(
             tokenizer.token_to_id(token) for token in special if "unk" not in token.lower()
         )
+        self._unknown = frozenset(tokenizer.token_to_id(token) for token in special) - self._marks
 
     def plain(self, text: str) -> str:
         """``text`` without anything that the tokenizer would take for one of its special tokens.
@@ -61,6 +62,14 @@ class SpecialTokens:
     def count(self, ids: Iterable[int]) -> int:
         """How many of ``ids`` are marks that a model reads structure from."""
         return sum(number in self._marks for number in ids)
+
+    def unknown(self, encoding: Encoding) -> list[tuple[int, int]]:
+        """The spans of what the vocabulary has nothing for: to a model all of it is the same."""
+        return [
+            span
+            for span, number in zip(encoding.offsets, encoding.ids, strict=True)
+            if number in self._unknown
+        ]
 
 
 def _blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:

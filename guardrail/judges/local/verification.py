@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ FEATURES: Final = (
     "model_token_mean",
 )
 _MARKED: Final = 0.5
+_MOST_UNKNOWN: Final = 0.5  # of a claim's tokens, in words
 _TEXTS_REMEMBERED: Final = 256
 
 
@@ -118,7 +120,11 @@ class Reader:
         return encoding
 
     def premises(self, view: ClaimView, evidence: EvidenceIndex, found: Candidates) -> list[Premise]:
-        """What is to be read for a claim; empty where it can't be: too long, or it forges special tokens."""
+        """What is to be read for a claim; empty where it can't be.
+
+        That is where it is too long, forges special tokens, or has words that the vocabulary lacks, mostly
+        or such as a premise doesn't have: one of them reads as any other.
+        """
         if len(view.text) > MOST_CHARS_A_TOKEN * self._verifier.max_tokens:
             return []
         claim = self.encode(view.text)
@@ -133,8 +139,20 @@ class Reader:
             overhead=overhead,
             tokens=self.fitted.tokens_per_claim,
         )
+        if not self._told_apart(view.text, claim, premises):
+            return []
         texts = [claim, *(premise.tokens for premise in premises)]
         return [] if any(self._verifier.forged(text) for text in texts) else premises
+
+    def _told_apart(self, text: str, claim: Encoding, premises: Sequence[Premise]) -> bool:
+        unknown = self._unknown_words(text, claim)
+        return unknown.total() <= _MOST_UNKNOWN * len(claim.ids) and all(
+            unknown.keys() <= self._unknown_words(premise.text, premise.tokens).keys() for premise in premises
+        )
+
+    def _unknown_words(self, text: str, tokens: Encoding) -> Counter[str]:
+        words = (text[start:end].casefold() for start, end in self._verifier.unknown(tokens))
+        return Counter(word for word in words if any(char.isalnum() for char in word))
 
     @property
     def claims_at_once(self) -> int:

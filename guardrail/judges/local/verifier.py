@@ -78,6 +78,10 @@ class Verifier:
         """Whether special tokens are left in what ``encode`` gave: such a text must not be read."""
         return self._special.count(text.ids) > 0
 
+    def unknown(self, text: Encoding) -> list[tuple[int, int]]:
+        """The spans of words that the vocabulary lacks: they read alike, whatever they say."""
+        return self._special.unknown(text)
+
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
         """The readings of ``(claim, premise)`` pairs, in their order. Blocks.
 

@@ -179,6 +179,28 @@ def test_a_context_without_end_is_not_tokenised(folder: Path) -> None:
     assert max(seen) < 10_000
 
 
+@pytest.mark.parametrize(
+    ("claim", "is_read"),
+    [
+        ("The sky is blue.", True),  # "the" is in no vocabulary, and in the source
+        ("The sky is blue \u2713.", True),
+        ("Sky is blue \u0665\u0660.", False),
+        ("Our sky is blue.", False),
+        ("\u10d9\u10d0\u10e2\u10d0 \u10d2\u10d0\u10e0\u10d3\u10d0 sky", False),
+    ],
+)
+def test_words_that_the_vocabulary_lacks_are_not_taken_for_others(
+    folder: Path, verifier: Verifier, claim: str, is_read: bool
+) -> None:
+    """All of them are one token: another number, or name, would read as the source's."""
+    source = "The sky is blue \u0668\u0669, \u10d9\u10d0\u10e2\u10d0 \u10d2\u10d0\u10e0\u10d3\u10d0."
+    index = EvidenceIndex([Context(id="d0", text=source)])
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
+    examined = checker.examine(claim_of(claim), "", index)
+    assert examined is not None
+    assert (examined.verification is not None) == is_read
+
+
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_without_a_verifier_nothing_changes(verifier: Verifier, name: str) -> None:
     """One that no parameters name adds features, and nothing else."""
@@ -304,7 +326,7 @@ def test_importing_the_judge_loads_no_runtime() -> None:
 
 def test_a_lead_in_is_no_part_of_what_is_read(folder: Path, verifier: Verifier) -> None:
     """Offsets of unsupported words are those of the claim."""
-    claim = Claim(0, 0, "It is blue beta.", 0, 16, Severity.NORMAL, lead_in="The sky:")
+    claim = Claim(0, 0, "29 is blue beta.", 0, 16, Severity.NORMAL, lead_in="The sky:")
     checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
     examined = checker.examine(claim, "", SKY)
     assert examined is not None
