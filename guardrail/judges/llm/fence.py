@@ -14,7 +14,9 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-_MARKER_BYTES: Final = 12
+# Common tokenizers make a token of three digits, and of hexadecimal ones hardly two characters: a marker stands
+# in every call some twenty times. 18 digits are 60 bits, and whoever guesses has one try.
+_MARKER_DIGITS: Final = 18
 
 # What chat templates use to tell roles apart: servers that tokenise the filled-in template (vLLM, llama.cpp,
 # TGI) read these as control tokens even where they stand in a message. Covered are <|im_start|> and all of
@@ -80,6 +82,7 @@ def fences(secret: bytes | None = None) -> Callable[[str], Fence]:
 
     def fence(response_id: str) -> Fence:
         digest = hmac.new(key, response_id.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return Fence(digest.digest()[:_MARKER_BYTES].hex())
+        number = int.from_bytes(digest.digest()) % 10**_MARKER_DIGITS
+        return Fence(f"m{number:0{_MARKER_DIGITS}}")
 
     return fence

@@ -11,7 +11,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm.fence import Fence
 
-_MARKER: Final = "0123456789abcdef01234567"
+_MARKER: Final = "m012345678901234567"
 _CONTEXTS: Final = (
     "The basic plan costs $49 a month. Refunds are paid within 14 days of the cancellation.",
     "| Plan | Users |\n|------|-------|\n| Basic | 3 |",
