@@ -14,8 +14,8 @@ import secrets
 from collections.abc import Callable
 from typing import Final
 
-# Common tokenizers make a token of three digits, and of hexadecimal ones hardly two characters: a marker stands
-# in every call some twenty times. 18 digits are 60 bits, and whoever guesses has one try.
+# Common tokenizers make one token of three digits, but of hexadecimal ones two characters: a marker stands in
+# every call some twenty times. 18 digits are 60 bits, and whoever guesses has one try.
 _MARKER_DIGITS: Final = 18
 
 # What chat templates use to tell roles apart: servers that tokenise the filled-in template (vLLM, llama.cpp,
