@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -14,11 +15,15 @@ _MOST_FILES: Final = 2_000
 def stamps(path: Path) -> list[str]:
     """A line for each file at or below ``path``: its name there, size and time of change.
 
-    Empty where there is nothing that can be looked at: whoever needs it says so.
+    Empty where there is nothing that can be looked at: whoever needs it says so. ``path`` may be any text: an
+    argument of a program, as long as it likes.
     """
-    if path.is_dir():
-        return [_stamp(path / name, name) for name in _names(path)]
-    return [_stamp(path, path.name)] if path.is_file() else []
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):  # none there, no right to look, a name that is too long or none at all
+        return []
+    names = _names(path) if is_folder else [""]
+    return [_stamp(path / name, name or path.name) for name in names]
 
 
 def _names(folder: Path) -> Iterator[str]:

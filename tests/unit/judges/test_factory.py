@@ -326,6 +326,14 @@ class TestFingerprint:
         (tmp_path / "judge").symlink_to("/bin/sh")
         assert of()[1] not in (before[1], after[1])
 
+    @pytest.mark.parametrize("text", ["print(1)\n" * 50, "a/" * 5_000, "--out=x\ty"])
+    def test_an_argument_may_be_any_text(self, text: str) -> None:
+        """Most are no name of a file, and a program that is given whole may be too long for one."""
+        with_it = CommandJudgeSettings(argv=("python", "-c", text))
+        assert fingerprint("command", with_it) != fingerprint(
+            "command", CommandJudgeSettings(argv=("python",))
+        )
+
     def test_two_secrets_make_no_two_fingerprints(self) -> None:
         one, two = (LlmJudgeSettings.model_validate({"api_key": key}) for key in ("one", "two"))
         assert fingerprint("llm", one) == fingerprint("llm", two)
