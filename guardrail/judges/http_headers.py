@@ -17,7 +17,12 @@ def check_headers(headers: Mapping[str, SecretStr]) -> None:
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a header; write letters, digits and hyphens")
-        if not _VALUE.fullmatch(value.get_secret_value()):
+        if not is_value(value.get_secret_value()):
             raise ValueError(
                 f"the value of {name} holds characters no header can carry; write it in ASCII, on one line"
             )
+
+
+def is_value(text: str) -> bool:
+    """Whether a header can carry ``text``."""
+    return _VALUE.fullmatch(text) is not None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from guardrail.errors import ConfigError
+from guardrail.judges.http_headers import is_value
 
 
-def read_secret(path: Path, setting: str, what: str) -> str:
+def read_secret(path: Path, setting: str, what: str, *, for_header: bool = False) -> str:
     """The text of the file, stripped. ``what`` it should be is said in the message: key, token, password.
 
-    Raises ConfigError, which names ``setting`` and the path and holds nothing of the file.
+    Raises ConfigError, which names ``setting`` and the path and holds nothing of the file. ``for_header``:
+    also for what no HTTP header can carry, as every call would fail of it, for reasons that name no file.
     """
     try:
         text = path.read_text(encoding="utf-8").strip()
@@ -21,4 +23,9 @@ def read_secret(path: Path, setting: str, what: str) -> str:
         ) from None
     if not text:
         raise ConfigError(f"{setting}: {path} is empty; put the {what} into it")
+    if for_header and not is_value(text):
+        raise ConfigError(
+            f"{setting}: {path} holds characters no header can carry, or more than one line; put the {what} "
+            "into it and nothing else"
+        )
     return text

@@ -29,7 +29,7 @@ class Endpoint:
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         if settings.token_file is not None:
-            token = read_secret(settings.token_file, f"{section}.token_file", "token")
+            token = read_secret(settings.token_file, f"{section}.token_file", "token", for_header=True)
             headers["Authorization"] = f"Bearer {token}"
         headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._client = httpx2.AsyncClient(

@@ -74,7 +74,7 @@ def resolve_key(keys: ApiKeySettings, base_url: str, place: str = "judge.llm") -
     if keys.api_key is not None:
         return keys.api_key.get_secret_value()
     if keys.api_key_file is not None:
-        return read_secret(keys.api_key_file, f"{place}.api_key_file", "key")
+        return read_secret(keys.api_key_file, f"{place}.api_key_file", "key", for_header=True)
     is_openai = urlsplit(base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname
     variable = keys.api_key_env or (OPENAI_KEY_ENV if is_openai else None)
     if variable is None:

@@ -292,6 +292,14 @@ def test_files_that_are_not_there(settings: dict[str, Any], message: str) -> Non
         CommandJudge(CommandJudgeSettings.model_validate({"url": "https://judge.test/", **settings}))
 
 
+def test_a_token_that_no_header_can_carry_is_told_at_start_and_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("s3cret-\u0430\n", "utf-8")
+    settings = CommandJudgeSettings(url="https://judge.test/", token_file=tmp_path / "token")
+    with pytest.raises(ConfigError, match=r"token_file: .* put the token into it and nothing else") as caught:
+        CommandJudge(settings)
+    assert "s3cret" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

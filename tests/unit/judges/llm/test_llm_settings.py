@@ -51,6 +51,14 @@ def test_a_missing_key_is_named_with_the_remedy(tmp_path: Path, monkeypatch: pyt
         make(api_key_file=tmp_path / "binary").resolve_api_key()
 
 
+@pytest.mark.parametrize("text", ["sk-\u0430\u0431c-secret", "sk-one-secret\nsk-two-secret", "sk-\0secret"])
+def test_a_key_that_no_header_can_carry_is_told_at_start_and_not_shown(tmp_path: Path, text: str) -> None:
+    (tmp_path / "key").write_text(text, "utf-8")
+    with pytest.raises(ConfigError, match=r"api_key_file: .* holds characters no header can carry") as caught:
+        make(api_key_file=tmp_path / "key").resolve_api_key()
+    assert "sk-" not in str(caught.value)
+
+
 def test_two_places_for_the_key_are_refused() -> None:
     with pytest.raises(ValidationError, match="api_key and api_key_env are both given"):
         make(api_key="a", api_key_env="B")
