@@ -6,11 +6,15 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
+from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeReply, JudgeRequest
 from guardrail.judges.local.assembly import build_checker
 from guardrail.judges.local.check import NAME
 from guardrail.judges.local.settings import LocalJudgeSettings
+
+_CLOSED: Final = "the judge is closed"
 
 
 class LocalJudge:
@@ -25,6 +29,7 @@ class LocalJudge:
         """Loads the verifier, if the settings have one. Raises ConfigError where a file can't be used."""
         self.settings = settings or LocalJudgeSettings()
         self._checker = build_checker(self.settings)
+        self._closed = threading.Event()
         self._pool = ThreadPoolExecutor(self.settings.workers, thread_name_prefix="local-judge")
 
     @property
@@ -33,22 +38,32 @@ class LocalJudge:
         return NAME
 
     async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """Judge all claims of ``request`` that can be judged before its deadline."""
+        """Judge all claims of ``request`` that can be judged before its deadline.
+
+        Raises JudgeError when the verifier fails, and JudgeUnavailable once the judge is closed.
+        """
+        if self._closed.is_set():
+            raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
         job = asyncio.get_running_loop().run_in_executor(self._pool, self._judge, request, stopped)
         try:
             return await job
         except asyncio.CancelledError:
             stopped.set()
+            task = asyncio.current_task()
+            if self._closed.is_set() and not (task and task.cancelling()):
+                # Only the job was: who asked must not take itself for cancelled.
+                raise JudgeUnavailable(_CLOSED) from None
             raise
 
     async def aclose(self) -> None:
-        """Let running jobs end at their next claim, drop waiting ones, and free the threads."""
+        """Let running jobs end at their next claim or batch, drop waiting ones, and free the threads."""
+        self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _judge(self, request: JudgeRequest, stopped: threading.Event) -> JudgeReply:
         def over() -> bool:
-            return stopped.is_set() or time.monotonic() >= request.deadline
+            return stopped.is_set() or self._closed.is_set() or time.monotonic() >= request.deadline
 
         found = self._checker.check_all(request.claims, request.question, request.evidence, over)
         return JudgeReply(tuple(found))

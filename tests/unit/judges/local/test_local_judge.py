@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail.claims.model import Claim
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeRequest
@@ -99,6 +99,23 @@ async def test_concurrent_requests_share_an_index_and_agree() -> None:
     replies = await asyncio.gather(*(judge.judge(shared) for _ in range(8)))
     assert all(reply == replies[0] for reply in replies)
     await judge.aclose()
+
+
+async def test_closing_ends_the_running_job_and_tells_those_that_wait() -> None:
+    """None of those who asked was cancelled, and none may be told so."""
+    judge, checker = gated_judge()
+    running, waiting = (
+        asyncio.create_task(judge.judge(request_of("One thing.", "Another thing."))) for _ in range(2)
+    )
+    await asyncio.to_thread(checker.reached.wait, 30)
+    await judge.aclose()
+    with pytest.raises(JudgeUnavailable, match="the judge is closed"):
+        await waiting
+    checker.go.set()
+    assert len((await running).judgements) == 1
+    assert checker.checked == ["c0"]
+    with pytest.raises(JudgeUnavailable, match="the judge is closed"):
+        await judge.judge(request_of("A later request."))
 
 
 async def test_closing_frees_the_threads() -> None:
