@@ -9,7 +9,7 @@ from typing import Final
 
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError
-from guardrail.events import Verdict
+from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
@@ -23,11 +23,12 @@ from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.source import Source, tokens_within
 from guardrail.judges.local.verdict import Lines, Seen, decide
-from guardrail.judges.local.verification import Reader, Verification
+from guardrail.judges.local.verification import FEATURES, Reader, Verification
 from guardrail.judges.local.verifier import Verifier
 
 NAME: Final = "local"
 _NOTHING_SHARED: Final = 0.01
+_ANY: Final = "The sky is blue."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,8 @@ class ClaimChecker:
         self, settings: LocalJudgeSettings, parameters: Parameters, verifier: Verifier | None = None
     ) -> None:
         """``verifier`` is the one that ``parameters`` name. With parameters that name none its features are
-        found out, and nothing is made of them: for fitting. Raises ConfigError.
+        found out, and nothing is made of them: for fitting. Raises ConfigError, also for parameters that
+        look at what is not found out: those of another release.
         """
         _agree(parameters, verifier)
         self._settings = settings
@@ -64,6 +66,12 @@ class ClaimChecker:
         self._rules = (
             self._full if parameters.verifier is None else _Fit.of(load_rules_parameters(), settings)
         )
+        unknown = parameters.features - self._known_features()
+        if unknown:
+            raise ConfigError(
+                f"judge.local.parameters_path: the parameters look at {', '.join(sorted(unknown))}, which "
+                "this release does not find out; fit them again, or leave judge.local.parameters_path unset"
+            )
 
     def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
         """The judgement of one claim. Raises JudgeError when the verifier fails."""
@@ -171,6 +179,12 @@ class ClaimChecker:
         features |= comparison_features(compared, view)
         features |= detail_features(values, layout, view, found)
         return Examination(view, found, compared, values, features)
+
+    def _known_features(self) -> frozenset[str]:
+        """The names of all features, as they are found out of any claim."""
+        claim = Claim(0, 0, _ANY, 0, len(_ANY), Severity.NORMAL)
+        examined = self._examine(claim, "", EvidenceIndex([Context(id="any", text=_ANY)]))
+        return frozenset(FEATURES).union(() if examined is None else examined.features)
 
     def _to_search(self, source: Source, found: Candidates) -> list[int]:
         """The sentences in which values are looked for: the candidates, and all of the best passage."""

@@ -29,7 +29,7 @@ def _leaf(node: _Node, features: Mapping[str, float]) -> float:
 class Logistic(BaseModel):
     """``sigmoid(bias + sum(weight * feature))``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: Literal["logistic"] = "logistic"
     bias: float
@@ -47,7 +47,7 @@ class Tree(BaseModel):
     ``upper``; a node without one ("") is a leaf with a value.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     features: list[str]
     thresholds: list[float]
@@ -83,7 +83,7 @@ class Tree(BaseModel):
 class BoostedTrees(BaseModel):
     """``sigmoid(scale * (bias + sum of the trees) + shift)``; scale and shift calibrate (Platt)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: Literal["boosted_trees"] = "boosted_trees"
     bias: float
@@ -107,7 +107,7 @@ class BoostedTrees(BaseModel):
 class Parameters(BaseModel):
     """Everything fitted: the combiner, the lines between verdicts, the rarity of words, and where from."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     version: int
     provenance: dict[str, object]

@@ -175,3 +175,21 @@ def test_parameters_with_a_broken_tree_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(raw))
     with pytest.raises(ConfigError, match="must come after it"):
         load_parameters(path)
+
+
+def test_parameters_that_look_at_what_is_not_found_out_are_refused(tmp_path: Path) -> None:
+    """Those of another release: at the first claim it would be too late."""
+    raw = json.loads(load_rules_parameters().model_dump_json())
+    raw["combiner"] = {"kind": "logistic", "bias": 0.0, "weights": {"of_another_release": 1.0}}
+    (tmp_path / "p.json").write_text(json.dumps(raw), "utf-8")
+    with pytest.raises(ConfigError, match="look at of_another_release, which this release does not find out"):
+        LocalJudge(LocalJudgeSettings(parameters_path=tmp_path / "p.json"))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_parameters_that_are_no_numbers_are_refused(tmp_path: Path, number: float) -> None:
+    raw = json.loads(load_rules_parameters().model_dump_json())
+    raw["combiner"] = {"kind": "logistic", "bias": number, "weights": {}}
+    (tmp_path / "p.json").write_text(json.dumps(raw), "utf-8")
+    with pytest.raises(ConfigError, match="is no parameters file of this version"):
+        LocalJudge(LocalJudgeSettings(parameters_path=tmp_path / "p.json"))
