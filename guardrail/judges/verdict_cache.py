@@ -20,7 +20,7 @@ from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
 from guardrail.judges.cached_verdict import claim_key, pack, request_digest, unpack
 from guardrail.judges.redis_settings import RedisSettings
-from guardrail.judges.usage import ToldUsage, attempts_of, total, usage_of
+from guardrail.judges.usage import ToldUsage, attempts_of, tell_usage, told_usage, total, usage_of
 
 _LONG_CHARS: Final = 50_000
 _ROUNDS: Final = 2
@@ -290,6 +290,8 @@ class _Work:
     def reply(self, judge: str) -> JudgeReply:
         """All that was found; raises the judge's error where nothing was."""
         if self._error is not None and all(not found.judge for found in self._found.values()):
+            if told_usage(self._error) is not None:
+                tell_usage(self._error, self.usage)  # with what other rounds took
             raise self._error
         judgements = (self._found[claim_id] for claim_id in self.request.claims if claim_id in self._found)
         return JudgeReply(

@@ -13,7 +13,7 @@ from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
 from guardrail.judges.cascade.bands import settled
 from guardrail.judges.cascade.settings import CascadeSettings
-from guardrail.judges.usage import ToldUsage, attempts_of, total, usage_of
+from guardrail.judges.usage import ToldUsage, attempts_of, told_usage, total
 from guardrail.printable import escape_controls, shorten
 
 _log = logging.getLogger(__name__)
@@ -176,7 +176,7 @@ async def _ask(judge: Judge, request: JudgeRequest, seconds: float, spent: Usage
     except TimeoutError:
         return _Answers(usage=told.last, missing="late", attempts=told.last.judge_calls or 1)
     except JudgeError as error:
-        return _Answers(usage=usage_of(error), missing=str(error), attempts=attempts_of(error))
+        return _Answers(usage=told_usage(error) or told.last, missing=str(error), attempts=attempts_of(error))
     except Exception as error:  # noqa: BLE001 - a faulty tier must not take the other's verdicts with it
         _log.error("faulty judge %r: %s", judge.name, type(error).__name__)
         return _Answers(usage=told.last, missing=f"{type(error).__name__} in the judge", attempts=1)

@@ -10,8 +10,9 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import ClaimPart, Context, Evidence, Usage, Verdict
-from guardrail.judges.base import Judgement
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.cached_verdict import pack, unpack
+from guardrail.judges.usage import tell_usage, usage_of
 from guardrail.judges.verdict_cache import CachedJudge, CacheSettings
 from tests.unit.judges.doubles import CONTEXTS, ScriptedJudge, judgement, request
 
@@ -209,6 +210,34 @@ async def test_when_the_first_fails_the_second_asks_for_itself() -> None:
         await first
     inner.error = None
     assert (await second).judgements[0].verdict is S
+
+
+async def test_where_all_fails_the_error_tells_what_every_round_took() -> None:
+    """The second asks for its own claim, and then for the one that it had waited for."""
+    gate = asyncio.Event()
+
+    class Failing(ScriptedJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            self.requests.append(request)
+            self.started.set()
+            await gate.wait()
+            error = JudgeUnavailable("down")
+            tell_usage(error, Usage(judge_calls=2))
+            raise error
+
+    inner = Failing()
+    cached = CachedJudge(inner, "f")
+    first = asyncio.create_task(cached.judge(request("a")))
+    await inner.started.wait()
+    second = asyncio.create_task(cached.judge(request("a", "b")))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert inner.asked == [["a"], ["b"]]
+    gate.set()
+    for task, calls in ((first, 2), (second, 4)):
+        with pytest.raises(JudgeUnavailable) as caught:
+            await task
+        assert usage_of(caught.value).judge_calls == calls
 
 
 async def test_nobody_waits_for_another_longer_than_half_of_its_own_time() -> None:

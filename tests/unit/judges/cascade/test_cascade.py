@@ -330,3 +330,16 @@ class TestSettings:
     def test_what_is_wrong_is_told(self, wrong: dict[str, Any], said: str) -> None:
         with pytest.raises(ValidationError, match=said):
             CascadeSettings.model_validate(wrong)
+
+
+async def test_a_failure_that_tells_no_usage_takes_back_none_that_was_told() -> None:
+    class Telling(ScriptedJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            assert request.on_usage is not None
+            request.on_usage(Usage(judge_calls=2))
+            raise JudgeUnavailable("down")
+
+    judge, _ = cascade({"a": UNSURE}, Telling({}))
+    told: list[Usage] = []
+    reply = await judge.judge(replace(request("a"), on_usage=told.append))
+    assert reply.usage == told[-1] == Usage(judge_calls=2)
