@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from guardrail.claims.model import Claim
@@ -96,13 +96,19 @@ class ClaimChecker:
         while group := dict(islice(waiting, reader.claims_at_once)):
             if stopped():
                 return
-            yield from self._check_group(group, question, evidence, reader)
+            yield from self._check_group(group, question, evidence, reader, stopped)
 
     def _check_group(
-        self, group: Mapping[str, Claim], question: str, evidence: EvidenceIndex, reader: Reader
+        self,
+        group: Mapping[str, Claim],
+        question: str,
+        evidence: EvidenceIndex,
+        reader: Reader,
+        stopped: Callable[[], bool],
     ) -> Iterator[Judgement]:
         """Claims whose readings share batches."""
-        examined = {claim_id: self._examine(claim, question, evidence) for claim_id, claim in group.items()}
+        in_time = takewhile(lambda _: not stopped(), group.items())
+        examined = {claim_id: self._examine(claim, question, evidence) for claim_id, claim in in_time}
         premises = {
             claim_id: reader.premises(each.view, evidence, each.found)
             for claim_id, each in examined.items()

@@ -150,6 +150,21 @@ async def test_a_claim_that_is_not_read_in_time_gets_no_verdict(folder: Path) ->
     await judge.aclose()
 
 
+def test_time_that_is_up_ends_the_examination_of_claims_that_share_a_batch(folder: Path) -> None:
+    examined: list[str] = []
+
+    class Noting(ClaimChecker):
+        def _examine(self, claim, question, evidence):  # type: ignore[no-untyped-def]
+            examined.append(claim.text)
+            return super()._examine(claim, question, evidence)
+
+    checker = Noting(LocalJudgeSettings(), parameters_for(folder), load_verifier(folder, batch_size=8))
+    examined.clear()  # what it tried itself on
+    claims = {f"c{n}": claim_of("The sky is blue.") for n in range(8)}
+    assert list(checker.check_all(claims, "", SKY, lambda: len(examined) >= 2)) == []
+    assert len(examined) == 2
+
+
 @pytest.mark.parametrize("more", ["and beta gamma delta " * 20, "!" * 100_000, "[SEP] " * 70])
 def test_what_the_verifier_cannot_read_is_judged_by_the_rules(
     folder: Path, verifier: Verifier, more: str
