@@ -20,7 +20,7 @@ _CLOSING_WEIGHT: Final = 0.35
 
 
 _ANTECEDENT: Final = 0.6
-_PRONOUNS: Final = frozenset(
+PRONOUNS: Final = frozenset(
     term_of(word)
     for word in "it its he him his she her they them their this that these those".split()  # noqa: SIM905
 )
@@ -77,7 +77,7 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
         content=content,
         hints={term: rarity.of(term) for term in asked | lead_in if term not in content},
         question=asked,
-        antecedents={} if _PRONOUNS.isdisjoint(terms) else antecedents,
+        antecedents={} if PRONOUNS.isdisjoint(terms) else antecedents,
         values=values,
         name_tokens=_tokens_of((v for v in values if v.kind is ValueKind.NAME), starts),
         value_tokens=_tokens_of((v for v in values if v.kind is not ValueKind.NAME), starts),

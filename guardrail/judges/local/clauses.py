@@ -14,7 +14,7 @@ from typing import Final
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
-from guardrail.judges.local.polarity import LIMITS, NEGATORS
+from guardrail.judges.local.polarity import LIMITS, NEGATORS, denying_signs
 
 
 def _terms(text: str) -> frozenset[int]:
@@ -105,6 +105,8 @@ def _clause(
         and not (i + 1 < len(terms) and terms[i + 1] in LIMITS)
         for i, term in enumerate(own, first)
     )
+    end = starts[last] if last < len(starts) else len(text)
+    denials += denying_signs(text, starts[first], end)
     denials += bool(_SECOND_HALVES.intersection(own)) and not denials
     denied = denials % 2 == 1
     if before is not None and before.denied and not denials and _goes_on(terms, before, first, last):

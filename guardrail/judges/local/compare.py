@@ -11,7 +11,7 @@ from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.judges.local.alignment import Aligner, Alignment
 from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import ClaimView
-from guardrail.judges.local.polarity import negates, negations, opposition
+from guardrail.judges.local.polarity import denying_signs, negates, negations, opposition
 from guardrail.judges.local.source import Sentence, Source, is_number, tokens_within, words_between
 from guardrail.judges.local.stance import ChargeView, Polarity, charge, polarity, restricted
 from guardrail.values import Value, ValueKind, agree
@@ -111,7 +111,8 @@ def _negated(view: ClaimView, sentence: Sentence, first: int, last: int, alignme
     side = polarity(view, sentence)
     if side is Polarity.SAME:
         return 0
-    ours, theirs = negations(view.terms), negations(sentence.terms)
+    ours = negations(view.terms) + denying_signs(view.text)
+    theirs = negations(sentence.terms) + denying_signs(sentence.text)
     if ours == theirs and alignment.in_order >= _VERBATIM:
         return 0  # the same words but for a comma or two
     if side is Polarity.OTHER:

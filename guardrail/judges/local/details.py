@@ -11,7 +11,7 @@ from typing import Final
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
-from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 from guardrail.judges.local.source import NUMBER_WORDS, Sentence, Source, tokens_within
 from guardrail.values import Bound, MatchState, Value, ValueKind, agree, comparable
 
@@ -34,6 +34,7 @@ _TURNED_ROUND: Final = {
     Bound.UNDER: Bound.AT_LEAST,
     Bound.AT_MOST: Bound.OVER,
 }
+_OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _RESPECTIVELY: Final = term_of("respectively")
 
 
@@ -92,7 +93,7 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
     frame = _frame(view, value, taken)
     ranked = []
     for number in _with_the_number(view, source, value, numbers):
-        terms = source.sentence(number).known
+        terms = _spoken_of(view, source, number)
         ranked.append((sum(weight for term, weight in frame.items() if term in terms), number))
     ranked.sort(key=lambda item: -item[0])
     conflict: tuple[float, Sentence, Value] | None = None
@@ -118,6 +119,19 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
     if found is not None:
         return ValueCheck(value, State.FOUND, found[0], found[1], found[2], tuple(opposing))
     return ValueCheck(value, State.ABSENT, ranked[0][0] if ranked else 0.0)
+
+
+def _spoken_of(view: ClaimView, source: Source, number: int) -> frozenset[int]:
+    """The terms of a sentence; where it opens with a pronoun, as the claim does, also those that the claim's
+    pronoun stands for, if the sentence before has them: "It is for three users." may be of the same plan.
+    """
+    sentence = source.sentence(number)
+    if not view.antecedents or PRONOUNS.isdisjoint(sentence.terms[:_OPENING]):
+        return sentence.known
+    contexts = source.layout.sentences.context
+    if number == 0 or contexts[number - 1] != contexts[number]:
+        return sentence.known
+    return sentence.known | (source.sentence(number - 1).known & view.antecedents.keys())
 
 
 def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -20,6 +21,7 @@ LIMITS: Final = frozenset(
     term_of(word)
     for word in "later more less fewer sooner earlier greater only just doubt matter".split()  # noqa: SIM905
 )
+_DENYING_SIGN: Final = re.compile("≠|=\u0338|!=|≢|∉")
 _STRONG: Final = frozenset(
     term_of(word)
     for word in """
@@ -40,6 +42,11 @@ def negations(terms: Sequence[int]) -> int:
         term in NEGATORS and not (i + 1 < len(terms) and terms[i + 1] in LIMITS)
         for i, term in enumerate(terms)
     )
+
+
+def denying_signs(text: str, start: int = 0, end: int | None = None) -> int:
+    """How many signs of ``text[start:end]`` deny: "≠" is no word."""
+    return len(_DENYING_SIGN.findall(text, start, len(text) if end is None else end))
 
 
 def absolutes(claim: frozenset[int], source: frozenset[int]) -> int:

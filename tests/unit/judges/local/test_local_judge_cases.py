@@ -284,6 +284,36 @@ def test_a_pronoun_is_read_with_its_lead_in() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("claim", "lead_in", "source"),
+    [
+        (
+            "It is for five users.",
+            "The basic plan costs $49 a month.",
+            "The basic plan costs $49 a month. It is for three users.",
+        ),
+        ("It lasts 5 years.", "The warranty covers parts.", "The warranty covers parts. It lasts 2 years."),
+    ],
+)
+def test_a_value_is_wrong_where_both_say_it_of_a_pronoun(claim: str, lead_in: str, source: str) -> None:
+    assert check(claim, lead_in, contexts={"c": source}).verdict is Verdict.CONTRADICTED
+
+
+def test_a_pronoun_of_the_source_may_stand_for_another() -> None:
+    """The source's "it" is of what stands before it, not of the claim's subject."""
+    contexts = {"c": "The Pro plan has everything. It is for three users."}
+    judgement = check("It is for five users.", "The basic plan costs $49 a month.", contexts=contexts)
+    assert judgement.verdict is not Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize("sign", ["≠", "=\u0338", "!="])
+def test_a_sign_that_denies_equality_denies(sign: str) -> None:
+    contexts = {"c": "The limit = 5 users."}
+    assert check("The limit = 5 users.", contexts=contexts).verdict is Verdict.SUPPORTED
+    denied = check(f"The limit {sign} 5 users.", contexts=contexts).verdict
+    assert denied in {Verdict.CONTRADICTED, Verdict.UNSUPPORTED}
+
+
 def test_a_fact_at_the_end_of_a_long_context_supports() -> None:
     filler = "The committee met again and spoke of many matters of little weight to anyone outside. " * 1300
     contexts = {"long": filler + "The reactor at Kvelde was shut down for good in 1997."}
