@@ -90,6 +90,10 @@ def features_of(
             kept.append(number)
         if number % 1000 == 999:
             print(f"  {number + 1:,} of {len(rows):,} rows examined", flush=True)
+    if not kept:
+        raise DataError(
+            "none of the rows could be examined: the verifier lacks their words, or there are none"
+        )
     return Features(
         names,
         np.array(vectors, dtype=np.float64),
@@ -141,7 +145,8 @@ def calibrated(
             "figures": figures_of(features, p),
             "auroc_held_out": _percent(roc_auc_score(y[apart], p[apart], sample_weight=w[apart])),
             "brier_held_out": round(float(np.average((p - y)[apart] ** 2, weights=w[apart])), 4),
-            "calibration_error_held_out": _percent(fitted.calibration_error),
+            "calibration_error_known_sets_held_out": _percent(fitted.error_on_known_sets),
+            "calibration_error_other_sets_held_out": _percent(fitted.error_on_other_sets),
         },
         supported_at=round(lines.supported, 3),
         partially_supported_at=round(lines.partially, 3),

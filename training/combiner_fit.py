@@ -1,7 +1,9 @@
 """Features -> the trees, their calibration and the lines between verdicts.
 
 Gradient-boosted trees, monotone where more of a feature can only speak for (or against) support, whatever
-the rest says; Platt's logistic on rows of data sets that the trees were not fitted on.
+the rest says. Platt's logistic on rows that the trees were not fitted on sets the line. Its slope is halfway
+(the geometric mean) between what these rows allow and what rows of data sets that trees were kept from allow:
+the judge meets texts that are of none of the sets, but seldom as strange as one puzzle of them is to others.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ AGAINST: Final = frozenset((
 
 _WHOLE_WEIGHT_FROM: Final = 300  # rows; smaller sets count less, so that no row counts much more than others
 _PARTLY_BELOW: Final = 0.1
+_FLATTEST: Final = 0.1  # of the slope that the sets which were fitted on allow
 _TRUE_CONTRADICTIONS: Final = 0.9
 
 
@@ -58,11 +61,12 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The trees with their calibration, and the expected calibration error on data sets that trees were kept
-    from, each half of the rows calibrated on the other (``nan`` where there are too few)."""
+    """The trees with their calibration, and its expected error on rows set apart: of the data sets that the
+    trees know, and of sets that trees were kept from (``nan`` where there is one set only)."""
 
     combiner: BoostedTrees
-    calibration_error: float
+    error_on_known_sets: float
+    error_on_other_sets: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +104,23 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fi
         if len(set(y[part].tolist())) < 2:
             raise ValueError(f"the rows {name} are not of both classes")
     model = _boosted(features, ~apart, weights, seed, rounds)
-    raw, known = _transferred(features, weights, seed, rounds)
-    if len(set(y[known].tolist())) < 2:  # one data set only: there is nothing to transfer
-        raw, known = model.decision_function(features.x), apart
-    scale, shift = platt(raw[known], y[known], weights[known])
+    own = model.decision_function(features.x)
+    scale, shift = platt(own[apart], y[apart], weights[apart])
+    strange, known = _transferred(features, weights, seed, rounds)
+    if scale > 0.0 and len(set(y[known].tolist())) == 2:
+        line = -shift / scale
+        flatter = slope(strange[known] - line, y[known], weights[known])
+        scale = math.sqrt(scale * max(flatter, _FLATTEST * scale))
+        shift = -line * scale
     bias, trees = export_trees(model, features.names)
     combiner = BoostedTrees(bias=bias, scale=scale, shift=shift, trees=trees)
-    _same(combiner, features, model.decision_function(features.x[apart]))
-    return Fitted(combiner, _held_out_error(raw[known], y[known], weights[known]))
+    _same(combiner, features, own[apart])
+
+    def error(raw: Any, part: Any) -> float:
+        p = 1.0 / (1.0 + np.exp(-(scale * raw[part] + shift)))
+        return calibration_error(y[part].tolist(), p.tolist(), weights=weights[part].tolist())
+
+    return Fitted(combiner, error(own, apart), error(strange, known))
 
 
 def _boosted(features: Features, part: Any, weights: Any, seed: int, rounds: int) -> Any:
@@ -122,11 +135,7 @@ def _boosted(features: Features, part: Any, weights: Any, seed: int, rounds: int
 
 
 def _transferred(features: Features, weights: Any, seed: int, rounds: int) -> tuple[Any, Any]:
-    """``(raw, known)``: what trees that never saw a family of data sets say of its rows set apart.
-
-    The judge meets texts of a kind that none of the data sets are. How sure it may be there is told by the
-    sets that a fit was kept from, not by rows of the sets that it saw.
-    """
+    """``(raw, known)``: what trees that never saw a family of data sets say of its rows set apart."""
     families = np.array([name.split("-")[0] for name in features.sets])
     y = features.supported
     raw, known = np.zeros(len(y)), np.zeros(len(y), dtype=bool)
@@ -145,22 +154,17 @@ def platt(raw: Any, y: Any, weights: Any) -> tuple[float, float]:
     return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
+def slope(raw: Any, y: Any, weights: Any) -> float:
+    """The scale of a logistic that says one half at 0."""
+    model = LogisticRegression(C=1e6, fit_intercept=False).fit(raw.reshape(-1, 1), y, sample_weight=weights)
+    return float(model.coef_[0, 0])
+
+
 def probabilities(combiner: BoostedTrees, features: Features) -> Any:
     """What the judge's own code makes of each row."""
     return np.array(
         [combiner.probability(dict(zip(features.names, row, strict=True))) for row in features.x.tolist()]
     )
-
-
-def _held_out_error(raw: Any, y: Any, weights: Any) -> float:
-    half = np.arange(len(y)) % 2 == 0
-    found = np.empty(len(y))
-    for one in (half, ~half):
-        if len(set(y[~one].tolist())) < 2:
-            return math.nan
-        scale, shift = platt(raw[~one], y[~one], weights[~one])
-        found[one] = 1.0 / (1.0 + np.exp(-(scale * raw[one] + shift)))
-    return calibration_error(y.tolist(), found.tolist(), weights=weights.tolist())
 
 
 def lines_of(features: Features, p: Any, weights: Any) -> Lines:

@@ -3,7 +3,7 @@
     python -m training.export --checkpoint WORK/checkpoint --out FOLDER [--report REPORT.json]
     python -m training.export --base BASE --work WORK --out FOLDER       # untrained, to compare with
 
-The graph in float32 must say what torch says (logits within 1e-4); the one in int8 must stay within 0.03
+The graph in float32 must say what torch says (logits within 1e-4); the one in int8 must stay within 0.04
 of its probabilities in the mean and lose no more than half a point of AUROC, both on pairs of
 ``WORK/prepared.jsonl.gz`` that were held out of training; otherwise nothing is written. ``--card-only``
 writes the card of an exported folder again, with the figures of ``--report``: the card has no checksum.
@@ -30,7 +30,7 @@ from training.parity import Difference, Form, Pair, compare, milliseconds, onnx_
 SEED: Final = 20261121
 MOST_BYTES: Final = 35_000_000
 FLOAT_TOLERANCE: Final = 1e-4
-INT8_TOLERANCE: Final = 0.03
+INT8_TOLERANCE: Final = 0.04
 MOST_LOST: Final = 0.5
 _PAIRS: Final = 400
 _PREMISE_WORDS: Final = 150

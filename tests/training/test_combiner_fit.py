@@ -41,7 +41,7 @@ class Fitted:
         self.features = features
         self.weights = weights_of(features.sets, features.supported)
         found = fit(features, self.weights, seed=1)
-        self.combiner, self.error = found.combiner, found.calibration_error
+        self.combiner, self.error = found.combiner, found.error_on_known_sets
         self.p = probabilities(self.combiner, features)
         self.lines = lines_of(features, self.p, self.weights)
 

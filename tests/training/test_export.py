@@ -52,7 +52,7 @@ def text(report: dict[str, object] | None = None) -> str:
         (FINE, FINE, MOST_BYTES, None),
         (replace(FINE, logits_max=2e-4), FINE, 1, "from torch"),
         (replace(FINE, logits_max=float("nan")), FINE, 1, "from torch"),
-        (FINE, replace(FINE, probability_mean=0.04), 1, "from float32"),
+        (FINE, replace(FINE, probability_mean=0.05), 1, "from float32"),
         (FINE, replace(FINE, probability_mean=float("nan")), 1, "from float32"),
         (FINE, replace(FINE, auroc_lost=0.6), 1, "points of AUROC"),
         (FINE, replace(FINE, auroc_lost=None), 1, None),

@@ -17,13 +17,25 @@ def write_base(folder: Path) -> Path:
     from transformers import BertConfig, BertModel
 
     folder.mkdir(parents=True)
-    words = {word: number for number, word in enumerate((*SPECIAL, *dict.fromkeys(WORDS)))}
+    words = vocabulary()
     torch.manual_seed(3)
     config = BertConfig(
         vocab_size=len(words), hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
         intermediate_size=64, max_position_embeddings=256,
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
+    write_tokenizer(folder)
+    return folder
+
+
+def vocabulary() -> dict[str, int]:
+    """The made data's words, special tokens first."""
+    return {word: number for number, word in enumerate((*SPECIAL, *dict.fromkeys(WORDS)))}
+
+
+def write_tokenizer(folder: Path) -> None:
+    """``tokenizer.json``."""
+    words = vocabulary()
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -36,4 +48,3 @@ def write_base(folder: Path) -> Path:
     tokenizer.enable_truncation(8)  # as published ones come; not to be obeyed
     tokenizer.enable_padding(length=8)
     tokenizer.save(str(folder / "tokenizer.json"))
-    return folder
