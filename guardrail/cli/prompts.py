@@ -46,15 +46,16 @@ def show_command(
         typer.Option("--template", "-t", help="As the file has it, its variables not filled in."),
     ] = False,
 ) -> None:
-    """Print the prompts of the LLM judge as the settings make them, filled in with a small example."""
-    from guardrail.cli.terminal import err
+    """Print the prompts of the LLM judge as the settings make them, filled in with a small example.
 
+    Without --name both are printed, each after a line with its name.
+    """
     settings = settings_from(config, {}).judge.llm
     texts = _templates(settings) if template else _filled_in(settings)
     for each in (name,) if name else _NAMES:
-        if name is None:
-            err().print(f"[bold]{each}[/]")
         # Not through rich: it is to be saved as a file too, and must not be wrapped.
+        if name is None:
+            sys.stdout.write(f"--- {each} ---\n")
         sys.stdout.write(f"{texts[each]}\n")
         sys.stdout.flush()
 

@@ -23,7 +23,16 @@ def test_the_prompts_are_shown_filled_in(runner: CliRunner) -> None:
     assert "[1] The basic plan costs $49 a month." in result.stdout
     assert "begin claim c2]\nIt includes 5 users." in result.stdout
     assert "$reply_form" not in result.stdout
-    assert result.stderr.split() == ["system", "user"]
+    assert result.stderr == ""
+
+
+def test_of_two_prompts_each_begins_after_a_line_with_its_name(runner: CliRunner) -> None:
+    both = runner.invoke(app, ["prompts", "show", "--template"]).stdout
+    system, user = (
+        runner.invoke(app, ["prompts", "show", "--template", "--name", name]).stdout
+        for name in ("system", "user")
+    )
+    assert both == f"--- system ---\n{system}--- user ---\n{user}"
 
 
 def test_one_prompt_is_shown_alone(runner: CliRunner) -> None:
