@@ -152,7 +152,8 @@ class RedisCache:
         self.counts.rejected += 1
         if "rejected" not in self._told:
             self._told.add("rejected")
-            _log.warning("the shared verdict cache holds an entry that no guard with this signing key wrote")
+            who = "no guard" if self._signing_key == _UNSIGNED else "no guard with this signing key"
+            _log.warning("the shared verdict cache holds an entry that %s wrote", who)
         return None
 
     def _name(self, key: bytes) -> str:

@@ -105,6 +105,17 @@ async def test_with_a_signing_key_nothing_else_is_believed(
     await unsigned.aclose()
 
 
+async def test_without_a_signing_key_none_is_spoken_of(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    unsigned = cache(url)
+    await unsigned.put({KEY: b"first"}, 60)
+    await unsigned._client.set(unsigned._name(KEY), b"rubbish")
+    assert await unsigned.get([KEY]) == [None]
+    assert [r.getMessage() for r in caplog.records] == [
+        "the shared verdict cache holds an entry that no guard wrote"
+    ]
+    await unsigned.aclose()
+
+
 async def test_judges_of_two_guards_ask_once(url: str) -> None:
     one, two = ScriptedJudge({"a": Verdict.SUPPORTED}), ScriptedJudge({})
     first, second = CachedJudge(one, "f", shared=cache(url)), CachedJudge(two, "f", shared=cache(url))
