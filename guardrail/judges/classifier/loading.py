@@ -12,6 +12,7 @@ from guardrail.judges.classifier.labels import resolve_labels
 from guardrail.judges.classifier.model import Classifier, Model
 from guardrail.judges.classifier.onnx_model import OnnxModel, read_config
 from guardrail.judges.classifier.pairs import Pair, PairForm, Tokens
+from guardrail.judges.classifier.presets import PRESETS
 from guardrail.judges.classifier.settings import ClassifierSettings
 
 _TOKENIZER: Final = "tokenizer.json"
@@ -31,12 +32,30 @@ def load_classifier(settings: ClassifierSettings, section: str) -> Classifier:
     ``section`` is where the settings stand, ``judge.hhem`` say. Raises ConfigError, which names the setting.
     """
     model_files = ModelFiles(settings, "model", section)
+    if _needs_torch(settings):
+        _require_torch(section)  # ahead of any download
     base_files = ModelFiles(settings, "tokenizer", section) if settings.tokenizer else model_files
     tokenizer = _tokenizer(base_files, section)
     form = PairForm(tokenizer, settings)
     pad_id = _pad_id(tokenizer, base_files)
     model = _model(settings, model_files, base_files, pad_id, section)
     return _tried(settings, form, model, section)
+
+
+def _needs_torch(settings: ClassifierSettings) -> bool:
+    """Whether it is known without a look at the model's files that only torch can run it."""
+    if settings.backend == "onnx":
+        return False
+    published = PRESETS["hhem"]["model"]  # which has no ONNX file
+    return settings.backend == "torch" or settings.allow_remote_code or settings.model == published
+
+
+def _require_torch(section: str) -> None:
+    from guardrail.judges.classifier.torch_model import EXTRA
+
+    for module in ("torch", "transformers"):
+        if importlib.util.find_spec(module) is None:
+            raise missing_extra(module, EXTRA, section)
 
 
 def _tokenizer(files: ModelFiles, section: str) -> Any:
@@ -80,11 +99,9 @@ def _model(
                 f"{section}.onnx_file: {files.name} has no {names}; export the model "
                 "('optimum-cli export onnx'), name its file, or set backend to torch"
             )
-    from guardrail.judges.classifier.torch_model import EXTRA, TorchModel
+    _require_torch(section)
+    from guardrail.judges.classifier.torch_model import TorchModel
 
-    for module in ("torch", "transformers"):
-        if importlib.util.find_spec(module) is None:
-            raise missing_extra(module, EXTRA, section)
     weights = files.folder([_CONFIG, *_WEIGHTS, *(["*.py"] if settings.allow_remote_code else [])])
     if not any(weights.glob("*.safetensors")):
         weights = files.folder([_CONFIG, *_PICKLED])  # which transformers reads as weights only

@@ -164,3 +164,15 @@ async def test_the_factory_builds_both_kinds(tmp_path: Path) -> None:
         await judge.aclose()
     with pytest.raises(ConfigError, match=r"judge\.classifier\.model is not set"):
         build_judge(JudgeSettings(kind="classifier"))
+
+
+def test_that_torch_is_missing_is_told_ahead_of_any_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "torch" else found(name, *more)
+    )
+    settings = HhemSettings(offline=True, unpinned="allow", cache_dir=tmp_path)
+    with pytest.raises(ConfigError, match=r"judge\.hhem: torch is not installed; run: pip install"):
+        load_classifier(settings, "judge.hhem")
