@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import EnumType
 from types import UnionType
@@ -19,7 +19,8 @@ from guardrail.printable import escape_controls, shorten
 
 Loc = tuple[str | int, ...]
 
-_SECRET_NAME: Final = re.compile(r"password|secret|token|api_?key|credential", re.IGNORECASE)
+# Not "tokens", which are counted, nor "tokenizer".
+_SECRET_NAME: Final = re.compile(r"password|secret|token(?!s|izer)|api_?key|credential", re.IGNORECASE)
 # Below these any text may be a secret: a flag's value, an option of some server.
 _SECRET_SECTIONS: Final = frozenset({"argv", "env", "headers", "extra_headers", "extra_body"})
 _WITH_AT: Final = re.compile(r"\S*@\S*")
@@ -43,8 +44,10 @@ _WRITE: Final = {
     "string_type": "write text:",
     "path_type": "write a path:",
     "tuple_type": "write a list, an item on a line after '- ':",
+    "list_type": "write a list, an item on a line after '- ':",
     "missing": "add it:",
 }
+_LIST_TYPES: Final = {"tuple_type", "list_type"}
 _SECTION_TYPES: Final = {"model_type", "model_attributes_type", "dict_type"}
 _SECTION_NAMES: Final = 3
 
@@ -93,7 +96,18 @@ def explain(
     root: type[BaseModel], error: ValidationError, where: Callable[[Loc], str | None]
 ) -> list[Problem]:
     """The problems in a failed validation of ``root``; ``where`` tells which source gave a path."""
-    return [_explain_one(root, details, where) for details in error.errors(include_url=False)]
+    errors = error.errors(include_url=False)
+    misnamed = {details["loc"][:-1] for details in errors if details["loc"][-1:] == ("[key]",)}
+    return [
+        _explain_one(root, details, where)
+        for details in errors
+        # What a section lacks that has no right name follows from the name.
+        if details["loc"][-1:] == ("[key]",) or not _stands_in(details["loc"], misnamed)
+    ]
+
+
+def _stands_in(loc: Loc, sections: Collection[Loc]) -> bool:
+    return any(loc[:end] in sections for end in range(1, len(loc) + 1))
 
 
 def explain_unknown_policy(
@@ -121,6 +135,9 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     section = None if told else _section(root, loc, details["type"])
     if section:
         wrong = "here stands a value, where settings by name are meant"
+    elif details["type"] in _LIST_TYPES:
+        stands = "settings by name stand here" if isinstance(value, Mapping) else "here stands a single value"
+        wrong = f"{stands}, where a list is meant"
     elif wrong and details["type"] != "value_error":
         wrong = wrong[0].lower() + wrong[1:]
     remedy = told or section or _remedy(details["type"], value, context, field)

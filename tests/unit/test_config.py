@@ -196,6 +196,39 @@ policies:
         assert f"{path}:12" in found["policies.strict.rules.1.min_severity"]
         assert "did you mean major?" in found["policies.strict.rules.1.min_severity"]
 
+    @pytest.mark.parametrize(
+        ("text", "path", "told"),
+        [
+            ("judge: {llm: {fallbacks: {model: x}}}", "judge.llm.fallbacks", "settings by name stand here"),
+            ("judge: {command: {argv: 'x'}}", "judge.command.argv", "here stands a single value"),
+        ],
+    )
+    def test_where_a_list_is_meant_that_is_said(
+        self, tmp_path: Path, text: str, path: str, told: str
+    ) -> None:
+        found = problems_of(write(tmp_path, text))
+        assert list(found) == [path]
+        assert f"{told}, where a list is meant" in found[path]
+        assert "write a list" in found[path]
+        assert "tuple" not in found[path]
+
+    def test_a_misspelt_key_is_one_problem_and_what_its_section_lacks_none(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "judge: {cascade: {bands: {criticl: {accept_support: 0.9}}}}")
+        found = problems_of(path)
+        assert list(found) == ["judge.cascade.bands.criticl"]
+        assert "did you mean critical?" in found["judge.cascade.bands.criticl"]
+
+    def test_counts_of_tokens_are_no_secrets(self, tmp_path: Path) -> None:
+        path = write(
+            tmp_path,
+            "judge: {llm: {max_output_tokens: 10}, command: {token_file: [x]},"
+            " classifier: {tokenizer_revision: 12}}",
+        )
+        found = problems_of(path)
+        assert "judge.llm.max_output_tokens = 10:" in found["judge.llm.max_output_tokens"]
+        assert "tokenizer_revision = 12:" in found["judge.classifier.tokenizer_revision"]
+        assert "(hidden)" in found["judge.command.token_file"]
+
     def test_a_setting_in_the_wrong_section_is_sent_to_its_own(self, tmp_path: Path) -> None:
         message = problems_of(write(tmp_path, "group_id: a"))["group_id"]
         assert "did you mean kafka.group_id?" in message
