@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from guardrail.cli.options import ConfigOption, settings_from
+from guardrail.cli.options import ConfigOption, naming_places, settings_from
 
 config_app = typer.Typer(
     no_args_is_help=True, help="Check, describe and show the settings.", rich_markup_mode="rich"
@@ -54,8 +54,9 @@ def check_command(
     from guardrail.judges.factory import check_judge, check_time
 
     settings = settings_from(file, {})
-    check_judge(settings.judge)
-    too_short = check_time(settings.judge, settings.policies)
+    with naming_places(file, {}):
+        check_judge(settings.judge)
+        too_short = check_time(settings.judge, settings.policies)
     policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
     console = out()
     source = "defaults and environment" if file is None else str(file)

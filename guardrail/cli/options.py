@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from guardrail.config import Settings
@@ -38,12 +42,30 @@ BootstrapOption = Annotated[
 ]
 
 
-def settings_from(config: Path | None, options: dict[str, dict[str, Any]]) -> Settings:
+Options = dict[str, dict[str, Any]]
+
+
+def settings_from(config: Path | None, options: Options) -> Settings:
     """The settings with the options given over them; one that is None was not given. Raises ConfigError."""
     from guardrail.config import load_settings
 
+    return load_settings(config, _given(options))
+
+
+@contextmanager
+def naming_places(config: Path | None, options: Options) -> Iterator[None]:
+    """Tell with a ConfigError raised within which line or variable gave the settings that it names."""
+    from guardrail.config import with_places
+
+    try:
+        yield
+    except ConfigError as error:
+        raise with_places(error, config, _given(options)) from error
+
+
+def _given(options: Options) -> Options:
     given = {
         section: {name: value for name, value in values.items() if value is not None}
         for section, values in options.items()
     }
-    return load_settings(config, {section: values for section, values in given.items() if values})
+    return {section: values for section, values in given.items() if values}

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from guardrail import __version__
-from guardrail.cli.options import KAFKA_PANEL, LOGS_PANEL, BootstrapOption, ConfigOption, settings_from
+from guardrail.cli.options import (
+    KAFKA_PANEL,
+    LOGS_PANEL,
+    BootstrapOption,
+    ConfigOption,
+    Options,
+    naming_places,
+    settings_from,
+)
 
 if TYPE_CHECKING:
     from guardrail.config import Settings
@@ -80,17 +88,15 @@ def run_command(
     """
     from guardrail.logs import configure_logging
 
-    settings = settings_from(
-        config,
-        {
-            "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
-            "judge": {"kind": judge},
-            "shutdown": {"budget_ms": shutdown_budget_ms},
-            "logging": {"format": log_format, "level": log_level},
-        },
-    )
+    options: Options = {
+        "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
+        "judge": {"kind": judge},
+        "shutdown": {"budget_ms": shutdown_budget_ms},
+        "logging": {"format": log_format, "level": log_level},
+    }
+    settings = settings_from(config, options)
     configure_logging(settings.logging)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with naming_places(config, options), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(settings, on_stop=partial(_end_in_time, settings.shutdown.budget_ms / 1000)))
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
-from guardrail.cli.options import ConfigOption, settings_from
+from guardrail.cli.options import ConfigOption, naming_places, settings_from
 from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def score_command(
     settings = settings_from(config, {})
     router = _router(settings, policy)
     replace_unencodable()
-    with _naming(out), ExitStack() as stack:
+    with _naming(out), naming_places(config, {}), ExitStack() as stack:
         lines = _open_source(source)
         if source != "-":  # closing stdin would wait for the thread that waits in it
             stack.enter_context(lines)

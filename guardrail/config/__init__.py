@@ -1,7 +1,15 @@
 """Configuration: one YAML file, environment variables over it, and errors that say what to do."""
 
-from guardrail.config.loading import load_settings
+from guardrail.config.loading import load_settings, with_places
 from guardrail.config.problems import Problem, SettingsError
 from guardrail.config.settings import LoggingSettings, Settings, ShutdownSettings
 
-__all__ = ["LoggingSettings", "Problem", "Settings", "SettingsError", "ShutdownSettings", "load_settings"]
+__all__ = [
+    "LoggingSettings",
+    "Problem",
+    "Settings",
+    "SettingsError",
+    "ShutdownSettings",
+    "load_settings",
+    "with_places",
+]

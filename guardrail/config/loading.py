@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from guardrail.config.problems import Loc, SettingsError, dotted, explain, explain_unknown_policy
 from guardrail.config.settings import BUILT_IN_POLICY, Settings
 from guardrail.config.sources import FileValues, environment_variable, read_environment, read_file
+from guardrail.errors import ConfigError
+
+_SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")
 
 
 def load_settings(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
@@ -20,29 +25,66 @@ def load_settings(path: Path | None = None, overrides: Mapping[str, Any] | None 
     Mappings are merged key by key, lists are replaced. Raises SettingsError, a ConfigError, which lists
     every problem with its source, path, value and remedy.
     """
-    file = FileValues() if path is None else read_file(path)
-    environment = read_environment(file.values)
-    given = overrides or {}
-    merged = _merge(_merge(file.values, environment), given)
-
-    def where(loc: Loc) -> str | None:
-        if _contains(given, loc):
-            return "command line"
-        if _contains(environment, loc):
-            return f"environment variable {environment_variable(loc) or ''}".rstrip()
-        return file.where(loc)
-
+    sources = _read(path, overrides)
+    merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
     try:
         return Settings.model_validate(merged)
     except ValidationError as error:
-        problems = explain(Settings, error, where)
+        problems = explain(Settings, error, sources.where)
         told = {problem.path for problem in problems}
         unknown = [
-            explain_unknown_policy(loc, name, known, where)
+            explain_unknown_policy(loc, name, known, sources.where)
             for loc, name, known in _unknown_policies(merged)
             if dotted(loc) not in told
         ]
         raise SettingsError(problems + unknown) from None
+
+
+def with_places(
+    error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
+) -> ConfigError:
+    """The error with the source of each setting that a line of its message begins with.
+
+    It is for what shows only when settings that are right by themselves are put to use: a judge without its
+    model, a budget without a price. Arguments as for ``load_settings``.
+    """
+    if isinstance(error, SettingsError):
+        return error
+    sources = _read(path, overrides)
+    return ConfigError("\n".join(sources.placed(line) for line in str(error).split("\n")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    file: FileValues
+    environment: Mapping[str, Any]
+    given: Mapping[str, Any]
+
+    def where(self, loc: Loc) -> str | None:
+        """What gave the setting at ``loc``."""
+        if _contains(self.given, loc):
+            return "command line"
+        if _contains(self.environment, loc):
+            return f"environment variable {environment_variable(loc) or ''}".rstrip()
+        return self.file.where(loc)
+
+    def placed(self, line: str) -> str:
+        begin = _SETTING.match(line)
+        if begin is None or begin[1] not in Settings.model_fields:
+            return line
+        loc: Loc = tuple(int(part) if part.isdigit() else part for part in begin[0].split("."))
+        # A section that is nowhere given has no place, and its file as a whole would be a poor one.
+        longest = next((loc[:end] for end in range(len(loc), 0, -1) if self._given(loc[:end])), None)
+        where = None if longest is None else self.where(longest)
+        return line if where is None else f"{where}: {line}"
+
+    def _given(self, loc: Loc) -> bool:
+        return any(_contains(each, loc) for each in (self.given, self.environment, self.file.values))
+
+
+def _read(path: Path | None, overrides: Mapping[str, Any] | None) -> _Sources:
+    file = FileValues() if path is None else read_file(path)
+    return _Sources(file, read_environment(file.values), overrides or {})
 
 
 def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, list[str]]]:

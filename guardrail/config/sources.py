@@ -199,14 +199,15 @@ def read_environment(file_values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def environment_variable(loc: Loc) -> str | None:
-    """The variable that sets ``loc``, or a section it stands in, if there is one."""
+    """The variable that sets ``loc``, or a section it stands in, or else something in it, if there is one."""
     names = {name.upper(): name for name in os.environ}
     for end in range(len(loc), 0, -1):
         parts = (re.sub(r"\W", "_", str(part)).upper() for part in loc[:end])
         found = names.get(ENV_PREFIX + ENV_DELIMITER.join(parts))
         if found is not None:
             return found
-    return None
+    below = ENV_PREFIX + ENV_DELIMITER.join((*(str(part).upper() for part in loc), ""))
+    return next((names[name] for name in sorted(names) if name.startswith(below)), None)
 
 
 def _misspelt(name: str) -> Problem | None:

@@ -93,6 +93,46 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
     assert noted() == set()
 
 
+@pytest.mark.parametrize(
+    ("judge", "place", "told"),
+    [
+        ("{kind: command}", "{file}:2", "judge.command: neither argv nor url is set"),
+        ("{kind: command,\n  command: {workers: 2}}", "{file}:3", "judge.command: neither argv"),
+        ("{kind: classifier}", "{file}:2", "judge.classifier.model is not set"),
+        (
+            "\n  kind: llm\n  budgets:\n    per_minute: {usd: 1}",
+            "{file}:4",
+            "judge.budgets: a budget in usd needs the price",
+        ),
+    ],
+)
+def test_what_shows_only_in_use_is_placed_too(
+    runner: CliRunner, tmp_path: Path, judge: str, place: str, told: str
+) -> None:
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(f"logging: {{level: info}}\njudge: {judge}\n", encoding="utf-8")
+    source = tmp_path / "in.jsonl"
+    source.write_text("", encoding="utf-8")
+    for command in (
+        ["config", "check", str(file)],
+        ["run", "-c", str(file)],
+        ["score", str(source), "-o", str(tmp_path / "out.jsonl"), "-c", str(file)],
+    ):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 2
+        assert f"error: {place.format(file=file)}: {told}" in result.stderr
+
+
+def test_what_a_variable_gave_is_placed_there(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = "judge.command: neither argv nor url is set"
+    monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "command")
+    result = runner.invoke(app, ["config", "check"])
+    assert f"error: environment variable GUARDRAIL_JUDGE__KIND: {told}" in result.stderr
+    monkeypatch.setenv("GUARDRAIL_JUDGE__COMMAND__WORKERS", "2")
+    result = runner.invoke(app, ["run"])
+    assert f"error: environment variable GUARDRAIL_JUDGE__COMMAND__WORKERS: {told}" in result.stderr
+
+
 def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
     runner: CliRunner, tmp_path: Path
 ) -> None:
