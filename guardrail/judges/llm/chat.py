@@ -44,8 +44,9 @@ class Chat:
         self._owned: list[openai.AsyncOpenAI] = []
         self.endpoints: list[Endpoint] = []
         for number, model in enumerate(settings.models()):
-            used = client if number == 0 and client is not None else self._own(model, number)
-            self.endpoints.append(Endpoint(used.with_options(max_retries=0), model, prices, clock))
+            # A copy takes in the environment once more: those of our own need none.
+            theirs = client.with_options(max_retries=0) if number == 0 and client is not None else None
+            self.endpoints.append(Endpoint(theirs or self._own(model, number), model, prices, clock))
 
     def _own(self, settings: LlmJudgeSettings, number: int) -> openai.AsyncOpenAI:
         place = f"{_PLACE}.fallbacks[{number - 1}]" if number else _PLACE

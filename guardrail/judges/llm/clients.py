@@ -20,12 +20,14 @@ _SPARE_CONNECTIONS: Final = 8
 def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.AsyncOpenAI:
     """A client without retries, with a bounded pool of connections. The caller closes it.
 
-    Raises ConfigError, which names ``place``, when a key is missing.
+    Of the environment it takes proxies (``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``) and
+    certificates (``SSL_CERT_FILE``, ``SSL_CERT_DIR``), which are the operator's ways to reach any server, and
+    nothing that would be sent to one. Raises ConfigError, which names ``place``, when a key is missing.
     """
     total = settings.timeout_ms / 1000
     connections = settings.max_concurrency + _SPARE_CONNECTIONS
     timeout = openai.Timeout(total, connect=min(total, _CONNECT_TIMEOUT_S))
-    return openai.AsyncOpenAI(
+    return _Client(
         api_key=settings.resolve_api_key(place),
         base_url=settings.base_url,
         max_retries=0,
@@ -37,6 +39,22 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
             verify=_tls(),
         ),
     )
+
+
+class _Client(openai.AsyncOpenAI):
+    """Sends what is configured.
+
+    The client takes headers, an organization and a project from OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and
+    OPENAI_PROJECT_ID, for whichever server, and an Authorization among them ahead of the key it was given.
+    """
+
+    @property
+    def default_headers(self) -> dict[str, str | openai.Omit]:
+        return {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": f"guardrail openai/{openai.__version__}",
+        }
 
 
 @cache

@@ -1,0 +1,64 @@
+"""What goes to a model's server besides the question: what is configured, and nothing of the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.support.llm_server import LlmServer, Status
+from tests.unit.judges.llm.asking import judge, request
+
+ENVIRONMENT = {
+    "OPENAI_API_KEY": "sk-environment",
+    "OPENAI_ADMIN_KEY": "sk-environment-admin",
+    "OPENAI_ORG_ID": "org-environment",
+    "OPENAI_PROJECT_ID": "proj-environment",
+    "OPENAI_WEBHOOK_SECRET": "whsec-environment",
+    "OPENAI_CUSTOM_HEADERS": "Authorization: Bearer sk-environment-custom\n"
+    "authorization: Bearer sk-environment-lower\nX-Route: environment\nContent-Type: environment/x",
+    "OPENAI_BASE_URL": "http://environment.invalid/v1",
+    "OPENAI_API_VERSION": "environment",
+    "OPENAI_API_TYPE": "azure",
+    "AZURE_OPENAI_ENDPOINT": "http://environment.invalid",
+    "AZURE_OPENAI_API_KEY": "sk-environment-azure",
+}
+# Besides those that say what HTTP needs.
+SENT = {
+    "authorization", "accept", "content-type", "user-agent", "x-stainless-read-timeout",
+    "x-stainless-retry-count",
+}  # fmt: skip
+HTTP = {"host", "connection", "accept-encoding", "content-length", "x-stainless-raw-response"}
+
+
+@pytest.fixture
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+def check(headers: Mapping[str, str], **expected: str) -> None:
+    assert set(headers) - HTTP == SENT | {name.replace("_", "-") for name in expected}
+    assert not [value for value in headers.values() if "environment" in value]
+    assert headers["content-type"] == "application/json"
+    for name, value in expected.items():
+        assert headers[name.replace("_", "-")] == value
+
+
+@pytest.mark.usefixtures("_environment")
+async def test_no_server_gets_what_lies_in_the_environment() -> None:
+    async with LlmServer(Status(500)) as first, LlmServer() as second:
+        fallbacks = [
+            {"model": "theirs", "base_url": second.url, "api_key": "theirs", "extra_headers": {"x-gate": "b"}}
+        ]
+        changes = {"api_key": "mine", "extra_headers": {"x-gate": "a"}, "max_retries": 0}
+        await judge(first, request(), fallbacks=fallbacks, **changes)
+    check(first.calls[0].headers, authorization="Bearer mine", x_gate="a")
+    check(second.calls[0].headers, authorization="Bearer theirs", x_gate="b")
+
+
+@pytest.mark.usefixtures("_environment")
+async def test_an_authorization_that_is_configured_is_sent_instead_of_the_key() -> None:
+    async with LlmServer() as server:
+        await judge(server, request(), extra_headers={"Authorization": "Basic configured"})
+    check(server.calls[0].headers, authorization="Basic configured")
