@@ -116,7 +116,7 @@ def read(text: str, form: ReplyForm) -> Answer | None:
 def _verdict(word: str, form: ReplyForm) -> Verdict | None:
     """A verdict by its whole word: that of this form, or its name in others."""
     name = word.upper().replace(" ", "_").replace("-", "_")
-    return form.verdicts.get(Verdict.PARTIALLY_SUPPORTED.value if name == "PARTIAL" else name)
+    return form.understood.get(Verdict.PARTIALLY_SUPPORTED.value if name == "PARTIAL" else name)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -216,7 +216,7 @@ def _verdict(value: Any, form: ReplyForm) -> Verdict | None:
     """A verdict by its whole value; case, and what stands between its words, may differ."""
     if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
         return None
-    return form.verdicts.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
+    return form.understood.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
 
 
 def _parts(value: Any, form: ReplyForm) -> list[ClaimPart] | None:

@@ -16,6 +16,10 @@ from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 
 _FOUR: Final = {verdict.value: verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED}
 _TWO: Final = {verdict.value: verdict for verdict in (Verdict.SUPPORTED, Verdict.UNSUPPORTED)}
+# Whoever says more than was asked has said no all the same: a claim that is contradicted is not supported.
+_TWO_OF_FOUR: Final = {
+    name: verdict if verdict in _TWO.values() else Verdict.UNSUPPORTED for name, verdict in _FOUR.items()
+}
 _EXAMPLES: Final = {
     "id": '"c1"',
     "evidence": "[12,13]",
@@ -56,6 +60,11 @@ class ReplyForm:
     def verdicts(self) -> dict[str, Verdict]:
         """The verdicts that may be given, by the word that stands for each."""
         return _TWO if self.binary else _FOUR
+
+    @property
+    def understood(self) -> dict[str, Verdict]:
+        """What each word is read as, by its name in upper case: also those that were not asked for."""
+        return _TWO_OF_FOUR if self.binary else _FOUR
 
     @property
     def may_be_compact(self) -> bool:

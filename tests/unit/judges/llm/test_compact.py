@@ -163,8 +163,10 @@ def test_a_text_that_names_no_claim_or_says_nothing_of_it_is_none(text: str) -> 
     assert compact.read(text, FORM) is None
 
 
-def test_where_two_verdicts_are_asked_for_a_third_is_none() -> None:
-    assert read("c1 1 partial: x", ReplyForm(binary=True, compact=True)).verdict is Verdict.UNVERIFIED
+@pytest.mark.parametrize("word", ["partial", "contradicted", "PARTIALLY_SUPPORTED"])
+def test_where_two_verdicts_are_asked_for_any_other_is_the_no(word: str) -> None:
+    answer = read(f"c1 1 {word}: x", ReplyForm(binary=True, compact=True))
+    assert (answer.verdict, answer.evidence, answer.reasoning) == (Verdict.UNSUPPORTED, (1,), "x")
 
 
 def test_what_was_not_asked_for_is_not_read() -> None:

@@ -190,12 +190,20 @@ def test_a_reply_can_name_only_so_many_sentences() -> None:
 
 
 @pytest.mark.parametrize("given", ["PARTIALLY_SUPPORTED", "CONTRADICTED"])
-def test_where_two_verdicts_are_asked_for_a_third_is_none(given: str) -> None:
-    (answer,) = read(verdicts(member("c1", given)), binary=True)
-    assert (answer.verdict, answer.problem) == (
-        Verdict.UNVERIFIED,
-        "the judge's verdict is none of the two",
+def test_where_two_verdicts_are_asked_for_any_other_is_the_no(given: str) -> None:
+    parts = [{"text": "A.", "verdict": given}]
+    first, second = read(
+        verdicts(member("c1", given, evidence=[2]), member("c2", parts=parts)), binary=True, decompose=True
     )
+    assert (first.verdict, first.evidence, first.problem) == (Verdict.UNSUPPORTED, (2,), "")
+    assert (second.verdict, second.parts[0].verdict) == (Verdict.UNSUPPORTED, Verdict.UNSUPPORTED)
+
+
+@pytest.mark.parametrize("given", ["UNVERIFIED", "NO", "NOT SUPPORTED"])
+def test_where_two_verdicts_are_asked_for_what_is_none_of_the_four_is_none(given: str) -> None:
+    (answer,) = read(verdicts(member("c1", given)), binary=True)
+    assert answer.verdict is Verdict.UNVERIFIED
+    assert answer.problem.endswith("is none of the two")
 
 
 @pytest.mark.parametrize(
