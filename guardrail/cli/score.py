@@ -20,7 +20,7 @@ from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
     from guardrail.cli.score_report import Report
-    from guardrail.config import Settings
+    from guardrail.config import LoggingSettings, Settings
     from guardrail.routing import PolicyRouter
 
 EPILOG = """[bold]Examples[/]
@@ -79,7 +79,7 @@ def score_command(
     """Judge complete answers from a file: a verdict with every claim, a score and a decision for each.
 
     Every claim is judged, also those after one that would end a live answer.
-    Files of any length are read and written as they go.
+    Files of any length are read and written as they go. Warnings go to stderr, more with logging.level.
     """
     settings = settings_from(config, {})
     router = _router(settings, policy)
@@ -118,11 +118,11 @@ async def _score(
     from guardrail.offline.lines import beside_the_loop, read_lines
     from guardrail.offline.scorer import checker, score_lines
 
-    configure_logging(settings.logging.model_copy(update={"level": "error"}))
     workers = concurrency or (os.cpu_count() or 1 if settings.judge.kind == "local" else 16)
-    judge = build_judge(settings.judge)
     name = "<stdin>" if source == "-" else source
     report = Report(name, _size(lines), events, table_on_stderr=events_on_stdout)
+    configure_logging(_logged(settings.logging), report.log_stream)
+    judge = build_judge(settings.judge)
     try:
         with report:
             await score_lines(
@@ -134,6 +134,11 @@ async def _score(
     finally:
         await judge.aclose()
     return report
+
+
+def _logged(logging: LoggingSettings) -> LoggingSettings:
+    """Warnings and errors, unless a level is set: the default level is that of a service."""
+    return logging if "level" in logging.model_fields_set else logging.model_copy(update={"level": "warning"})
 
 
 def _router(settings: Settings, policy: str | None) -> PolicyRouter:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import heapq
 import sys
 from types import TracebackType
-from typing import BinaryIO, Final, Self
+from typing import BinaryIO, Final, Self, TextIO, cast
 
 from rich.console import Console
+from rich.file_proxy import FileProxy
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
@@ -61,6 +62,11 @@ class Report:
             redirect_stderr=False,
         )
         self._task = self._progress.add_task("", total=size, judged=0)
+
+    @property
+    def log_stream(self) -> TextIO:
+        """Where logs may go meanwhile: stderr, above the bar where there is one."""
+        return sys.stderr if self._progress.disable else cast("TextIO", FileProxy(self._errors, sys.stderr))
 
     def __enter__(self) -> Self:
         self._progress.start()

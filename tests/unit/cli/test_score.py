@@ -95,6 +95,32 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_judged(program: Prog
     assert "3 lines could not be read" in done.stdout
 
 
+def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, tmp_path: Path) -> None:
+    """A judge that nobody answers for, and whose model wrote the answer."""
+    (tmp_path / "my.yaml").write_text(
+        "judge: {kind: llm, llm: {base_url: 'http://127.0.0.1:1/v1', model: good, max_retries: 0}}\n"
+    )
+    (tmp_path / "in.jsonl").write_text(answer(generator_model="openai/good-2024-08-06"))
+
+    def score(**env: str) -> tuple[str, list[tuple[str, str]]]:
+        done = program("score", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", env=env)
+        assert done.returncode == 0
+        logged = [json.loads(line) for line in done.stderr.splitlines()]
+        return done.stdout, [(each["level"], each["event"]) for each in logged]
+
+    table, logged = score()
+    assert {level for level, _ in logged} == {"warning"}
+    for told in ("self-judging: answers of", "no price is known", "judge failed: "):
+        assert [event for _, event in logged if event.startswith(told)] != []
+    summary = table.splitlines()[3:]
+    assert summary[1].startswith("2 of 2 claims were not judged")
+    assert summary[2].split(maxsplit=1)[0] == "2"
+    assert "connection" in summary[2]
+    assert summary[3].startswith("1 call of the judge: ")
+    assert any("judge.usage" in event for _, event in score(GUARDRAIL_LOGGING__LEVEL="info")[1])
+    assert score(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
+
+
 def test_an_id_that_stands_twice_is_judged_twice(program: Program) -> None:
     lines = "\n".join([answer("same"), answer("same", WRONG), answer("same")])
     done = program("score", "-", "--out", "-", stdin=lines)

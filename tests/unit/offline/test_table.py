@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from guardrail.events import Decision, Verdict
-from guardrail.offline.table import Totals, header, row
+from guardrail.events import Decision, Usage, Verdict
+from guardrail.offline.table import Tally, Totals, header, row
 from tests.unit.demo.events import claim, verdict
 
 CLAIMS = (
@@ -54,6 +54,41 @@ def test_totals_leave_out_of_the_mean_what_has_no_score() -> None:
         "1 of 3 claims were not judged, and count in no score: the events say why",
         "1 line could not be read",
     ]
+
+
+def test_totals_tell_what_was_consumed_who_was_missed_and_why_claims_were_not_judged() -> None:
+    late = claim("a", (0, 1)).model_copy(update={"degraded_from": ("llm:m: late",)})
+    failed = claim("b", (1, 2), Verdict.UNVERIFIED, index=1)
+    failed = failed.model_copy(update={"reasoning": "no\x1b[2J\nconnection"})
+    usage = Usage(
+        judge_calls=2, input_tokens=1500, cached_input_tokens=1000, output_tokens=30, cost_usd=0.00125
+    )
+    totals = Totals()
+    for _ in range(2):
+        totals.add(verdict(Decision.BLOCK, (late, failed), score=0.5).model_copy(update={"usage": usage}))
+    told = [line.plain for line in totals.lines()][2:]
+    assert told[0] == "2 of 4 claims were not judged, and count in no score: the events say why"
+    assert told[1].split(maxsplit=1)[0] == "2"
+    assert "connection" in told[1]
+    assert "\x1b" not in told[1]
+    assert told[2:] == [
+        "2 of 4 claims were degraded: who was to judge did not",
+        "      2 llm:m: late",
+        "4 calls of the judge: 3,000 tokens in (2,000 cached), 60 out, 0.0025 USD",
+    ]
+
+
+def test_a_tally_is_bounded_and_tells_the_most_frequent_first() -> None:
+    tally = Tally()
+    for number in range(1_000):
+        tally.add(f"reason {number}")
+    for _ in range(3):
+        tally.add("reason 7")
+    told = [line.plain.strip() for line in tally.lines()]
+    assert told[0] == "4 reason 7"
+    assert len(told) == 6
+    assert told[-1] == "995 for other reasons"
+    assert len(tally._counts) <= 201
 
 
 def test_totals_of_nothing() -> None:
