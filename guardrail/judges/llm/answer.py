@@ -6,12 +6,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from guardrail.events import ClaimPart, Verdict
+from guardrail.printable import shorten
 
 MAX_REASONING_CHARS: Final = 2_000
 MOST_NUMBERS: Final = 10
 """Of sentences that a claim's evidence may name; the settings ask for no more (``max_quotes``)."""
 ASSUMED_CONFIDENCE: Final = 0.9
 """In a verdict that says none: none was asked for, or a compact one is not in doubt."""
+
+_SHOWN_CHARS: Final = 40
+
+
+def shown(word: object) -> str:
+    """`` 'WORD'`` for a sentence on what a model wrote in a verdict's place, fit to print and short.
+
+    Empty where it wrote no text.
+    """
+    text = " ".join(word[: 2 * _SHOWN_CHARS].split()) if isinstance(word, str) else ""
+    return f" {shorten(text, _SHOWN_CHARS)!r}" if text else ""
 
 
 @dataclass(frozen=True, slots=True)

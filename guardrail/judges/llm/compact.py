@@ -15,7 +15,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from guardrail.events import Verdict
-from guardrail.judges.llm.answer import ASSUMED_CONFIDENCE, MAX_REASONING_CHARS, MOST_NUMBERS, Answer
+from guardrail.judges.llm.answer import (
+    ASSUMED_CONFIDENCE,
+    MAX_REASONING_CHARS,
+    MOST_NUMBERS,
+    Answer,
+    shown,
+)
 
 if TYPE_CHECKING:
     from guardrail.judges.llm.reply_form import ReplyForm
@@ -47,6 +53,7 @@ _ITEM: Final = re.compile(
     r"(?::\s*+(?P<reasoning>.*+))?+",
     re.DOTALL,
 )
+_EVIDENCE: Final = re.compile(r"(?:\[?[0-9]{1,9}\]?[\s,]+)*+")
 _NUMBER: Final = re.compile("[0-9]+")
 
 
@@ -94,12 +101,15 @@ def read(text: str, form: ReplyForm) -> Answer | None:
         begin = _LABEL.match(text)
         if begin is None:
             return None
-        return Answer(begin[1].lower(), problem="the judge's verdict can't be read")
+        said = text[begin.end() - 1 :]
+        word = said[_EVIDENCE.match(said).end() :]  # type: ignore[union-attr]  # it matches nothing too
+        problem = f"the judge's verdict{shown(word.partition(':')[0])} can't be read"
+        return Answer(begin[1].lower(), problem=problem)
     label = match["label"].lower()
     verdict = _verdict(match["verdict"], form)
     if verdict is None:
         known = "two" if form.binary else "four"
-        return Answer(label, problem=f"the judge's verdict is none of the {known}")
+        return Answer(label, problem=f"the judge's verdict{shown(match['verdict'])} is none of the {known}")
     percent = match["confidence"] if form.confidence else None
     if percent is not None and int(percent) > 100:
         return Answer(label, problem="the judge's confidence is not between 0 and 100 %")

@@ -14,7 +14,13 @@ from typing import Any, Final
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
 from guardrail.judges.llm import compact
-from guardrail.judges.llm.answer import ASSUMED_CONFIDENCE, MAX_REASONING_CHARS, MOST_NUMBERS, Answer
+from guardrail.judges.llm.answer import (
+    ASSUMED_CONFIDENCE,
+    MAX_REASONING_CHARS,
+    MOST_NUMBERS,
+    Answer,
+    shown,
+)
 from guardrail.judges.llm.reply_form import ReplyForm
 
 __all__ = [
@@ -121,7 +127,8 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
         verdict = together
     if verdict is None:
         known = "two" if form.binary else "four"
-        return Answer(label, problem=f"the judge's verdict is none of the {known}")
+        said = shown(member.get("verdict"))
+        return Answer(label, problem=f"the judge's verdict{said} is none of the {known}")
     confidence = member.get("confidence", 0.5) if form.confidence else ASSUMED_CONFIDENCE
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return Answer(label, problem="the judge's confidence is not a number")

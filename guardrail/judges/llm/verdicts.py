@@ -60,7 +60,7 @@ def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: st
     if claim_id is None:
         return None
     if answer.problem:
-        return unverified(claim_id, judge, answer.problem)
+        return unverified(claim_id, judge, prompt.fence.scrub(answer.problem))
     evidence = prompt.sentences.evidence(_shown(answer.evidence, prompt))
     confidence = answer.confidence
     notes = [prompt.fence.scrub(answer.reasoning)] if answer.reasoning else []

@@ -158,6 +158,25 @@ def test_anything_else_is_no_verdict(text: str) -> None:
     assert answer.problem
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("c1 12 yes: so", "the judge's verdict 'yes' is none of the four"),
+        ("c1 12 13 unterstützt: Ja.", "the judge's verdict 'unterstützt' can't be read"),
+        ("c1 unterstützt", "the judge's verdict 'unterstützt' can't be read"),
+        ("c1 [1], 支持", "the judge's verdict '支持' can't be read"),
+        (
+            "c1 1 \x1b[2J\u202e" + "x" * 100_000,
+            r"the judge's verdict '\x1b[2J\u202e" + "x" * 34 + "…' can't be read",
+        ),
+        ("c1 1 2", "the judge's verdict '2' can't be read"),
+    ],
+    ids=["yes", "german", "no number", "chinese", "controls", "number"],
+)
+def test_what_is_no_verdict_is_told_fit_to_print_and_short(text: str, problem: str) -> None:
+    assert read(text).problem == problem
+
+
 @pytest.mark.parametrize("text", ["", " ", "supported", "c1", "c1:", ": c1", "\n"])
 def test_a_text_that_names_no_claim_or_says_nothing_of_it_is_none(text: str) -> None:
     assert compact.read(text, FORM) is None

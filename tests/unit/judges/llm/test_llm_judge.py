@@ -113,7 +113,7 @@ async def test_a_wrong_verdict_spoils_its_claim_only() -> None:
     first, second = reply.judgements
     assert (first.verdict, first.reasoning) == (
         Verdict.UNVERIFIED,
-        "the judge's verdict is none of the four",
+        "the judge's verdict 'MAYBE' is none of the four",
     )
     assert second.verdict is Verdict.SUPPORTED
     assert len(server.calls) == 1

@@ -113,8 +113,25 @@ def test_a_verdict_is_taken_by_its_whole_value(value: str, verdict: Verdict) -> 
 def test_anything_else_is_no_verdict_and_spoils_its_claim_only(value: Any) -> None:
     first, second = read(verdicts(member("c1") | {"verdict": value}, member("c2")))
     assert first.verdict is Verdict.UNVERIFIED
-    assert first.problem == "the judge's verdict is none of the four"
+    said = f" {value!r}" if isinstance(value, str) and value else ""
+    assert first.problem == f"the judge's verdict{said} is none of the four"
     assert second.verdict is Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("unterstützt", "'unterstützt'"),
+        (" wider\n legt ", "'wider legt'"),
+        ("\x1b[31mred\u200b\u202e\ud800", r"'\x1b[31mred\u200b\u202e\ud800'"),
+        ("x" * 100_000, f"'{'x' * 39}…'"),
+        ("it's", '"it\'s"'),
+    ],
+    ids=["german", "lines", "controls", "long", "quote"],
+)
+def test_a_verdict_that_is_none_is_told_fit_to_print_and_short(value: str, told: str) -> None:
+    (answer,) = read(verdicts(member("c1") | {"verdict": value}))
+    assert answer.problem == f"the judge's verdict {told} is none of the four"
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, 95, 10**400, "0.9", "high", True, None, [0.9]], ids=repr)
