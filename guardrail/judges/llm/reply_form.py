@@ -14,8 +14,12 @@ from guardrail.events import Verdict
 from guardrail.judges.llm import compact
 from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 
-_FOUR: Final = {verdict.value: verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED}
-_TWO: Final = {verdict.value: verdict for verdict in (Verdict.SUPPORTED, Verdict.UNSUPPORTED)}
+_FOUR: Final[dict[str, Verdict]] = {
+    verdict.value: verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED
+}
+_TWO: Final[dict[str, Verdict]] = {
+    verdict.value: verdict for verdict in (Verdict.SUPPORTED, Verdict.UNSUPPORTED)
+}
 # Whoever says more than was asked has said no all the same: a claim that is contradicted is not supported.
 _TWO_OF_FOUR: Final[dict[str, Verdict]] = {
     name: verdict if verdict in _TWO.values() else Verdict.UNSUPPORTED for name, verdict in _FOUR.items()
