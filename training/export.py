@@ -19,7 +19,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +32,7 @@ MOST_BYTES: Final = 35_000_000
 FLOAT_TOLERANCE: Final = 1e-4
 INT8_TOLERANCE: Final = 0.04
 MOST_LOST: Final = 0.5
-_PAIRS: Final = 400
+_PAIRS: Final = 800  # fewer tell half a point of AUROC from chance badly
 _PREMISE_WORDS: Final = 150
 _FILES: Final = ("model.onnx", "tokenizer.json")
 
@@ -55,12 +55,12 @@ def held_out_pairs(work: Path, *, count: int = _PAIRS, seed: int = SEED) -> list
 
 def export(
     verifier: Any, out: Path, pairs: list[Pair], *, name: str, bits: int, training: Mapping[str, Any],
-    report: Mapping[str, Any] | None = None, trained: bool = True,
+    report: Mapping[str, Any] | None = None, most_lost: float | None = MOST_LOST,
 ) -> dict[str, Any]:  # fmt: skip
     """Write the folder; returns what was measured. Raises DataError where a check fails.
 
-    ``verifier`` is a ``training.verifier.Verifier`` with eager attention. What int8 loses of AUROC says
-    nothing of one that isn't ``trained``, and is not checked.
+    ``verifier`` is a ``training.verifier.Verifier`` with eager attention. ``most_lost`` is how many
+    points of AUROC int8 may lose; None for a model that isn't trained, of which that says nothing.
     """
     from tokenizers import Tokenizer
 
@@ -86,7 +86,9 @@ def export(
             "milliseconds": {"float32": milliseconds(whole), "int8": milliseconds(small)},
         }
         sizes = {file: (made / file).stat().st_size for file in _FILES}
-        _check(same, rounded if trained else replace(rounded, auroc_lost=None), sum(sizes.values()))
+        failures = list(_failures(same, rounded, sum(sizes.values()), most_lost=most_lost))
+        if failures:
+            raise DataError("nothing was written: " + "; ".join(failures))
         manifest = {
             "version": 1,
             "name": name,
@@ -132,19 +134,16 @@ def _torch_form(verifier: Any) -> Form:
     return run
 
 
-def _check(same: Difference, rounded: Difference, size: int) -> None:
-    failures = list(_failures(same, rounded, size))
-    if failures:
-        raise DataError("nothing was written: " + "; ".join(failures))
-
-
-def _failures(same: Difference, rounded: Difference, size: int) -> Iterator[str]:
+def _failures(
+    same: Difference, rounded: Difference, size: int, *, most_lost: float | None = MOST_LOST
+) -> Iterator[str]:
     if not same.logits_max <= FLOAT_TOLERANCE:
         yield f"the float32 graph is {same.logits_max:.2g} from torch, more than {FLOAT_TOLERANCE:g}"
     if not rounded.probability_mean <= INT8_TOLERANCE:
         yield f"int8 is {rounded.probability_mean:.3f} from float32 in the mean, more than {INT8_TOLERANCE:g}"
-    if rounded.auroc_lost is not None and rounded.auroc_lost > MOST_LOST:
-        yield f"int8 loses {rounded.auroc_lost:.2f} points of AUROC, more than {MOST_LOST:g}"
+    lost = rounded.auroc_lost
+    if lost is not None and most_lost is not None and lost > most_lost:
+        yield f"int8 loses {lost:.2f} points of AUROC, more than {most_lost:g} (--bits 8 may lose less)"
     if size > MOST_BYTES:
         yield f"the files have {size:,} bytes, more than {MOST_BYTES:,}"
 
@@ -169,6 +168,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder of prepared.jsonl.gz; default: the checkpoint's")
     parser.add_argument("--name", default="claims-minilm-l6-en-1")
     parser.add_argument("--bits", type=int, choices=(7, 8), default=7, help="of the encoder's weights")
+    parser.add_argument("--most-lost", type=float, default=MOST_LOST, help="points of AUROC, by int8")
     parser.add_argument("--report", type=Path, help="report.json of training.evaluate, for the card")
     parser.add_argument("--card-only", action="store_true", help="write nothing but the card")
     parser.add_argument("--experimental", action="store_true", help="export what may not be shipped")
@@ -201,7 +201,8 @@ def _run(options: argparse.Namespace) -> None:
         raise DataError("--work is needed with --base: the folder of prepared.jsonl.gz")
     measured = export(
         _load(options), options.out, held_out_pairs(work), name=name, bits=options.bits, training=training,
-        report=report, trained=options.base is None,
+        report=report,
+        most_lost=None if options.base else options.most_lost,
     )  # fmt: skip
     kept.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(measured, indent=1))
