@@ -21,6 +21,7 @@ from guardrail.judges.llm.answer import (
     Answer,
     shown,
 )
+from guardrail.judges.llm.parts import decided, together
 from guardrail.judges.llm.reply_form import ReplyForm
 
 __all__ = [
@@ -121,21 +122,21 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
     parts = _parts(member.get("parts"), form) if form.decompose else []
     if parts is None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
-    verdict = _verdict(member.get("verdict"), form)
-    if parts and (together := _together(parts, form)) is not Verdict.SUPPORTED:
+    said = verdict = _verdict(member.get("verdict"), form)
+    if parts and (reckoned := together(parts, binary=form.binary)) is not Verdict.SUPPORTED:
         # What the parts add up to is reckoned here, models are poor at it; but they never outvote a doubt.
-        verdict = together
+        verdict = reckoned
     if verdict is None:
         known = "two" if form.binary else "four"
-        said = shown(member.get("verdict"))
-        return Answer(label, problem=f"the judge's verdict{said} is none of the {known}")
+        word = shown(member.get("verdict"))
+        return Answer(label, problem=f"the judge's verdict{word} is none of the {known}")
     confidence = member.get("confidence", 0.5) if form.confidence else ASSUMED_CONFIDENCE
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return Answer(label, problem="the judge's confidence is not a number")
     if not 0.0 <= confidence <= 1.0:
         return Answer(label, problem="the judge's confidence is not between 0 and 1")
     reasoning = member.get("reasoning")
-    return Answer(
+    answer = Answer(
         label,
         verdict,
         float(confidence),
@@ -144,6 +145,7 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
         reasoning.strip()[:MAX_REASONING_CHARS] if isinstance(reasoning, str) else "",
         tuple(parts),
     )
+    return decided(answer, said)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -241,18 +243,6 @@ def _parts(value: Any, form: ReplyForm) -> list[ClaimPart] | None:
             return None
         parts.append(ClaimPart(text=text.strip()[:MAX_PART_CHARS], verdict=verdict))
     return parts
-
-
-def _together(parts: list[ClaimPart], form: ReplyForm) -> Verdict:
-    """The verdict on a claim from those on its parts."""
-    given = {part.verdict for part in parts}
-    if Verdict.CONTRADICTED in given:
-        return Verdict.CONTRADICTED
-    if given == {Verdict.SUPPORTED}:
-        return Verdict.SUPPORTED
-    if form.binary or given == {Verdict.UNSUPPORTED}:
-        return Verdict.UNSUPPORTED
-    return Verdict.PARTIALLY_SUPPORTED
 
 
 def _numbers(value: Any) -> Iterator[int]:

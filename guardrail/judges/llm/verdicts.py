@@ -63,7 +63,7 @@ def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: st
         return unverified(claim_id, judge, prompt.fence.scrub(answer.problem))
     evidence = prompt.sentences.evidence(_shown(answer.evidence, prompt))
     confidence = answer.confidence
-    notes = [prompt.fence.scrub(answer.reasoning)] if answer.reasoning else []
+    notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
     if answer.verdict is Verdict.SUPPORTED and not evidence:
         if settings.unquoted_support == "unverified":
             return unverified(claim_id, judge, f"SUPPORTED, but unfounded: {_UNQUOTED}")

@@ -217,7 +217,7 @@ async def test_a_claim_is_taken_apart_and_its_verdict_is_that_of_its_parts() -> 
         marker = call.system.split()[-1]
         parts = [
             {"text": f"The basic plan costs $50. {marker}", "verdict": "SUPPORTED"},
-            {"text": "The basic plan has \ud800 a trial.", "verdict": "UNSUPPORTED"},
+            {"text": f"The basic plan has \ud800 a trial. {marker}", "verdict": "UNSUPPORTED"},
         ]
         return verdicts(member("c1", evidence=[1], parts=parts), member("c2", evidence=[2], parts=[]))
 
@@ -227,8 +227,9 @@ async def test_a_claim_is_taken_apart_and_its_verdict_is_that_of_its_parts() -> 
     assert first.verdict is Verdict.PARTIALLY_SUPPORTED
     assert [(part.text, part.verdict) for part in first.parts] == [
         ("The basic plan costs $50. …", Verdict.SUPPORTED),
-        ("The basic plan has ? a trial.", Verdict.UNSUPPORTED),
+        ("The basic plan has ? a trial. …", Verdict.UNSUPPORTED),
     ]
+    assert first.reasoning == "Of its parts, UNSUPPORTED: The basic plan has ? a trial. …"
     assert (second.verdict, second.parts) == (Verdict.SUPPORTED, ())
 
 
@@ -240,7 +241,7 @@ async def test_a_claim_is_taken_apart_and_its_verdict_is_that_of_its_parts() -> 
     ],
     ids=["compact", "verbose"],
 )
-async def test_two_verdicts_are_asked_for_and_no_other_taken(said: str) -> None:
+async def test_two_verdicts_are_asked_for_and_any_other_is_the_no(said: str) -> None:
     async with LlmServer(Reply(said)) as server:
         reply = await judge(server, request("One.", "Two."), verdicts="binary")
         await judge(server, request("One.", "Two."), verdicts="binary", reply_form="verbose")
@@ -253,4 +254,4 @@ async def test_two_verdicts_are_asked_for_and_no_other_taken(said: str) -> None:
         "UNSUPPORTED",
     ]
     assert "CONTRADICTED" not in server.calls[0].system.upper()
-    assert [j.verdict for j in reply.judgements] == [Verdict.UNVERIFIED, Verdict.UNSUPPORTED]
+    assert [j.verdict for j in reply.judgements] == [Verdict.UNSUPPORTED, Verdict.UNSUPPORTED]

@@ -244,6 +244,41 @@ def test_the_verdict_on_a_claim_is_that_of_its_parts_whatever_the_model_makes_of
         assert [part.text for part in answer.parts] == [f"Part {n}." for n in range(len(given))]
 
 
+TRUE, ABSENT, FALSE = (
+    {"text": "It costs $50.", "verdict": "SUPPORTED"},
+    {"text": "It has a trial.", "verdict": "UNSUPPORTED"},
+    {"text": "It is yearly.", "verdict": "CONTRADICTED"},
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said", "evidence", "reasoning"),
+    [
+        ([TRUE, FALSE], "SUPPORTED", (), "Of its parts, CONTRADICTED: It is yearly."),
+        ([TRUE, FALSE], "PARTIALLY_SUPPORTED", (), "Of its parts, CONTRADICTED: It is yearly."),
+        ([TRUE, FALSE], "NONSENSE", (), "Of its parts, CONTRADICTED: It is yearly."),
+        ([ABSENT, FALSE], "UNSUPPORTED", (1,), "Of its parts, CONTRADICTED: It is yearly."),
+        ([ABSENT], "SUPPORTED", (), "Of its parts, UNSUPPORTED: It has a trial."),
+        ([TRUE, ABSENT], "SUPPORTED", (1,), "Of its parts, UNSUPPORTED: It has a trial."),
+        (
+            [FALSE] * 5,
+            "SUPPORTED",
+            (),
+            "Of its parts, " + "CONTRADICTED: It is yearly.; " * 3 + "and 2 more",
+        ),
+        ([TRUE, FALSE], "CONTRADICTED", (1,), "the model's own"),
+        ([TRUE, TRUE], "CONTRADICTED", (1,), "the model's own"),
+        ([TRUE, TRUE], "SUPPORTED", (1,), "the model's own"),
+    ],
+)
+def test_a_verdict_that_the_parts_made_says_which_and_has_no_proof_of_another(
+    parts: list[dict[str, str]], said: str, evidence: tuple[int, ...], reasoning: str
+) -> None:
+    text = verdicts(member("c1", said, evidence=[1], reasoning="the model's own", parts=parts))
+    (answer,) = read(text, decompose=True)
+    assert (answer.evidence, answer.reasoning) == (evidence, reasoning)
+
+
 @pytest.mark.parametrize("said", ["PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED", "NONSENSE"])
 def test_parts_that_are_supported_do_not_outvote_a_doubt_about_the_whole(said: str) -> None:
     parts = [{"text": "Water is wet.", "verdict": "SUPPORTED"}]
