@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
 
+from guardrail.config.paths import anchored
 from guardrail.config.problems import Loc, SettingsError, dotted, explain, explain_unknown_policy
 from guardrail.config.settings import BUILT_IN_POLICY, Settings
 from guardrail.config.sources import FileValues, environment_variable, read_environment, read_file
@@ -22,8 +23,9 @@ def load_settings(path: Path | None = None, overrides: Mapping[str, Any] | None 
     """The settings of a process. Later sources win: defaults, file, environment, ``overrides``.
 
     ``overrides`` is nested as the file is (``{"kafka": {"group_id": "a"}}``); the command line gives it.
-    Mappings are merged key by key, lists are replaced. Raises SettingsError, a ConfigError, which lists
-    every problem with its source, path, value and remedy.
+    Mappings are merged key by key, lists are replaced. Relative paths in the file are relative to its folder,
+    those of other sources to the current one. Raises SettingsError, a ConfigError, which lists every problem
+    with its source, path, value and remedy.
     """
     sources = _read(path, overrides)
     merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
@@ -83,7 +85,11 @@ class _Sources:
 
 
 def _read(path: Path | None, overrides: Mapping[str, Any] | None) -> _Sources:
-    file = FileValues() if path is None else read_file(path)
+    file = FileValues()
+    if path is not None:
+        file = read_file(path)
+        # Absolute without following links: mounted files are links to elsewhere, beside which nothing is.
+        file = replace(file, values=anchored(file.values, Settings, path.absolute().parent))
     return _Sources(file, read_environment(file.values), overrides or {})
 
 

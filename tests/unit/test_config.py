@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ import yaml
 from pydantic import BaseModel
 
 from guardrail.config import Settings, SettingsError, load_settings
+from guardrail.config.paths import anchored
 from guardrail.errors import ConfigError
 from guardrail.events import Severity, Verdict
 from guardrail.policy import Policy
@@ -31,6 +33,22 @@ def write(folder: Path, text: str) -> Path:
     path = folder / "guardrail.yaml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def _paths_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The settings below ``model`` that are moved when a file's folder is."""
+    for name, field in model.model_fields.items():
+        if anchored({name: "x"}, model, Path("/f")) != {name: "x"}:
+            yield (*prefix, name)
+        for inner in _models(field.annotation):
+            yield from _paths_in(inner, (*prefix, name))
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models(each)
 
 
 def problems_of(path: Path | None, overrides: Mapping[str, Any] | None = None) -> dict[str, str]:
@@ -105,6 +123,85 @@ class TestSources:
     def test_settings_can_not_be_changed(self) -> None:
         with pytest.raises(ValueError, match="frozen"):
             Settings().default_policy = "other"  # type: ignore[misc]
+
+
+class TestPaths:
+    """Relative paths in a file are relative to it; of other sources, to the current folder."""
+
+    def test_those_of_every_section(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = tmp_path / "etc"
+        folder.mkdir()
+        (folder / "user.md").write_text("$documents $claims $asked $notice", encoding="utf-8")
+        (folder / "examples.yaml").write_text("[]", encoding="utf-8")
+        path = write(
+            folder,
+            """\
+kafka: {security_protocol: SASL_SSL, ssl_cafile: ca.pem, sasl_username: me, sasl_password_file: /run/secret}
+judge:
+  local: {verifier: {path: verifier}, parameters_path: ../parameters.json}
+  llm:
+    api_key_file: key
+    prompts: {user: user.md}
+    examples: examples.yaml
+    fallbacks: [{model: b, api_key_file: other-key}]
+  hhem: {model: acme/hhem, tokenizer: ./flan}
+  classifier: {model: ../models/nli, tokenizer: acme/tokens, cache_dir: cache}
+  command: {argv: [./check, ./a], cwd: work}
+  cache: {redis: {password_file: redis-password}}
+  self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key_file: c-key}}
+""",
+        )
+        monkeypatch.chdir("/")
+        settings = load_settings(path)
+        judge, kafka = settings.judge, settings.kafka
+        assert (kafka.ssl_cafile, kafka.sasl_password_file) == (folder / "ca.pem", Path("/run/secret"))
+        assert judge.local.verifier.path == folder / "verifier"
+        assert judge.local.parameters_path == folder / "../parameters.json"
+        assert judge.llm.api_key_file == folder / "key"
+        assert judge.llm.prompts.user == folder / "user.md"
+        assert judge.llm.examples == ()
+        assert judge.llm.fallbacks[0].api_key_file == folder / "other-key"
+        assert (judge.hhem.model, judge.hhem.tokenizer) == ("acme/hhem", str(folder / "flan"))
+        assert judge.classifier.model == str(folder / "../models/nli")
+        assert (judge.classifier.tokenizer, judge.classifier.cache_dir) == ("acme/tokens", folder / "cache")
+        assert judge.command.argv == (str(folder / "check"), "./a")
+        assert judge.command.cwd == folder / "work"
+        assert judge.cache.redis is not None
+        assert judge.cache.redis.password_file == folder / "redis-password"
+        alternative = judge.alternative_llm()
+        assert alternative is not None
+        assert alternative.api_key_file == folder / "c-key"
+
+    def test_of_a_file_named_from_the_current_folder_and_of_a_link(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "data").mkdir()
+        write(tmp_path / "data", "judge: {llm: {api_key_file: key}}")
+        (tmp_path / "guardrail.yaml").symlink_to(tmp_path / "data" / "guardrail.yaml")
+        monkeypatch.chdir(tmp_path)
+        settings = load_settings(Path("guardrail.yaml"))
+        monkeypatch.chdir("/")
+        assert settings.judge.llm.api_key_file == tmp_path / "key"
+
+    def test_those_of_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY_FILE", "key")
+        assert load_settings(write(tmp_path, "")).judge.llm.api_key_file == Path("key")
+
+    def test_every_path_there_is_is_known(self) -> None:
+        """A setting whose type hides a path from the walk would stay relative to the current folder."""
+        schema = Settings.model_json_schema()
+        named = {
+            name
+            for model in (schema, *schema["$defs"].values())
+            for name, field in model.get("properties", {}).items()
+            if '"format": "path"' in json.dumps(field)
+        }
+        walked = {path[-1] for path in _paths_in(Settings)}
+        assert named - walked == set()
+
+    @pytest.mark.parametrize("text", ["judge: {llm: {api_key_file: [a]}}", "judge: {llm: 7}", "judge: [x]"])
+    def test_what_is_wrong_is_still_refused(self, tmp_path: Path, text: str) -> None:
+        assert problems_of(write(tmp_path, text))
 
 
 class TestPolicies:
