@@ -49,6 +49,7 @@ _LIST_NAMES: Final = ("v", "verdicts")
 _LIST_START: Final = re.compile(r'(?:\{\s*"(?:v|verdicts)"\s*:\s*)?\[\s*(?=[{"])')
 _JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
+_NO_PARTS: Final = "the judge's verdict is a text, which can't tell of the parts that decompose asks for"
 _TELLING: Final = {"verdict", "parts"}
 _NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
 
@@ -112,8 +113,11 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
     Models don't always keep to the form that was asked for: an object is read in the compact form too, and a
     text in the other, unless that asks for what a text can't hold.
     """
-    if isinstance(member, str) and form.may_be_compact:
-        return compact.read(member, form)
+    if isinstance(member, str):
+        answer = compact.read(member, form)
+        if answer is None or form.may_be_compact:
+            return answer
+        return Answer(answer.label, problem=_NO_PARTS)
     if not isinstance(member, dict) or not isinstance(member.get("id"), str):
         return None
     label = member["id"].strip().lower()

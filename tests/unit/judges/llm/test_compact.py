@@ -193,10 +193,17 @@ def test_what_was_not_asked_for_is_not_read() -> None:
     assert (answer.confidence, answer.against) == (ASSUMED_CONFIDENCE, ())
 
 
-def test_a_text_that_says_nothing_of_the_parts_is_none_where_they_are_asked_for() -> None:
-    form = ReplyForm(decompose=True)
-    with pytest.raises(JudgeReplyError):
-        read_reply('{"v":["c1 1 supported"]}', form)
+async def test_a_text_can_not_tell_of_the_parts_and_the_verdict_says_so() -> None:
+    """It is no reason to ask three times, nor is the reply without JSON."""
+    said = '{"v":["c1 1 supported","c2 nonsense",""]}'
+    first, second = read_reply(said, ReplyForm(decompose=True))
+    assert (first.label, second.label) == ("c1", "c2")
+    assert first.verdict is second.verdict is Verdict.UNVERIFIED
+    assert "parts that decompose asks for" in first.problem
+    async with LlmServer(Reply(said)) as server:
+        reply = await judge(server, request("One.", "Two."), decompose=True)
+    assert len(server.calls) == 1
+    assert {(j.verdict, j.reasoning) for j in reply.judgements} == {(Verdict.UNVERIFIED, first.problem)}
 
 
 @pytest.mark.parametrize(
