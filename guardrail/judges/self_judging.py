@@ -17,18 +17,20 @@ from pydantic import (
     model_validator,
 )
 
-from guardrail.errors import JudgeUnavailable
+from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, unverified
 from guardrail.judges.hidden_settings import wants_all
 from guardrail.judges.llm.extra_body import shown_body
 from guardrail.judges.model_names import canonical, plain
+from guardrail.judges.usage import attempts_of, usage_of
 from guardrail.printable import escape_controls, shorten
 
 _log = logging.getLogger(__name__)
 _MOST_PAIRS: Final = 1_000
 _MOST_STEPS: Final = 5
 _NAME_CHARS: Final = 120
+_NOT_ASKED: Final = "not asked: its model wrote the answer"
 
 # Names that a provider gives to what it also sells under another one.
 _ALIASES: Final = {
@@ -177,10 +179,10 @@ class SelfJudgingGuard:
             if self._policy == "alternative" and self._alternative is not None:
                 other, model = self._alternative
                 if not self._identity.same(generator, model):
-                    return await self._checked(other, request)
+                    return await self._instead(other, request)
                 self._warn(str(generator), model)
             if self._policy != "warn":
-                raise SelfJudged("not asked: its model wrote the answer")
+                raise SelfJudged(_NOT_ASKED)
         return await self._checked(self._judge, request)
 
     async def aclose(self) -> None:
@@ -190,6 +192,25 @@ class SelfJudgingGuard:
         finally:
             if self._alternative is not None:
                 await self._alternative[0].aclose()
+
+    async def _instead(self, other: Judge, request: JudgeRequest) -> JudgeReply:
+        """The alternative's reply; where it fails, judgements that say that it was the one to be asked.
+
+        Whoever called knows this judge by the name of the first, and would report that that one failed.
+        """
+        try:
+            return await self._checked(other, request)
+        except JudgeError as error:
+            _log.warning("judge failed: %s: %s: %s", other.name, type(error).__name__, error)
+            reason, attempts = f"{type(error).__name__}: {error}", attempts_of(error)
+            path = (f"{self._judge.name}: {_NOT_ASKED}",)
+            return JudgeReply(
+                tuple(
+                    unverified(claim_id, other.name, reason, attempts=attempts, degraded_from=path)
+                    for claim_id in request.claims
+                ),
+                usage_of(error),
+            )
 
     async def _checked(self, judge: Judge, request: JudgeRequest) -> JudgeReply:
         """Ask, and unless a warning is all that is wanted believe no fallback that is the generator."""

@@ -11,10 +11,12 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail.claims.model import Claim
+from guardrail.errors import JudgeUnavailable
 from guardrail.events import Severity, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.self_judging import ModelIdentity, SelfJudged, SelfJudgingGuard, SelfJudgingSettings
+from guardrail.judges.usage import tell_usage
 
 SAME = """
 gpt-4o                               | gpt-4o
@@ -209,6 +211,33 @@ async def test_the_alternative_answers_in_its_stead_and_is_closed_too() -> None:
     assert (await guard.judge(request("claude-3-5-haiku"))).judgements[0].judge == "llm:gpt-4o"
     await guard.aclose()
     assert (judge.closed, other.closed) == (True, True)
+
+
+async def test_an_alternative_that_fails_is_named_in_the_verdict_and_so_is_who_was_not_asked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Failing(Answering):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            error = JudgeUnavailable("the server answered 500")
+            tell_usage(error, Usage(judge_calls=3, input_tokens=70))
+            raise error
+
+    judge, other = Answering("gpt-4o"), Failing("claude-3-5-haiku")
+    guard = SelfJudgingGuard(
+        judge,
+        "gpt-4o",
+        SelfJudgingSettings(policy="alternative", alternative={"model": "claude-3-5-haiku"}),
+        alternative=(other, "claude-3-5-haiku"),
+    )
+    reply = await guard.judge(request("gpt-4o", claims=2))
+    assert judge.asked == 0
+    assert reply.usage == Usage(judge_calls=3, input_tokens=70)
+    assert [judgement.claim_id for judgement in reply.judgements] == ["k0", "k1"]
+    for judgement in reply.judgements:
+        assert (judgement.verdict, judgement.judge) == (Verdict.UNVERIFIED, "llm:claude-3-5-haiku")
+        assert (judgement.attempts, judgement.reasoning) == (3, "JudgeUnavailable: the server answered 500")
+        assert judgement.degraded_from == ("llm:gpt-4o: not asked: its model wrote the answer",)
+    assert "judge failed: llm:claude-3-5-haiku" in caplog.text
 
 
 async def test_an_alternative_that_is_the_generator_as_well_is_not_asked() -> None:
