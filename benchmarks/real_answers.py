@@ -28,7 +28,6 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
-from benchmarks.local_judge_accuracy import auroc
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -51,6 +50,7 @@ from guardrail.kafka_settings import KafkaSettings, Topics
 from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from training.metrics import auroc
 
 PARTITIONS = 4
 TOKEN = re.compile(r"\s*\S{1,6}|\s+$")
@@ -314,9 +314,10 @@ def main() -> None:
     first = uvloop.run(embedded(responses, at_once, rate))
     report("embedded", first)
     complete, rest, left_out = agreement(responses, uvloop.run(observed(responses)))
+    truths = [*(True for _ in complete), *(False for _ in rest)]
     print(
         f"\nagreement with the experts on {len(complete) + len(rest)} claims: "
-        f"AUROC {auroc(complete, rest):.3f} ({len(complete)} Complete, {len(rest)} not)"
+        f"AUROC {auroc(truths, [*complete, *rest]):.3f} ({len(complete)} Complete, {len(rest)} not)"
     )
     print(f"  left out: {dict(left_out)}")
     if arguments.kafka or arguments.bootstrap_servers:

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.labelled_sets import EXPERTQA, POOL, require_files
 from guardrail.errors import GuardrailError
 from guardrail.judges.local.combiner import Logistic, Parameters, load_parameters, load_rules_parameters
 from guardrail.judges.local.verifier import Verifier, load_verifier
@@ -147,6 +148,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=150, help="most changed sentences of one kind")
     parser.add_argument("--timed", type=int, default=100, help="claims that are timed")
     options = parser.parse_args()
+    require_files(parser, options.data, POOL, EXPERTQA)
     try:
         _run(options)
     except (DataError, GuardrailError, OSError) as error:

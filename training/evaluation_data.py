@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets
 from guardrail.evidence.sentences import sentence_spans
 from training.prepare import examples, read_pool
 from training.rows import Row, expert_answers, pool
@@ -26,16 +27,9 @@ _PASSAGES: Final = 3
 
 
 def labelled(data: Path, *, limit: int, seed: int) -> dict[str, list[Row]]:
-    """At most ``limit`` claims of each set that has both classes, from ``pool-val.jsonl.gz`` and
-    ``expertqa-val.jsonl``."""
-    random_ = random.Random(seed)
-    by_set: dict[str, list[Row]] = defaultdict(list)
-    for row in pool(data / "pool-val.jsonl.gz"):
-        by_set[row.dataset].append(row)
-    if (data / "expertqa-val.jsonl").exists():
-        by_set["expertqa"] = list(expert_answers(data / "expertqa-val.jsonl"))
-    chosen = {name: random_.sample(rows, min(len(rows), limit)) for name, rows in sorted(by_set.items())}
-    return {name: rows for name, rows in chosen.items() if len({row.supported for row in rows}) == 2}
+    """At most ``limit`` claims of each set that has both classes. Raises OSError where a file is missing."""
+    found = labelled_sets(data, limit, seed)
+    return {name: rows for name, rows in found.items() if len({row.supported for row in rows}) == 2}
 
 
 def validation(data: Path, *, limit: int, seed: int) -> list[Row]:
@@ -72,9 +66,7 @@ def passages_of_150_words(rows: Iterable[Row], *, count: int) -> Iterator[Row]:
 
 def long_texts(data: Path, *, seed: int) -> list[str]:
     """The distinct long contexts of the validation files, shuffled."""
-    rows = list(pool(data / "pool-val.jsonl.gz"))
-    if (data / "expertqa-val.jsonl").exists():
-        rows.extend(expert_answers(data / "expertqa-val.jsonl"))
+    rows = [*pool(data / POOL), *expert_answers(data / EXPERTQA)]
     texts = dict.fromkeys(text for row in rows for text in row.contexts if text.count(" ") >= _LONG)
     found = list(texts)
     random.Random(seed).shuffle(found)

@@ -119,7 +119,11 @@ def test_made_claims_come_from_validation_documents_and_are_bounded(data: Path) 
         assert [150 <= text.count(" ") + 1 < 200 for text in row.contexts] == [True, True, True]
 
 
-def test_a_missing_folder_ends_with_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_training_data_there_are_no_thresholds(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("pool-val.jsonl.gz", "expertqa-val.jsonl"):
+        (tmp_path / name).write_bytes((data / name).read_bytes())
     with pytest.raises(SystemExit) as left:
         run(evaluate, "--data", tmp_path, "--verifier", "none", "--out", tmp_path / "out")
     assert left.value.code == 1

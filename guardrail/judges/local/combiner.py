@@ -181,5 +181,5 @@ def _load(path: Path | None, packaged: str) -> Parameters:
     except (ValidationError, ValueError) as error:
         raise ConfigError(
             f"parameters_path: {path} is no parameters file of this version; write one with "
-            f"training/fit_local_judge.py ({error})"
+            f"training.calibrate ({error})"
         ) from error

@@ -87,7 +87,7 @@ class LocalJudgeSettings(BaseModel):
     )
     parameters_path: Path | None = Field(
         default=None,
-        description="A file written by training/fit_local_judge.py; unset: the packaged one.",
+        description="A file that training.calibrate wrote; unset: the packaged one.",
     )
     verifier: VerifierSettings = Field(
         default_factory=VerifierSettings, description="The small model that reads claims beside the rules."

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cascade_share, local_judge_accuracy
+from benchmarks import cascade_share
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets
+from training import evaluate
 
 
-@pytest.mark.parametrize("benchmark", [cascade_share, local_judge_accuracy])
+@pytest.mark.parametrize("benchmark", [cascade_share, evaluate])
 def test_a_missing_file_is_named(
     benchmark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
