@@ -47,9 +47,11 @@ def check_command(
 ) -> None:
     """Check FILE with the environment over it, or the environment alone.
 
-    Status 2 and every problem with its remedy if something is wrong.
+    Status 2 and every problem with its remedy if something is wrong. What a start on this machine would miss
+    (keys, programs, models, packages, files) is noted, with status 0: it may be where the guard runs.
     """
     from guardrail.cli.named_files import unreadable_files
+    from guardrail.cli.start_notes import start_notes
     from guardrail.cli.terminal import out, safe
     from guardrail.judges.factory import check_judge, check_time
 
@@ -69,9 +71,9 @@ def check_command(
         ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
     ):
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
-    for told in too_short:
+    for told in (*too_short, *start_notes(settings.judge)):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
-    # No error: the check may run where the secrets are not mounted, on a build machine.
+    # No errors: the check may run where the secrets are not mounted, on a build machine.
     for path, why in unreadable_files(settings):
         console.print(f"   [yellow]note[/]      {safe(path)} can't be read here: {safe(why)}", soft_wrap=True)
 

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 if TYPE_CHECKING:
     from guardrail.config import Settings
 
-_MADE_WHEN_NEEDED: Final = frozenset({"cache_dir"})
+# The one is made when it is needed, the other told of with the program that runs in it.
+_FOLDERS: Final = frozenset({"cache_dir", "cwd"})
 
 
 def unreadable_files(settings: Settings) -> list[tuple[str, str]]:
@@ -47,7 +48,7 @@ def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
         yield name, value
     elif isinstance(value, BaseModel):
         for field in type(value).model_fields:
-            if field not in _MADE_WHEN_NEEDED:
+            if field not in _FOLDERS:
                 yield from _below(getattr(value, field), f"{name}.{field}")
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):

@@ -32,7 +32,7 @@ def load_classifier(settings: ClassifierSettings, section: str) -> Classifier:
     ``section`` is where the settings stand, ``judge.hhem`` say. Raises ConfigError, which names the setting.
     """
     model_files = ModelFiles(settings, "model", section)
-    if _needs_torch(settings):
+    if needs_torch(settings):
         _require_torch(section)  # ahead of any download
     base_files = ModelFiles(settings, "tokenizer", section) if settings.tokenizer else model_files
     tokenizer = _tokenizer(base_files, section)
@@ -42,7 +42,7 @@ def load_classifier(settings: ClassifierSettings, section: str) -> Classifier:
     return _tried(settings, form, model, section)
 
 
-def _needs_torch(settings: ClassifierSettings) -> bool:
+def needs_torch(settings: ClassifierSettings) -> bool:
     """Whether it is known without a look at the model's files that only torch can run it."""
     if settings.backend == "onnx":
         return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import json
 from pathlib import Path
 
@@ -61,6 +63,116 @@ def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, t
         ["judge.llm.api_key_file", f"{tmp_path}/no-key"],
     ]
     assert "hidden-one" not in result.stdout
+
+
+NOT_SET = "the environment variable {} is not set"
+NEAR = {"base_url": "http://near/v1"}
+
+
+@pytest.mark.parametrize(
+    ("judge", "notes"),
+    [
+        ({"kind": "llm"}, ["judge.llm.api_key_env: " + NOT_SET.format("OPENAI_API_KEY")]),
+        ({"kind": "llm", "llm": NEAR}, []),
+        (
+            {"kind": "cascade", "llm": NEAR | {"api_key_env": "NOT_SET"}},
+            ["judge.llm.api_key_env: " + NOT_SET.format("NOT_SET")],
+        ),
+        (
+            {"kind": "llm", "llm": NEAR | {"fallbacks": [{"model": "b", "api_key_env": "NOT_SET"}]}},
+            ["judge.llm.fallbacks.0.api_key_env: " + NOT_SET.format("NOT_SET")],
+        ),
+        (
+            {"kind": "llm", "llm": NEAR | {"model": "a", "fallbacks": [{"model": "b"}, {"model": "a"}]}},
+            ["judge.llm.fallbacks.1: the same model on the same server"],
+        ),
+        (
+            {
+                "kind": "llm",
+                "llm": NEAR,
+                "self_judging": {"alternative": {"model": "e", "api_key_env": "NOT_SET"}},
+            },
+            ["judge.self_judging.alternative.api_key_env: " + NOT_SET.format("NOT_SET")],
+        ),
+        (
+            {"kind": "command", "command": {"argv": ["/nope/x"]}},
+            ["judge.command.argv: /nope/x is no program"],
+        ),
+        (
+            {"kind": "command", "command": {"argv": ["sh"], "cwd": "/nope"}},
+            ["judge.command.cwd: /nope is no folder"],
+        ),
+        ({"kind": "command", "command": {"argv": ["sh"]}}, []),
+        (
+            {"kind": "classifier", "classifier": {"model": "/nope"}},
+            ["judge.classifier.model: the folder /nope does not exist"],
+        ),
+        (
+            {"kind": "classifier", "classifier": {"model": "a/b", "revision": "main"}},
+            ["judge.classifier.revision: a/b comes from the hub without a pinned commit"],
+        ),
+        (
+            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow"}},
+            [],
+        ),
+        (
+            {"kind": "llm", "llm": NEAR, "cache": {"redis": {"signing_key": "short"}}},
+            ["judge.cache.redis.signing_key: 5 characters are too few"],
+        ),
+        ({"kind": "local", "command": {"argv": ["/nope/x"]}, "classifier": {"model": "/nope"}}, []),
+    ],
+)
+def test_check_notes_what_a_start_here_would_miss(
+    runner: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: object, notes: list[str]
+) -> None:
+    """It may be there where the guard runs: no error."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 0, result.stderr
+    found = [line.split(maxsplit=1)[1] for line in result.stdout.splitlines() if line.split()[0] == "note"]
+    assert len(found) == len(notes)
+    for said, expected in zip(found, notes, strict=True):
+        assert said.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("judge", "module", "remedy"),
+    [
+        ({"kind": "hhem", "hhem": {"unpinned": "allow"}}, "torch", "[classifier-torch]"),
+        (
+            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow"}},
+            "huggingface_hub",
+            "[classifier]",
+        ),
+        ({"kind": "command", "command": {"url": "http://x/"}, "cache": {"redis": {}}}, "redis", "[redis]"),
+    ],
+)
+def test_check_notes_packages_that_are_missing_here(
+    runner: CliRunner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    judge: object,
+    module: str,
+    remedy: str,
+) -> None:
+    found = importlib.util.find_spec
+    there = importlib.machinery.ModuleSpec("there", None)
+
+    def find(name: str, package: str | None = None) -> importlib.machinery.ModuleSpec | None:
+        if name in {"torch", "transformers", "huggingface_hub", "redis"}:
+            return None if name == module else there
+        return found(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 0, result.stderr
+    [note] = [line for line in result.stdout.splitlines() if "note" in line.split()]
+    assert "not installed" in note
+    assert remedy in note
 
 
 def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: Path) -> None:
