@@ -144,21 +144,21 @@ class CascadeJudge:
         why = second.missing or "no verdict on this claim"
         if given is not None:
             why = given.reasoning or "could not verify this claim"
-        path = (*(given.degraded_from if given is not None else ()), _named(self._second.name, why))
+        # It may have asked another in its stead, which is then the one that failed.
+        who = (given.judge if given is not None else "") or self._second.name
+        path = (*(given.degraded_from if given is not None else ()), _named(who, why))
         if own.verdict is Verdict.UNVERIFIED:
             reason = f"neither judge could check it; {path[-1]}"
             return unverified(
                 claim_id,
-                self._second.name,
+                who,
                 reason,
                 attempts=own.attempts + attempts,
                 degraded_from=(_named(own.judge, own.reasoning), *path),
             )
         if self._settings.fallback(request.claims[claim_id].severity) == "unverified":
             reason = f"{path[-1]}; a {request.claims[claim_id].severity.value} claim needs it"
-            return unverified(
-                claim_id, self._second.name, reason, attempts=own.attempts + attempts, degraded_from=path
-            )
+            return unverified(claim_id, who, reason, attempts=own.attempts + attempts, degraded_from=path)
         return replace(
             own, attempts=own.attempts + attempts, degraded_from=(*own.degraded_from, *path), usage=own.usage
         )

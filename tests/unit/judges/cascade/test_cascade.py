@@ -185,6 +185,18 @@ class TestSecondJudgeMissing:
         assert found.verdict is U
 
     @pytest.mark.parametrize("said", [{"a": local(U, None, 0.0)}, {}])
+    async def test_who_was_asked_in_its_stead_is_the_one_that_is_named(self, said: dict[str, Any]) -> None:
+        stood_in = replace(
+            judgement(verdict=U, support=None, judge="llm:other"),
+            reasoning="down",
+            degraded_from=("llm:m: not asked",),
+        )
+        judge, _ = cascade(said, {"a": stood_in})
+        (found,) = (await judge.judge(request("a"))).judgements
+        assert found.judge == "llm:other"
+        assert found.degraded_from[-2:] == ("llm:m: not asked", "llm:other: down")
+
+    @pytest.mark.parametrize("said", [{"a": local(U, None, 0.0)}, {}])
     async def test_where_neither_could_check_it_is_unverified_and_both_are_named(
         self, said: dict[str, Any]
     ) -> None:
