@@ -182,8 +182,8 @@ def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1)
         from tokenizers import Tokenizer
     except ImportError as error:
         raise ConfigError(
-            f"judge.local.verifier: {error.name} is not installed; reinstall streaming-guardrail, or set "
-            "judge.local.verifier.enabled to false"
+            f"judge.local.verifier: {error.name} is not installed; run: pip install "
+            "'streaming-guardrail[verifier]'"
         ) from None
     try:
         tokenizer = Tokenizer.from_buffer(tokens)
