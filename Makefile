@@ -1,12 +1,12 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka llm-test bench clean
+.PHONY: help demo install test lint format types unit kafka-test kafka llm-test training-test bench clean
 
 BIN := .venv/bin
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples)
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 demo: ## Watch example answers being checked: no broker, no key, under a minute
 	@scripts/bootstrap.sh
@@ -43,6 +43,10 @@ kafka-test: install ## Test on a real Kafka only
 llm-test: install ## Test the LLM judge on llama.cpp's server; compiles it once, in some ten minutes
 	@scripts/llama-server.sh
 	$(BIN)/pytest -m real_llm tests/real_llm
+
+training-test: install ## Test the training of the verifier; fetches PyTorch, some gigabytes
+	$(BIN)/python -m pip install --quiet -e '.[training]'
+	$(BIN)/pytest -m training
 
 kafka: install ## Run a Kafka on localhost:9092 until Ctrl-C, for those without Docker
 	@scripts/test-requirements.sh
