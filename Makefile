@@ -6,7 +6,7 @@ BIN := .venv/bin
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples)
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 demo: ## Watch example answers being checked: no broker, no key, under a minute
 	@scripts/bootstrap.sh
