@@ -12,6 +12,7 @@ import openai
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.circuit_breaker import CircuitBreaker
 from guardrail.judges.llm.concurrency import AdaptiveLimit, Slots
+from guardrail.judges.llm.connection import server_of
 from guardrail.judges.llm.dialect import Dialect
 from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused, Stalled
 from guardrail.judges.llm.failures import Backoff, Failure, describe
@@ -180,7 +181,7 @@ class Endpoint:
         except openai.APIStatusError as error:
             return None if self._dialect.adapt(error, arguments) else attempt.broke_off(describe(error))
         except openai.APIError as error:
-            return attempt.broke_off(describe(error))
+            return attempt.broke_off(describe(error, server_of(str(self._client.base_url))))
         except NotAnApi as error:
             return attempt.broke_off(Failure(error, retry=True, fault=True))
         except JudgeReplyError as error:

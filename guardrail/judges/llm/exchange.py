@@ -17,6 +17,7 @@ import httpx2
 import openai
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.judges.llm import connection
 from guardrail.judges.llm.event_stream import EventStream
 
 _MAX_BODY_BYTES: Final = 8_000_000
@@ -69,6 +70,7 @@ class Exchange:
         stall_timeout_ms: int | None,
     ) -> None:
         self._client = client
+        self._server = connection.server_of(str(client.base_url))
         self._progress = progress
         self._on_text = on_text
         self._stall_ms = stall_timeout_ms
@@ -95,8 +97,8 @@ class Exchange:
             raise Stalled(f"the reply stalled for {self._stall_ms} ms") from None
         except httpx2.TimeoutException:
             raise Stalled("the call timed out") from None
-        except (httpx2.HTTPError, httpx2.StreamError):
-            raise JudgeUnavailable("the connection failed or was cut") from None
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise JudgeUnavailable(connection.failed(self._server, error)) from None
         self._check_end()
 
     async def _stream(self, response: Any, silence: asyncio.Timeout, stall_s: float | None) -> None:
@@ -129,7 +131,7 @@ class Exchange:
         if not self._progress.is_api:
             raise NotAnApi("the server's answer is no chat completion; check judge.llm.base_url")
         if self._progress.finish_reason is None:
-            raise JudgeUnavailable("the connection failed or was cut")
+            raise JudgeUnavailable(connection.failed(self._server))
 
     def _done(self) -> None:
         """The server says that this was all, even where it gave no reason for the end."""

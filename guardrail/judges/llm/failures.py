@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+import httpx2
 import openai
 
 from guardrail.errors import JudgeError, JudgeUnavailable
+from guardrail.judges.llm import connection
 from guardrail.judges.llm.settings import LlmJudgeSettings
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -49,12 +51,17 @@ class Failure:
     overload: bool = False
 
 
-def describe(error: openai.APIError) -> Failure:
-    """Classify an error of the client. The message holds nothing of the server's body save a plain code."""
+def describe(error: openai.APIError, server: str = "the server") -> Failure:
+    """Classify an error of the client. The message holds nothing of the server's body save a plain code.
+
+    ``server`` is told where none was reached.
+    """
     if isinstance(error, openai.APITimeoutError):
-        return Failure(JudgeUnavailable("the call timed out"), retry=True, fault=True, overload=True)
+        connecting = isinstance(error.__cause__, httpx2.ConnectTimeout)
+        text = connection.failed(server, error) if connecting else "the call timed out"
+        return Failure(JudgeUnavailable(text), retry=True, fault=True, overload=True)
     if isinstance(error, openai.APIConnectionError):
-        return Failure(JudgeUnavailable("the connection failed or was cut"), retry=True, fault=True)
+        return Failure(JudgeUnavailable(connection.failed(server, error)), retry=True, fault=True)
     if not isinstance(error, openai.APIStatusError):
         return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True, fault=True)
     status = error.status_code

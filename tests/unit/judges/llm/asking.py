@@ -55,7 +55,7 @@ def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSetting
     return LlmJudgeSettings.model_validate(values | changes)
 
 
-async def judge(server: LlmServer, asked: JudgeRequest | None = None, **changes: Any) -> JudgeReply:
+async def judge(server: LlmServer | None, asked: JudgeRequest | None = None, **changes: Any) -> JudgeReply:
     judging = LlmJudge(settings(server, **changes))
     try:
         return await judging.judge(asked or request())

@@ -26,7 +26,7 @@ MISSING_KEY = "fallbacks[0].api_key_file"
         (Status(400, {"message": "no such role"}), "the server answered 400"),
         (Status(429, {"code": "insufficient_quota"}), "the server answered 429 (insufficient_quota)"),
         (busy("seconds", 3600), "the server answered 429 (rate_limit_exceeded)"),
-        (Cut(after=0), "the connection failed or was cut"),
+        (Cut(after=0), "the connection to HOST was cut"),
         (Reply("nothing"), "nothing usable"),
         (Reply(None, refusal="no"), "the model refused to judge"),
         (Status(200, raw="<html>"), "the server's answer is not JSON; check judge.llm.base_url"),
@@ -40,7 +40,8 @@ async def test_the_next_model_answers_and_it_is_said_why(trouble: Behaviour, why
     ):
         asker = Asker(chat)
         assert await asker.ask() == ["c1", "c2"]
-    assert asker.spent.models == [f"llm:test: {why}"]
+        host = first.url.split("/")[2]
+    assert asker.spent.models == [f"llm:test: {why.replace('HOST', host)}"]
     assert asker.spent.answered_by == "llm:fallback-1"
     assert asker.spent.calls == 2
     assert second.calls[0].body["model"] == "fallback-1"
