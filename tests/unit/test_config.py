@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import pytest
 import yaml
@@ -49,6 +50,28 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for each in get_args(annotation):
         yield from _models(each)
+
+
+def _absent(model: type[BaseModel], given: list[Any], prefix: str = "") -> list[str]:
+    """The settings of ``model`` that none of the mappings ``given`` names; every mapping is of that model."""
+    absent = []
+    for name, field in model.model_fields.items():
+        # A rule is written as one line, and a policy's name is its key.
+        if prefix.startswith("policies.") and name in {"rules", "name"}:
+            continue
+        values = [each[name] for each in given if isinstance(each, Mapping) and name in each]
+        if not values:
+            absent.append(prefix + name)
+            continue
+        for inner in _models(field.annotation):
+            in_mapping = get_origin(field.annotation) is dict
+            below = [v for value in values for v in (value.values() if in_mapping else _items(value))]
+            absent += _absent(inner, below, f"{prefix}{name}.")
+    return absent
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def problems_of(path: Path | None, overrides: Mapping[str, Any] | None = None) -> dict[str, str]:
@@ -532,6 +555,18 @@ class TestExample:
         secrets = {"sasl_password", "ssl_key_password", "sasl_oauth_client_secret"}
         assert set(given["kafka"]) | secrets == set(Settings().masked()["kafka"])
         assert set(given["policies"]["default"]) | {"name", "severity"} == set(Policy.model_fields)
+
+    def test_it_holds_every_setting(self) -> None:
+        """Those commented out among them, and those of lists, mappings and sections that may be missing."""
+        text = EXAMPLE.read_text(encoding="utf-8")
+        whole = yaml.safe_load(re.sub(r"^( {2,4})# ([a-z_]+: )", r"\1\2", text, flags=re.MULTILINE))
+        example = re.findall(r"^# {3}(judge:\n(?:#.*\n)+)", text, re.MULTILINE)
+        [shown] = [yaml.safe_load(re.sub(r"^# {3}", "", each, flags=re.MULTILINE)) for each in example]
+        assert _absent(Settings, [whole, shown]) == []
+        shown["judge"]["llm"]["fallbacks"][0]["extra_headers"] = {}
+        Settings.model_validate(shown)
+        del whole["judge"]["hhem"]["template"]
+        Settings.model_validate(whole)
 
     def test_what_is_not_an_example_is_the_default(self) -> None:
         settings = load_settings(EXAMPLE)
