@@ -95,7 +95,8 @@ def readings(example: Example, rarity: Rarity) -> list[str]:
     if not matches:
         return [" ".join(example.contexts[0].split()[:_SHORT_WORDS])]
     held: frozenset[int] = frozenset()
-    left, together = list(matches), []
+    left = list(matches)
+    together: list[int] = []
     while left and len(together) < _TOGETHER:
         best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
         left.remove(best)

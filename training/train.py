@@ -159,7 +159,7 @@ def train(
         with torch.autocast(device, torch.bfloat16, enabled=device != "cpu"):
             logits, token_logits = model(**here.inputs)
         loss = loss_of(logits.float(), token_logits.float(), here)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
