@@ -68,13 +68,12 @@ class Dialect:
         """Does the refusal name something that can be left out? If so it is from now on: ask again."""
         if error.status_code not in _REFUSALS:
             return False
-        # The message may echo data, so it is read for our own argument names only, and never reported.
-        words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+        words = _words(error)
         if "pattern" in words and _has_patterns(sent.get("response_format")):
             # Azure takes schemas, but no pattern in them. The reader is as strict without.
             self._patterns = False
             return True
-        if self._auto and "response_format" in sent and any(word in words for word in _FORMAT_WORDS):
+        if self._auto and _refuses_form(words, sent):
             tried = OutputMode(sent["response_format"]["type"])
             if self.mode is tried:
                 self.mode = _LADDER[_LADDER.index(tried) + 1]
@@ -95,6 +94,21 @@ class Dialect:
                 self._options[other] = value
                 self._swapped = True
         return bool(refused)
+
+    def remedy(self, error: openai.APIStatusError, sent: dict[str, Any]) -> str | None:
+        """What to set where the server refuses what the settings insist on; None for any other refusal."""
+        if self._auto or error.status_code not in _REFUSALS or not _refuses_form(_words(error), sent):
+            return None
+        return f"it does not take judge.llm.structured_output: {self.mode.value}; set it to auto"
+
+
+def _words(error: openai.APIStatusError) -> str:
+    """The message may echo data, so it is read for our own argument names only, and never reported."""
+    return f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+
+
+def _refuses_form(words: str, sent: dict[str, Any]) -> bool:
+    return "response_format" in sent and any(word in words for word in _FORMAT_WORDS)
 
 
 def _has_patterns(value: object) -> bool:

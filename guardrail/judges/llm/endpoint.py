@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import openai
 
-from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.circuit_breaker import CircuitBreaker
 from guardrail.judges.llm.concurrency import AdaptiveLimit, Slots
 from guardrail.judges.llm.connection import server_of
@@ -179,7 +179,9 @@ class Endpoint:
             )
             answers = attempt.finish()
         except openai.APIStatusError as error:
-            return None if self._dialect.adapt(error, arguments) else attempt.broke_off(describe(error))
+            if self._dialect.adapt(error, arguments):
+                return None
+            return attempt.broke_off(_refused(describe(error), self._dialect.remedy(error, arguments)))
         except openai.APIError as error:
             return attempt.broke_off(describe(error, server_of(str(self._client.base_url))))
         except NotAnApi as error:
@@ -242,6 +244,13 @@ class _Attempt:
             return self.finish()
         except JudgeReplyError:
             return failure
+
+
+def _refused(failure: Failure, remedy: str | None) -> Failure:
+    """With a remedy that is known: to ask again would be refused again."""
+    if remedy is None:
+        return failure
+    return Failure(JudgeError(f"{failure.error}; {remedy}"), retry=False, fault=failure.fault)
 
 
 def _given_up(why: str) -> Failure:

@@ -249,11 +249,24 @@ async def test_requests_refused_together_leave_the_form_once() -> None:
     assert _formats(server).count("json_object") == 8
 
 
-async def test_a_form_that_is_set_is_kept() -> None:
-    async with LlmServer(refusing("json_object")) as server:
-        with pytest.raises(JudgeError, match="answered 400"):
-            await judge(server, structured_output="json_object")
-    assert _formats(server) == ["json_object"]
+@pytest.mark.parametrize("status", [400, 422, 500])
+@pytest.mark.parametrize("form", ["json_schema", "json_object"])
+async def test_a_form_that_is_set_is_kept_and_refused_it_is_named_with_the_remedy(
+    form: str, status: int
+) -> None:
+    async with LlmServer(refusing(form, status=status)) as server:
+        with pytest.raises(JudgeError) as caught:
+            await judge(server, structured_output=form)
+    assert str(caught.value) == (
+        f"the server answered {status}; it does not take judge.llm.structured_output: {form}; set it to auto"
+    )
+    assert _formats(server) == [form]
+
+
+async def test_another_refusal_of_a_form_that_is_set_names_no_remedy_of_it() -> None:
+    async with LlmServer(Status(400, {"message": "no such role"})) as server:
+        with pytest.raises(JudgeError, match=r"answered 400$"):
+            await judge(server, structured_output="json_schema")
 
 
 async def test_fenced_json_of_a_server_that_knows_no_forms() -> None:
