@@ -9,6 +9,7 @@ from typing import Final
 import httpx2
 import openai
 
+from guardrail.judges.llm.endpoint_settings import NO_KEY, split_base_url
 from guardrail.judges.llm.settings import LlmJudgeSettings
 
 _CONNECT_TIMEOUT_S: Final = 5.0
@@ -27,14 +28,17 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
     total = settings.timeout_ms / 1000
     connections = settings.max_concurrency + _SPARE_CONNECTIONS
     timeout = openai.Timeout(total, connect=min(total, _CONNECT_TIMEOUT_S))
+    base_url, query = split_base_url(settings.base_url)
     return _Client(
         api_key=settings.resolve_api_key(place),
-        base_url=settings.base_url,
+        base_url=base_url,
+        default_query=query,
         max_retries=0,
         timeout=timeout,
         http_client=openai.DefaultAsyncHttpxClient(
-            base_url=settings.base_url,
+            base_url=base_url,
             timeout=timeout,
+            event_hooks={"request": [_without_placeholder]},
             limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
             verify=_tls(),
         ),
@@ -55,6 +59,12 @@ class _Client(openai.AsyncOpenAI):
             "Content-Type": "application/json",
             "User-Agent": f"guardrail openai/{openai.__version__}",
         }
+
+
+async def _without_placeholder(request: httpx2.Request) -> None:
+    """Where no key is configured none is sent: a server that takes one in another header may read it."""
+    if request.headers.get("authorization") == f"Bearer {NO_KEY}":
+        del request.headers["authorization"]
 
 
 @cache

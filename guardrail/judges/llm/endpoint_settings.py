@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -17,8 +17,8 @@ from guardrail.judges.secret_files import read_secret
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
 
-# The client wants a key; servers of one's own mostly don't, and ignore what they get.
-_NO_KEY: Final = "not-needed"
+# The client wants a key; servers of one's own mostly don't, and are sent none.
+NO_KEY: Final = "not-needed"
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 Milliseconds = Annotated[int, Field(gt=0)]
@@ -52,7 +52,10 @@ class ApiKeySettings(BaseModel):
 
 
 def checked_base_url(value: str) -> str:
-    """The URL without a trailing slash. Raises ValueError, which never repeats a password."""
+    """The URL without a trailing slash ahead of its query, or a fragment, which is never sent.
+
+    Raises ValueError, which never repeats a password.
+    """
     try:
         parts = urlsplit(value)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -66,7 +69,20 @@ def checked_base_url(value: str) -> str:
         # What stands before an @ may be a login, with a scheme or without.
         shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
         raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
-    return value.rstrip("/")
+    names = [name for name, _ in _query(parts.query)]
+    if len(set(names)) < len(names):
+        raise ValueError("base_url gives a parameter of its query twice; leave it there once")
+    return parts._replace(path=parts.path.rstrip("/"), fragment="").geturl()
+
+
+def split_base_url(base_url: str) -> tuple[str, dict[str, str]]:
+    """The URL that paths are added to, and the parameters of its query, which belong behind them."""
+    parts = urlsplit(base_url)
+    return parts._replace(query="").geturl(), dict(_query(parts.query))
+
+
+def _query(query: str) -> list[tuple[str, str]]:
+    return parse_qsl(query, keep_blank_values=True)
 
 
 def resolve_key(keys: ApiKeySettings, base_url: str, place: str = "judge.llm") -> str:
@@ -78,7 +94,7 @@ def resolve_key(keys: ApiKeySettings, base_url: str, place: str = "judge.llm") -
     is_openai = urlsplit(base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname
     variable = keys.api_key_env or (OPENAI_KEY_ENV if is_openai else None)
     if variable is None:
-        return _NO_KEY
+        return NO_KEY
     key = os.environ.get(variable, "").strip()
     if not key:
         raise ConfigError(

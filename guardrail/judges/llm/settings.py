@@ -52,7 +52,8 @@ class LlmJudgeSettings(ApiKeySettings):
     )
     base_url: str = Field(
         default=OPENAI_BASE_URL,
-        description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), with its /v1.",
+        description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), with its /v1. A "
+        "query (Azure's ?api-version=…) is sent with every call; it is shown, so it is no place for a key.",
     )
     extra_headers: dict[str, SecretStr] = Field(
         default_factory=dict,

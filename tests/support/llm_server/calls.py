@@ -26,6 +26,7 @@ class Recorded:
 
     headers: dict[str, str]
     body: dict[str, Any]
+    query: str = ""  # of its URL
     number: int = 0  # in the order of arrival, over all connections
     in_flight: int = 1  # calls under way when this one arrived, itself included
     arrived_at: float = 0.0

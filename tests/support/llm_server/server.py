@@ -111,7 +111,9 @@ class _Connection:
         try:
             head = first + await self._reader.readuntil(_END_OF_HEAD)
             request, *lines = head.decode("latin-1").strip().split("\r\n")
-            assert request.startswith("POST /v1/chat/completions "), request
+            target, _, query = request.partition(" ")[2].partition(" ")[0].partition("?")
+            assert request.startswith("POST "), request
+            assert target == "/v1/chat/completions", request
             headers = {
                 name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
             }
@@ -119,7 +121,7 @@ class _Connection:
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
         self._next = asyncio.create_task(self._first_byte())
-        return Recorded(headers, json.loads(body))
+        return Recorded(headers, json.loads(body), query)
 
     async def answer(self, act: Act, call: Recorded) -> bool:
         """Does the connection stay open?"""

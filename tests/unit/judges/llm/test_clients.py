@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -55,6 +56,33 @@ async def test_no_server_gets_what_lies_in_the_environment() -> None:
         await judge(first, request(), fallbacks=fallbacks, **changes)
     check(first.calls[0].headers, authorization="Bearer mine", x_gate="a")
     check(second.calls[0].headers, authorization="Bearer theirs", x_gate="b")
+
+
+async def test_without_a_key_no_authorization_is_sent() -> None:
+    """The client wants one; Azure, which takes its key in another header, could read it."""
+    async with LlmServer() as server:
+        await judge(server, request(), extra_headers={"api-key": "azure"})
+    assert "authorization" not in server.calls[0].headers
+    assert server.calls[0].headers["api-key"] == "azure"
+
+
+@pytest.mark.parametrize(
+    ("query", "sent"),
+    [
+        ("?api-version=2024-10-21", "api-version=2024-10-21"),
+        ("/?api-version=2024-10-21&flag=#top", "api-version=2024-10-21&flag="),
+        ("?route=a%20b%26c", "route=a%20b%26c"),
+        ("/", ""),
+    ],
+)
+async def test_a_query_in_the_base_url_stands_behind_the_path(query: str, sent: str) -> None:
+    async with LlmServer(Status(500)) as first, LlmServer() as second:
+        fallbacks = [{"model": "theirs", "base_url": second.url + query}]
+        await judge(None, request(), base_url=first.url + query, fallbacks=fallbacks, max_retries=0)
+    for server in (first, second):
+        assert parse_qsl(server.calls[0].query, keep_blank_values=True) == parse_qsl(
+            sent, keep_blank_values=True
+        )
 
 
 @pytest.mark.usefixtures("_environment")

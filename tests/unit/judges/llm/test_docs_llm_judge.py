@@ -27,6 +27,7 @@ def test_a_configuration_loads(block: str) -> None:
 def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
     outside = {
         "on_unverified",  # a policy's
+        "self_judging",  # of judge, beside judge.llm
         "response_format",
         "json_schema",
         "cached_input_tokens",

@@ -109,6 +109,7 @@ def test_values_out_of_bounds_are_refused(values: dict[str, Any]) -> None:
         ({"base_url": "http://h:abc/v1"}, "no usable host and port"),
         ({"base_url": "http://[::1/v1"}, "no usable host and port"),
         ({"base_url": "http://h:0/v1"}, r"no http\(s\) URL"),
+        ({"base_url": "http://h/v1?a=1&b=2&a=3"}, "a parameter of its query twice"),
         ({"extra_headers": {"x": "caf\u00e9"}}, "the value of x holds characters"),
         ({"extra_headers": {"x": "a\r\ny: b"}}, "the value of x holds characters"),
         ({"extra_headers": {"x:": "a"}}, "is no name of a header"),
