@@ -37,6 +37,8 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
         timeout=timeout,
         http_client=openai.DefaultAsyncHttpxClient(
             base_url=base_url,
+            # Where a redirect leads nobody has configured; headers that hold keys would go there too.
+            follow_redirects=False,
             timeout=timeout,
             event_hooks={"request": [_without_placeholder]},
             limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),

@@ -19,7 +19,9 @@ from guardrail.judges.llm import connection
 from guardrail.judges.llm.settings import LlmJudgeSettings
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_REDIRECTED: Final = "it redirects, which is not followed: set judge.llm.base_url to where it leads"
 _REMEDIES: Final = {
+    **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECTED),
     401: "check the API key",
     403: "check what the API key may do",
     404: "check judge.llm.base_url and judge.llm.model",

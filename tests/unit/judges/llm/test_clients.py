@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
 import pytest
 
+from guardrail.errors import JudgeError
 from tests.support.llm_server import LlmServer, Status
 from tests.unit.judges.llm.asking import judge, request
 
@@ -64,6 +66,36 @@ async def test_without_a_key_no_authorization_is_sent() -> None:
         await judge(server, request(), extra_headers={"api-key": "azure"})
     assert "authorization" not in server.calls[0].headers
     assert server.calls[0].headers["api-key"] == "azure"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_nothing_goes_where_a_server_redirects_to(status: int) -> None:
+    async with LlmServer() as other:
+        headers = {"location": f"{other.url}/chat/completions"}
+        async with LlmServer(Status(status, headers=headers)) as server:
+            with pytest.raises(JudgeError, match=f"answered {status}; it redirects.*base_url"):
+                await judge(server, request(), extra_headers={"api-key": "configured"})
+        assert len(server.calls) == 1
+        assert not other.calls
+
+
+async def test_a_proxy_that_the_environment_names_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+        await reader.read()  # closed with bytes unread, the connection would be reset
+        writer.close()
+
+    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+        with pytest.raises(JudgeError, match="answered 403"):
+            await judge(None, request(), base_url="http://model.invalid/v1")
+    assert asked == [b"POST http://model.invalid/v1/chat/completions HTTP/1.1\r\n"]
 
 
 @pytest.mark.parametrize(
