@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from guardrail.config import Settings, load_settings
     from guardrail.errors import (
         ConfigError,
         DecodeError,
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     )
     from guardrail.guard import Guard
     from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+    from guardrail.judges.factory import build_judge
+    from guardrail.judges.ledger import UsageLedger
+    from guardrail.judges.settings import JudgeSettings
     from guardrail.limits import Limits
     from guardrail.policy import Policy, Rule
     from guardrail.routing import PolicyRouter, Route
@@ -55,6 +59,7 @@ __all__ = [
     "JudgeError",
     "JudgeReply",
     "JudgeRequest",
+    "JudgeSettings",
     "Judgement",
     "Limits",
     "Policy",
@@ -64,10 +69,14 @@ __all__ = [
     "ResponseVerdict",
     "Route",
     "Rule",
+    "Settings",
     "Severity",
     "TransportError",
+    "UsageLedger",
     "Verdict",
     "__version__",
+    "build_judge",
+    "load_settings",
 ]
 
 # Imported at first use (PEP 562): the command line and the contracts start without the engine.
@@ -89,6 +98,7 @@ _HOME: Final = {
     "JudgeError": "guardrail.errors",
     "JudgeReply": "guardrail.judges.base",
     "JudgeRequest": "guardrail.judges.base",
+    "JudgeSettings": "guardrail.judges.settings",
     "Judgement": "guardrail.judges.base",
     "Limits": "guardrail.limits",
     "Policy": "guardrail.policy",
@@ -98,9 +108,13 @@ _HOME: Final = {
     "ResponseVerdict": "guardrail.events",
     "Route": "guardrail.routing",
     "Rule": "guardrail.policy",
+    "Settings": "guardrail.config",
     "Severity": "guardrail.events",
     "TransportError": "guardrail.errors",
+    "UsageLedger": "guardrail.judges.ledger",
     "Verdict": "guardrail.events",
+    "build_judge": "guardrail.judges.factory",
+    "load_settings": "guardrail.config",
 }
 
 

@@ -19,7 +19,7 @@ from guardrail.errors import ConfigError
 _SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")
 
 
-def load_settings(path: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
     """The settings of a process. Later sources win: defaults, file, environment, ``overrides``.
 
     ``overrides`` is nested as the file is (``{"kafka": {"group_id": "a"}}``); the command line gives it.
@@ -27,7 +27,7 @@ def load_settings(path: Path | None = None, overrides: Mapping[str, Any] | None 
     those of other sources to the current one. Raises SettingsError, a ConfigError, which lists every problem
     with its source, path, value and remedy.
     """
-    sources = _read(path, overrides)
+    sources = _read(None if path is None else Path(path), overrides)
     merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
     try:
         return Settings.model_validate(merged)

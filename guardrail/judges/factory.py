@@ -25,6 +25,11 @@ def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -
     Each kind is imported when it is asked for: the local judge needs no HTTP client, and the LLM judge none
     of the local one's tables.
     """
+    if not isinstance(settings, JudgeSettings):
+        raise TypeError(
+            f"settings: give a guardrail.JudgeSettings, as load_settings(FILE).judge is, not a "
+            f"{type(settings).__name__}"
+        )
     return _Builder(settings, ledger).build()
 
 

@@ -92,6 +92,9 @@ class TestSources:
     def test_an_empty_file_is_all_defaults(self, tmp_path: Path, text: str) -> None:
         assert load_settings(write(tmp_path, text)) == Settings()
 
+    def test_the_file_may_be_named_by_text(self, tmp_path: Path) -> None:
+        assert load_settings(str(write(tmp_path, "kafka: {group_id: a}"))).kafka.group_id == "a"
+
     def test_environment_beats_file_and_overrides_beat_both(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

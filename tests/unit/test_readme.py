@@ -13,6 +13,8 @@ import yaml
 
 from guardrail.config import Settings
 from guardrail.events import parse_input
+from tests.support.examples import run_example
+from tests.support.llm_server import LlmServer
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -40,6 +42,16 @@ def test_the_streaming_example_shows_the_right_sentence_and_blocks_the_wrong_one
     assert lines[0].strip() == "The basic plan costs $49 a month."
     assert lines[1].startswith("BLOCKED: ")
     assert len(lines) == 2
+
+
+async def test_the_example_with_the_llm_judge_asks_the_model(tmp_path: Path) -> None:
+    judge = re.search(r"from `(judge: .*?)` in a", README)
+    assert judge is not None
+    (tmp_path / "guardrail.yaml").write_text(judge[1], encoding="utf-8")
+    async with LlmServer() as server:
+        printed = await run_example(blocks("python")[2], tmp_path, server)
+    assert printed.split() == ["release", "llm:gpt-4.1-mini", "1"]
+    assert len(server.calls) == 1
 
 
 @pytest.mark.parametrize("event", blocks("json"))

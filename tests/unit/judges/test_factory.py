@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+import guardrail
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity, Verdict
@@ -337,3 +338,17 @@ class TestFingerprint:
     def test_two_secrets_make_no_two_fingerprints(self) -> None:
         one, two = (LlmJudgeSettings.model_validate({"api_key": key}) for key in ("one", "two"))
         assert fingerprint("llm", one) == fingerprint("llm", two)
+
+
+def test_whole_settings_instead_of_the_judges_are_refused_with_the_remedy() -> None:
+    with pytest.raises(TypeError, match=r"load_settings\(FILE\)\.judge is, not a Settings"):
+        guardrail.build_judge(guardrail.load_settings())  # type: ignore[arg-type]
+
+
+async def test_what_building_a_judge_takes_is_had_from_the_package() -> None:
+    judge = guardrail.build_judge(guardrail.load_settings().judge, ledger=guardrail.UsageLedger())
+    assert judge.name == "local"
+    await judge.aclose()
+    assert {"JudgeSettings", "Settings", "UsageLedger", "build_judge", "load_settings"} <= set(
+        guardrail.__all__
+    )

@@ -11,6 +11,8 @@ import yaml
 from guardrail.judges.cascade.settings import DEFAULT_BANDS, CascadeSettings
 from guardrail.judges.redis_settings import RedisSettings
 from guardrail.judges.settings import JudgeSettings
+from tests.support.examples import run_example
+from tests.support.llm_server import LlmServer
 
 TEXT = (Path(__file__).parents[4] / "docs" / "cascade.md").read_text("utf-8")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
@@ -35,3 +37,15 @@ def test_the_defaults_that_it_names_are_the_defaults() -> None:
     assert f"`contradiction_confidence` ({settings.contradiction_confidence})" in TEXT
     assert f"`timeout_ms` ({RedisSettings().timeout_ms})" in TEXT
     assert JudgeSettings().self_judging.policy == "warn"
+
+
+async def test_the_example_in_python_asks_the_model_for_what_the_local_judge_can_not_settle(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "guardrail.yaml").write_text(BLOCKS[0], encoding="utf-8")
+    [code] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    async with LlmServer() as server:
+        printed = (await run_example(code, tmp_path, server)).splitlines()
+    assert [line.split()[1:] for line in printed[1:-1]] == [["llm:gpt-4.1-mini", "()"]]
+    assert printed[-1] == "1 1"
+    assert len(server.calls) == 1
