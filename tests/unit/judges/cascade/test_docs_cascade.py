@@ -11,6 +11,7 @@ import yaml
 from guardrail.judges.cascade.settings import DEFAULT_BANDS, CascadeSettings
 from guardrail.judges.redis_settings import RedisSettings
 from guardrail.judges.settings import JudgeSettings
+from guardrail.judging import LAST_HELD_S
 from tests.support.examples import run_example
 from tests.support.llm_server import LlmServer
 
@@ -36,6 +37,7 @@ def test_the_defaults_that_it_names_are_the_defaults() -> None:
     assert settings.critical_contradictions == "confirm"
     assert f"`contradiction_confidence` ({settings.contradiction_confidence})" in TEXT
     assert f"`timeout_ms` ({RedisSettings().timeout_ms})" in TEXT
+    assert f"last verdict waits {LAST_HELD_S * 1000:.0f} ms" in TEXT
     assert JudgeSettings().self_judging.policy == "warn"
 
 
