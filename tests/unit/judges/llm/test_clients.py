@@ -10,6 +10,7 @@ import pytest
 
 from guardrail.errors import JudgeError
 from tests.support.llm_server import LlmServer, Status
+from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge, request
 
 ENVIRONMENT = {
@@ -79,23 +80,27 @@ async def test_nothing_goes_where_a_server_redirects_to(status: int) -> None:
         assert not other.calls
 
 
-async def test_a_proxy_that_the_environment_names_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bytes] = []
+class Proxy(TcpServer):
+    """Refuses all calls, and leaves it to the caller to close."""
 
-    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readline())
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[bytes] = []
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.asked.append(await reader.readline())
         writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
-        await reader.read()  # closed with bytes unread, the connection would be reset
-        writer.close()
+        await reader.read()
 
-    async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
-        port = listening.sockets[0].getsockname()[1]
-        for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{port}")
+
+async def test_a_proxy_that_the_environment_names_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    async with Proxy() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
         with pytest.raises(JudgeError, match="answered 403"):
             await judge(None, request(), base_url="http://model.invalid/v1")
-    assert asked == [b"POST http://model.invalid/v1/chat/completions HTTP/1.1\r\n"]
+    assert proxy.asked == [b"POST http://model.invalid/v1/chat/completions HTTP/1.1\r\n"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from guardrail.errors import JudgeUnavailable
 from guardrail.judges.llm import connection
 from guardrail.judges.llm.failures import describe
 from tests.support.certificates import Authority
+from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge
 
 REQUEST = httpx2.Request("POST", "http://localhost/v1")
@@ -62,16 +63,22 @@ async def test_a_host_that_is_not_known() -> None:
     )
 
 
-async def _plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.read(1)
-    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    await reader.read()  # closed with bytes unread, the connection would be reset
+class Plain(TcpServer):
+    """Answers in HTTP, and leaves it to the caller to close."""
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await reader.read()
+
+
+async def _unreached(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.close()
 
 
 async def test_https_where_http_is_spoken() -> None:
-    async with await asyncio.start_server(_plain, "127.0.0.1", 0) as server:
-        host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with Plain() as server:
+        host = server.url.split("/")[2]
         assert await told(f"https://{host}/v1") == (
             f"no connection to {host}: no TLS came about, as where a server speaks http and not https; "
             "check base_url"
@@ -83,7 +90,7 @@ async def test_a_certificate_of_an_authority_that_nobody_knows(tmp_path: Path) -
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(issued.certfile, issued.keyfile)
     async with await asyncio.start_server(
-        _plain, "localhost", 0, ssl=context, family=socket.AF_INET
+        _unreached, "localhost", 0, ssl=context, family=socket.AF_INET
     ) as server:
         host = f"localhost:{server.sockets[0].getsockname()[1]}"
         assert await told(f"https://{host}/v1") == (
