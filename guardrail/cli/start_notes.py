@@ -27,6 +27,8 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     """
     kinds = judge.kinds()
     notes: list[str] = []
+    if "local" in kinds and judge.local.verifier.enabled and judge.local.verifier.path is not None:
+        notes += _of_verifier()
     if "llm" in kinds:
         notes += _of_llm(judge.llm, "judge.llm")
         alternative = judge.alternative_llm()
@@ -63,6 +65,14 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
             yield f"{place}: the same model on the same server as before it; when that fails, so will this"
 
 
+def _of_verifier() -> Iterator[str]:
+    from guardrail.judges.classifier.files import missing_extra
+
+    for module in ("onnxruntime", "tokenizers"):
+        if not _installed(module):
+            yield str(missing_extra(module, "verifier", "judge.local.verifier"))
+
+
 def _one_server_model(one: LlmJudgeSettings, other: LlmJudgeSettings) -> bool:
     return (one.model, one.base_url) == (other.model, other.base_url)
 
@@ -78,9 +88,14 @@ def _of_classifier(settings: ClassifierSettings, section: str) -> Iterator[str]:
     for field in fields:
         yield from _refused(partial(ModelFiles, strict, field, section))
     if needs_torch(settings):
-        for module in _TORCH:
+        for module in ("tokenizers", *_TORCH):
             if not _installed(module):
                 yield str(missing_extra(module, EXTRA, section))
+    else:
+        runs = _installed("onnxruntime") or (settings.backend == "auto" and all(map(_installed, _TORCH)))
+        for module, there in (("tokenizers", _installed("tokenizers")), ("onnxruntime", runs)):
+            if not there:
+                yield str(missing_extra(module, "classifier", section))
     names = [name for field in fields if (name := getattr(settings, field)) is not None]
     if not all(Path(name).is_dir() for name in names) and not _installed("huggingface_hub"):
         yield str(missing_extra("huggingface-hub", "classifier", section))

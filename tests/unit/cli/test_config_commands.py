@@ -146,6 +146,12 @@ def test_check_notes_what_a_start_here_would_miss(
             "huggingface_hub",
             "[classifier]",
         ),
+        (
+            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow", "backend": "onnx"}},
+            "onnxruntime",
+            "[classifier]",
+        ),
+        ({"kind": "local", "local": {"verifier": {"path": "."}}}, "tokenizers", "[verifier]"),
         ({"kind": "command", "command": {"url": "http://x/"}, "cache": {"redis": {}}}, "redis", "[redis]"),
     ],
 )
@@ -161,7 +167,7 @@ def test_check_notes_packages_that_are_missing_here(
     there = importlib.machinery.ModuleSpec("there", None)
 
     def find(name: str, package: str | None = None) -> importlib.machinery.ModuleSpec | None:
-        if name in {"torch", "transformers", "huggingface_hub", "redis"}:
+        if name in {"torch", "transformers", "onnxruntime", "tokenizers", "huggingface_hub", "redis"}:
             return None if name == module else there
         return found(name, package)
 
