@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("sklearn", reason="the extra 'training' is not installed")
 
 from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.verifier_files import Manifest
 from tests.training.made_data import write_data, write_work
 from tests.training.tiny_base import write_tokenizer
 from tests.unit.judges.local.tiny_verifier import write_verifier
@@ -57,9 +58,9 @@ def run(step: Any, *words: object) -> None:
 
 def test_parameters_name_their_verifier_and_their_data(parameters: Path, verifier: Path) -> None:
     found = load_parameters(parameters)
-    manifest = json.loads((verifier / "manifest.json").read_text(encoding="utf-8"))
+    manifest = Manifest.model_validate_json((verifier / "manifest.json").read_text(encoding="utf-8"))
     assert found.verifier is not None
-    assert (found.verifier.name, found.verifier.sha256) == ("tiny", manifest["sha256"]["model.onnx"])
+    assert (found.verifier.name, found.verifier.sha256) == ("tiny", manifest.checksum)
     assert found.provenance["licences"] == {"conjnli": "MIT"}
     assert found.partially_supported_at <= found.supported_at == 0.5
     assert isinstance(found.provenance["calibration_error_known_sets_held_out"], float)

@@ -32,6 +32,6 @@ class FittedVerifier(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    sha256: Sha256 = Field(description="Of its model.onnx.")
+    sha256: Sha256 = Field(description="Of its model and tokenizer together (Manifest.checksum).")
     readings: tuple[ReadingKind, ...] = Field(default=DEFAULT_READINGS, min_length=1)
     tokens_per_claim: int = Field(default=DEFAULT_TOKENS, ge=32, le=65_536)

@@ -62,7 +62,7 @@ class Verifier:
         self._special = SpecialTokens(tokenizer)
         self._marks_of_pair = self._special.count(tokenizer.encode("a", "a").ids)
         self.name = manifest.name
-        self.sha256 = manifest.sha256[MODEL]
+        self.sha256 = manifest.checksum
         self.max_tokens = manifest.max_tokens
         self.overhead = tokenizer.num_special_tokens_to_add(is_pair=True)
 

@@ -34,6 +34,12 @@ class Manifest(BaseModel):
     max_tokens: int = Field(ge=64, le=4096, description="Longest pair that the model reads.")
     sha256: dict[str, Sha256] = Field(description="Checksum of each file, in hexadecimal.")
 
+    @property
+    def checksum(self) -> str:
+        """Of model and tokenizer together: with other tokens the same model says something else."""
+        sums = "\n".join(f"{name} {self.sha256.get(name)}" for name in _READ)
+        return hashlib.sha256(sums.encode()).hexdigest()
+
 
 def packaged_folder() -> Path | None:
     """The verifier that this package ships, or None where it ships none."""

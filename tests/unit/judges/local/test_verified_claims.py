@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import subprocess
 import sys
 import threading
@@ -275,6 +277,13 @@ def test_parameters_run_with_their_verifier_only(tmp_path: Path) -> None:
     folder = write_verifier(tmp_path / "v")
     with pytest.raises(ConfigError, match=r"fitted with tiny .* but tiny .* is loaded"):
         build_checker(settings_for(folder, parameters_for(folder, sha256="0" * 64)))
+    parameters = parameters_for(folder)
+    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + "\n")
+    stated = json.loads((folder / "manifest.json").read_text())
+    stated["sha256"]["tokenizer.json"] = hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(stated))
+    with pytest.raises(ConfigError, match=r"fitted with tiny .* but tiny .* is loaded"):  # other tokens
+        build_checker(settings_for(folder, parameters))
     with pytest.raises(ConfigError, match="none is loaded"):
         ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
 

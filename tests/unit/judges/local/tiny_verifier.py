@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from guardrail.judges.local.combiner import Logistic, Parameters
 from guardrail.judges.local.fitted import FittedVerifier, ReadingKind
+from guardrail.judges.local.verifier_files import Manifest
 from tests.unit.judges.classifier.tiny import SPECIAL, VOCABULARY, write_tokenizer
 
 WORDS_THAT_COUNT = ("alpha", "beta", "gamma", "delta", "sky", "blue", "red", "costs", "29", "49")
@@ -127,7 +128,7 @@ def parameters_for(
         combiner=Logistic(bias=-4.0, weights={"model_support": 8.0}),
         verifier=FittedVerifier(
             name=manifest["name"],
-            sha256=sha256 or manifest["sha256"]["model.onnx"],
+            sha256=sha256 or Manifest.model_validate(manifest).checksum,
             readings=readings,
             tokens_per_claim=tokens_per_claim,
         ),
