@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -58,22 +58,41 @@ def polarity(view: ClaimView, sentence: Sentence) -> Polarity:
     """Lay each clause of the claim beside the clause of the sentence that holds most of it."""
     turned = known = 0.0
     stated = with_conditions(sentence.clauses)
-    for clause in view.clauses:
-        topic = _topic(view, clause, sentence.known)
-        weight = sum(topic.values())
-        if not weight:
-            continue
-        shares = [(_share(topic, weight, terms), denied) for terms, denied in stated]
-        best = max(share for share, _ in shares)
-        if best < _SAME_MATTER:
-            continue
+    matched = [(clause, *_matching(view, clause, sentence.known, stated)) for clause in view.clauses]
+    # "Those who do not choose keep it" has one clause for both of "if you do not choose, you keep it": its
+    # denial is that of the condition, not of what follows from it.
+    whole = {clause.terms for clause in sentence.clauses if clause.denied and not clause.condition}
+    conditions = {
+        terms
+        for clause, _, held in matched
+        if clause.condition and clause.denied
+        for terms, _ in held
+        if terms in whole
+    }
+    for clause, weight, held in matched:
         known += weight
-        if all(denied != clause.denied for share, denied in shares if share >= best - _AS_GOOD):
+        theirs = {denied and (clause.condition or terms not in conditions) for terms, denied in held}
+        if theirs == {not clause.denied}:
             turned += weight
     total = view.weight
     if turned >= _WEIGHTY * total or (turned >= _NOT_TINY * total and known >= _WHOLE * total):
         return Polarity.OTHER
     return Polarity.SAME if known >= _SAME_MATTER * total else Polarity.UNKNOWN
+
+
+def _matching(
+    view: ClaimView, clause: Clause, said: frozenset[int], stated: Sequence[tuple[frozenset[int], bool]]
+) -> tuple[float, list[tuple[frozenset[int], bool]]]:
+    """The clause's weight, and what the sentence states of the same matter; 0 where it states nothing."""
+    topic = _topic(view, clause, said)
+    weight = sum(topic.values())
+    if not weight:
+        return 0.0, []
+    shares = [_share(topic, weight, terms) for terms, _ in stated]
+    best = max(shares)
+    if best < _SAME_MATTER:
+        return 0.0, []
+    return weight, [one for one, share in zip(stated, shares, strict=True) if share >= best - _AS_GOOD]
 
 
 def charge(view: ClaimView, sentence: Sentence) -> ChargeView | None:

@@ -306,6 +306,20 @@ def test_a_pronoun_of_the_source_may_stand_for_another() -> None:
     assert judgement.verdict is not Verdict.SUPPORTED
 
 
+def test_a_denied_condition_denies_nothing_else() -> None:
+    contexts = {
+        "c": "Employees who do not make a choice keep their current health plan, but contributions to the "
+        "spending account are set to zero."
+    }
+    kept = check("If you do not make a choice, you keep your current health plan.", contexts=contexts)
+    lost = check("If you do not make a choice, you do not keep your current health plan.", contexts=contexts)
+    assert kept.verdict is Verdict.SUPPORTED
+    assert lost.verdict is Verdict.CONTRADICTED
+    contexts = {"c": "If you do not pay the deposit, you do not get a ticket for the evening."}
+    got = check("If you do not pay the deposit, you get a ticket for the evening.", contexts=contexts)
+    assert got.verdict is Verdict.CONTRADICTED
+
+
 @pytest.mark.parametrize("sign", ["≠", "=\u0338", "!="])
 def test_a_sign_that_denies_equality_denies(sign: str) -> None:
     contexts = {"c": "The limit = 5 users."}
