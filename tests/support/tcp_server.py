@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 
-class TcpServer:
+class TcpServer(ABC):
     """Listens on 127.0.0.1 as an async context manager. Subclasses say what a connection gets."""
 
     def __init__(self) -> None:
@@ -49,6 +50,6 @@ class TcpServer:
         finally:
             self._writers.discard(writer)
 
+    @abstractmethod
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from its first byte to its end."""
-        raise NotImplementedError

@@ -1,0 +1,33 @@
+"""Configuration files of tests, and what is told of wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from guardrail.config import SettingsError, load_settings
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "guardrail.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def problems_of(path: Path | None, overrides: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """The message of every problem, by path."""
+    with pytest.raises(SettingsError) as caught:
+        load_settings(path, overrides)
+    return {problem.path: str(problem) for problem in caught.value.problems}
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a field of this type may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from models_in(each)

@@ -1,0 +1,253 @@
+"""Wrong configuration: every problem is told, with its place and a remedy."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import yaml
+
+from guardrail.config import load_settings
+from guardrail.errors import ConfigError
+from tests.support.config_files import problems_of, write
+
+
+class TestProblems:
+    def test_all_are_told_at_once_with_line_value_and_remedy(self, tmp_path: Path) -> None:
+        path = write(
+            tmp_path,
+            """\
+kafka:
+  bootstrap_servrs: a:1
+  max_poll_records: 0
+judge:
+  kind: locl
+policies:
+  strict:
+    version: 2
+    flag_below: 1.5
+    rules:
+      - "verdict CONTRADICTED: block"
+      - "verdict CONTRADICTED and severity >= majr: block"
+""",
+        )
+        found = problems_of(path)
+        assert list(found) == [
+            "kafka.max_poll_records",
+            "kafka.bootstrap_servrs",
+            "judge.kind",
+            "policies.strict.version",
+            "policies.strict.rules.1.min_severity",
+            "policies.strict.flag_below",
+        ]
+        assert f"{path}:9: policies.strict.flag_below = 1.5" in found["policies.strict.flag_below"]
+        assert "give 1.0 or less" in found["policies.strict.flag_below"]
+        assert f"{path}:2" in found["kafka.bootstrap_servrs"]
+        assert "did you mean kafka.bootstrap_servers?" in found["kafka.bootstrap_servrs"]
+        assert "did you mean local?" in found["judge.kind"]
+        assert 'put it in quotes: "2"' in found["policies.strict.version"]
+        assert f"{path}:12" in found["policies.strict.rules.1.min_severity"]
+        assert "did you mean major?" in found["policies.strict.rules.1.min_severity"]
+
+    @pytest.mark.parametrize(
+        ("text", "path", "told"),
+        [
+            ("judge: {llm: {fallbacks: {model: x}}}", "judge.llm.fallbacks", "settings by name stand here"),
+            ("judge: {command: {argv: 'x'}}", "judge.command.argv", "here stands a single value"),
+        ],
+    )
+    def test_where_a_list_is_meant_that_is_said(
+        self, tmp_path: Path, text: str, path: str, told: str
+    ) -> None:
+        found = problems_of(write(tmp_path, text))
+        assert list(found) == [path]
+        assert f"{told}, where a list is meant" in found[path]
+        assert "write a list" in found[path]
+        assert "tuple" not in found[path]
+
+    def test_a_misspelt_key_is_one_problem_and_what_its_section_lacks_none(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "judge: {cascade: {bands: {criticl: {accept_support: 0.9}}}}")
+        found = problems_of(path)
+        assert list(found) == ["judge.cascade.bands.criticl"]
+        assert "did you mean critical?" in found["judge.cascade.bands.criticl"]
+
+    def test_counts_of_tokens_are_no_secrets(self, tmp_path: Path) -> None:
+        path = write(
+            tmp_path,
+            "judge: {llm: {max_output_tokens: 10}, command: {token_file: [x]},"
+            " classifier: {tokenizer_revision: 12}}",
+        )
+        found = problems_of(path)
+        assert "judge.llm.max_output_tokens = 10:" in found["judge.llm.max_output_tokens"]
+        assert "tokenizer_revision = 12:" in found["judge.classifier.tokenizer_revision"]
+        assert "(hidden)" in found["judge.command.token_file"]
+
+    def test_a_setting_in_the_wrong_section_is_sent_to_its_own(self, tmp_path: Path) -> None:
+        message = problems_of(write(tmp_path, "group_id: a"))["group_id"]
+        assert "did you mean kafka.group_id?" in message
+
+    @pytest.mark.parametrize(
+        ("text", "path", "remedy"),
+        [
+            ("kafka: 5", "kafka", "names: bootstrap_servers, group_id, client_id, …"),
+            ("policies: {a: {rules: ['always: explode']}}", "action", "write one of release, flag, redact,"),
+            (
+                "policies: {a: {rules: [{reason: [price]}]}}",
+                "action",
+                "add it, one of release, flag, redact,",
+            ),
+            ("limits: {max_sessions: many}", "limits.max_sessions", "write a whole number:"),
+            ("logging: {log_texts: perhaps}", "logging.log_texts", "write true or false:"),
+            ("kafka: {bootstrap_servers: kafka}", "kafka.bootstrap_servers", "write HOST:PORT"),
+        ],
+    )
+    def test_the_remedy_says_what_to_write(self, tmp_path: Path, text: str, path: str, remedy: str) -> None:
+        (message,) = (
+            message for where, message in problems_of(write(tmp_path, text)).items() if where.endswith(path)
+        )
+        assert remedy in message.partition("remedy: ")[2]
+
+    @pytest.mark.parametrize(
+        "servers", ["kafka", "kafka:", "a:1,b", "a:1,", "::1", "[::1]", "a:0", "a:70000"]
+    )
+    def test_every_server_has_a_port(self, servers: str) -> None:
+        assert (
+            "write HOST:PORT"
+            in problems_of(None, {"kafka": {"bootstrap_servers": servers}})["kafka.bootstrap_servers"]
+        )
+
+    def test_servers_with_ports_are_taken_as_they_are(self) -> None:
+        servers = "kafka-1:9092, 10.0.0.1:1,[::1]:65535"
+        assert (
+            load_settings(None, {"kafka": {"bootstrap_servers": servers}}).kafka.bootstrap_servers == servers
+        )
+
+    def test_bounds_between_settings(self, tmp_path: Path) -> None:
+        message = problems_of(write(tmp_path, "policies: {a: {block_below: 0.9}}"))["policies.a"]
+        assert "block_below (0.9) is above flag_below (0.8)" in message
+        assert "remedy: " in message
+        assert "lower block_below" in message
+
+    def test_the_source_of_a_wrong_value_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GUARDRAIL_LIMITS__MAX_SESSIONS", "many")
+        found = problems_of(None, {"kafka": {"max_poll_records": -1}})
+        assert "environment variable GUARDRAIL_LIMITS__MAX_SESSIONS" in found["limits.max_sessions"]
+        assert "command line" in found["kafka.max_poll_records"]
+
+    @pytest.mark.parametrize(
+        ("name", "remedy"),
+        [
+            ("GUARDRAIL_KAFKA_GROUP_ID", "GUARDRAIL_KAFKA__GROUP_ID"),
+            ("GUARDRAIL_JUDGE_LLM__MODEL", "GUARDRAIL_JUDGE__LLM__MODEL"),
+            ("GUARDRAIL_KAFAK__GROUP_ID", "GUARDRAIL_KAFKA__"),
+            ("GUARDRAIL_DEFAULT_POLCY", "GUARDRAIL_DEFAULT_POLICY"),
+            ("GUARDRAIL_NONSENSE__A", "the sections are kafka, limits"),
+        ],
+    )
+    def test_misspelt_variables(self, monkeypatch: pytest.MonkeyPatch, name: str, remedy: str) -> None:
+        monkeypatch.setenv(name, "a")
+        assert remedy in problems_of(None)[name]
+
+    def test_a_misspelt_field_in_a_variable_names_the_variable(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_IDD", "a")
+        message = problems_of(None)["kafka.group_idd"]
+        assert "GUARDRAIL_KAFKA__GROUP_IDD" in message
+        assert "did you mean kafka.group_id?" in message
+
+    def test_a_variable_that_is_no_json(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GUARDRAIL_ROUTES", "acme=strict")
+        assert "JSON" in problems_of(None)["GUARDRAIL_ROUTES"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "judge: {llm: {api_key: [sk-hidden]}}",
+            "judge: {llm: {api_kee: sk-hidden}}",
+            "kafka: {sasl_password: {a: sk-hidden}}",
+            "judge: {llm: {extra_headers: {x: [sk-hidden]}}}",
+            "judge: {llm: {base_url: 'https://me:sk-hidden@host/v1'}}",
+            "judge: {llm: {base_url: 'me:sk-hidden@host/v1'}}",
+            "judge: {llm: {base_url: 'me:a; sk-hidden b@host/v1'}}",
+            "judge: {cache: {redis: {url: 'me:sk-hidden@host:6379/0'}}}",
+            "judge: {cache: {redis: {url: ':sk-hidden@host:6379/0'}}}",
+            "judge: {llm: {base_url: 'https://me:sk-hidden/a b@host/v1'}}",
+            "judge: {llm: {extra_headers: {x: 'sk-hidden ü'}}}",
+            "judge: {command: {headers: {x: 'sk-hidden ü'}}}",
+            "judge: {command: {url: 'me:sk-hidden@host/judge'}}",
+            "judge: {cache: {redis: {url: 'redis://host/0?password=sk-hidden'}}}",
+            "judge: {cache: {redis: {url: 'http://host/0?a=b&password=sk-hidden'}}}",
+            "judge: {self_judging: {alternative: {model: a, base_url: 'me:sk-hidden@host/v1'}}}",
+            "kafka: {bootstrap_servers: 'me:sk-hidden@host'}",
+        ],
+    )
+    def test_secrets_are_in_no_message(self, tmp_path: Path, text: str) -> None:
+        assert all("sk-hidden" not in message for message in problems_of(write(tmp_path, text)).values())
+
+    def test_a_url_with_an_at_is_not_repeated_and_still_told_how_to_write(self, tmp_path: Path) -> None:
+        message = problems_of(write(tmp_path, "judge: {llm: {base_url: 'me:sk-hidden@host/v1'}}"))
+        assert "base_url (a value with '@' is not shown) is no http(s) URL" in message["judge.llm.base_url"]
+        assert "https://HOST[:PORT]/v1" in message["judge.llm.base_url"]
+
+    def test_hostile_values_are_escaped_and_short(self, tmp_path: Path) -> None:
+        text = yaml.safe_dump({"judge": {"kind": "\x1b[31m" + "a" * 10_000}, "\x1b]0;x\x07": 1})
+        for message in problems_of(write(tmp_path, text)).values():
+            assert "\x1b" not in message
+            assert "\x07" not in message
+            assert len(message) < 1_000
+
+
+class TestFiles:
+    def test_a_missing_file_is_told_with_a_remedy(self, tmp_path: Path) -> None:
+        with pytest.raises(
+            ConfigError, match=r"nothere\.yaml: the file does not exist\n  remedy: check the path"
+        ):
+            load_settings(tmp_path / "nothere.yaml")
+
+    def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="can't be read"):
+            load_settings(tmp_path)
+
+    def test_a_key_given_twice_names_both_lines(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "kafka:\n  group_id: a\n  client_id: b\n  group_id: c\n")
+        message = problems_of(path)["kafka.group_id"]
+        assert f"{path}:4" in message
+        assert "first on line 2" in message
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "kafka: [",
+            "a: b: c",
+            "\t- x",
+            "kafka: !!python/name:os.system",
+            "1: a",
+            "on: {}",
+            "?",
+            "a: \x01",
+            "&a [*a]",
+        ],
+    )
+    def test_what_is_no_yaml_mapping(self, tmp_path: Path, text: str) -> None:
+        assert problems_of(write(tmp_path, text))
+
+    def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
+        path = tmp_path / "guardrail.yaml"
+        path.write_bytes(b"kafka: \xff\xfe\xff")
+        assert "not valid YAML" in problems_of(path)[""]
+
+    def test_aliases_that_stand_for_billions_of_values_are_refused_at_once(self, tmp_path: Path) -> None:
+        lines = ["a0: &a0 [" + ", ".join(["x"] * 10) + "]"]
+        lines += [f"a{i}: &a{i} [" + ", ".join([f"*a{i - 1}"] * 10) + "]" for i in range(1, 12)]
+        assert "more than 100000 values" in problems_of(write(tmp_path, "\n".join(lines)))[""]
+
+    def test_a_few_aliases_are_fine(self, tmp_path: Path) -> None:
+        text = """
+            routes: &routes
+              - &one {route: a, policy: default}
+              - {<<: *one, route: b}
+            """
+        assert len(load_settings(write(tmp_path, textwrap.dedent(text))).routes) == 2
+
+    def test_deep_nesting_is_an_error_not_a_crash(self, tmp_path: Path) -> None:
+        assert problems_of(write(tmp_path, "kafka: " + "[" * 5_000 + "]" * 5_000))
