@@ -239,6 +239,11 @@ class ClaimVerdict(OutputEvent):
         default=(), description="Ids of contexts that contradict a claim that another context supports."
     )
     reasoning: str = Field(default="", description="Why, in the judge's words.")
+    unsupported_spans: tuple[Span, ...] = Field(
+        default=(),
+        description="Words of the claim that the judge finds no support for: code points of the response's "
+        "text, within span, ascending and apart. Empty: not told, which never means that all have support.",
+    )
     parts: tuple[ClaimPart, ...] = Field(
         default=(), description="The statements the claim was taken apart into, when it was."
     )

@@ -43,7 +43,7 @@ async def ask(
     """
     deadline = session.due(batch)
     name = judge.name
-    early = _Early({claim_id: session.due([claim_id]) - now for claim_id in batch}, name, heard)
+    early = _Early(batch, {claim_id: session.due([claim_id]) - now for claim_id in batch}, name, heard)
     request = JudgeRequest(
         response_id=session.head.response_id,
         question=session.head.question,
@@ -60,7 +60,7 @@ async def ask(
         async with asyncio.timeout(deadline - now):
             reply = await judge.judge(request)
         meter.read(reply.usage)
-        found = list(reconcile(list(batch), reply, name).values())
+        found = list(reconcile(batch, reply, name).values())
     except TimeoutError:
         found = [unverified(claim_id, name, "no verdict in time") for claim_id in batch]
     except JudgeError as error:
@@ -99,8 +99,15 @@ class _Early:
     to the whole reply, and to ``reconcile``.
     """
 
-    def __init__(self, left_s: dict[str, float], name: str, heard: Callable[[Judgement], None]) -> None:
-        """``left_s``: the claims of the call, and the seconds after which each is given up."""
+    def __init__(
+        self,
+        claims: dict[str, Claim],
+        left_s: dict[str, float],
+        name: str,
+        heard: Callable[[Judgement], None],
+    ) -> None:
+        """``left_s``: the seconds after which each claim of the call is given up."""
+        self._claims = claims
         self._open = left_s
         self._name = name
         self._heard = heard
@@ -113,7 +120,8 @@ class _Early:
         claim_id = judgement.claim_id
         if claim_id not in self._open:
             return
-        sound = reconcile([claim_id], JudgeReply((judgement,)), self._name)[claim_id]
+        asked = {claim_id: self._claims[claim_id]}
+        sound = reconcile(asked, JudgeReply((judgement,)), self._name)[claim_id]
         if sound.verdict is not judgement.verdict:
             return
         given_up_at = self._began_at + self._open.pop(claim_id)

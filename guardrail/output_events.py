@@ -75,6 +75,9 @@ class OutputEvents:
             evidence=judgement.evidence,
             conflicting_contexts=judgement.conflicting_contexts,
             reasoning=judgement.reasoning,
+            unsupported_spans=tuple(
+                (claim.start + start, claim.start + end) for start, end in judgement.unsupported_spans
+            ),
             parts=judgement.parts,
             judge=judgement.judge,
             attempts=judgement.attempts,

@@ -140,6 +140,8 @@ class Journal:
             facts["conflicts"] = [_context(name, contexts) for name in verdict.conflicting_contexts]
         if verdict.reasoning:
             facts["reasoning"] = verdict.reasoning
+        if verdict.unsupported_spans:
+            facts["unsupported"] = [list(span) for span in verdict.unsupported_spans]
         if verdict.parts:
             facts["parts"] = [[part.text, part.verdict.value] for part in verdict.parts]
         if verdict.attempts != 1:

@@ -30,10 +30,12 @@ from guardrail.events import (
     ResponseHead,
     SegmentKind,
     Severity,
+    Span,
     Usage,
     Verdict,
 )
 from guardrail.judges.base import Judgement
+from guardrail.judges.spans import spans_within
 from guardrail.output_events import OutputEvents
 
 STATE_VERSION: Final = 1
@@ -86,6 +88,7 @@ class _StoredVerdict(_Stored):
     evidence: tuple[tuple[_Count, _Count, _Count] | Evidence, ...] = ()
     conflicts: tuple[int | str, ...] = ()
     reasoning: str = ""
+    unsupported: tuple[_Place, ...] = ()
     segment: _Count | None = None
     span: _Place | None = None
     severity: Severity | None = None
@@ -364,6 +367,7 @@ class _Reader:
                 name if isinstance(name, str) else self._context(name).id for name in stored.conflicts
             ),
             reasoning=stored.reasoning,
+            unsupported_spans=self._unsupported(stored, claim),
             parts=tuple(ClaimPart(text=text, verdict=verdict) for text, verdict in stored.parts),
             attempts=stored.attempts,
             degraded_from=stored.degraded_from,
@@ -373,6 +377,13 @@ class _Reader:
             return self._make.claim_verdict(claim_id, claim, judgement, stored.latency_ms)
         except ValidationError:
             raise UnreadableSession(f"the verdict on claim {stored.claim} is none") from None
+
+    def _unsupported(self, stored: _StoredVerdict, claim: Claim) -> tuple[Span, ...]:
+        """In the claim's text; they are stored, as all places are, in the answer's."""
+        spans = [(start - claim.start, end - claim.start) for start, end in stored.unsupported]
+        sound = spans_within(claim.text, spans)
+        _require(len(sound) == len(spans))
+        return sound
 
     def _evidence(self, stored: tuple[int, int, int] | Evidence) -> Evidence:
         if isinstance(stored, Evidence):

@@ -26,18 +26,22 @@ from guardrail.demo.style import (
 from guardrail.events import ClaimVerdict, Decision, DeliveryBlocked, ResponseVerdict, Verdict
 
 _PENDING_STYLE: Final = "dim"
+_UNSUPPORTED_STYLE: Final = "underline"
 _NOT_SHOWN_STYLE: Final = "dim strike"
 
 
 def answer_text(card: Card, symbols: Symbols, *, running: bool) -> Text:
     """The answer as written so far: judged claims in the colour of their verdict with its symbol behind,
-    text not released yet dim, text that was kept back struck through."""
+    words that have no support underlined, text not released yet dim, text that was kept back struck
+    through."""
     raw = visible(card.text)
     text = Text(raw)
     shown_to = max((segment.span[1] for segment in card.segments), default=0)
     text.stylize(_PENDING_STYLE if running else _NOT_SHOWN_STYLE, shown_to)
     for claim in card.claims:
         text.stylize(VERDICT_STYLES[claim.verdict], *claim.span)
+        for span in claim.unsupported_spans:
+            text.stylize(_UNSUPPORTED_STYLE, *span)
     for segment in card.segments:
         if segment.decision is Decision.REDACT:
             text.stylize("strike", *segment.span)

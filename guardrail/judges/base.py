@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from guardrail.claims.model import Claim
-from guardrail.events import ClaimPart, Evidence, Usage, Verdict
+from guardrail.events import ClaimPart, Evidence, Span, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.spans import spans_within
+
+_WITHOUT_SPANS: Final = (Verdict.SUPPORTED, Verdict.UNVERIFIED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,9 @@ class JudgeRequest:
 class Judgement:
     """What a judge says of one claim. Quotes in ``evidence`` have been located in their context.
 
-    ``attempts``, ``degraded_from`` and ``usage`` are told of in ``ClaimVerdict``.
+    ``unsupported_spans`` are the words of the claim that it finds no support for: code points of the claim's
+    text, ascending and apart. Empty is *not told*, never that all words have support. ``attempts``,
+    ``degraded_from`` and ``usage`` are told of in ``ClaimVerdict``.
     """
 
     claim_id: str
@@ -58,6 +63,7 @@ class Judgement:
     attempts: int = 1
     degraded_from: tuple[str, ...] = ()
     usage: Usage | None = None
+    unsupported_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +108,19 @@ def unverified(
     )
 
 
-def reconcile(asked: Sequence[str], reply: JudgeReply, judge: str) -> dict[str, Judgement]:
+def reconcile(asked: Mapping[str, Claim], reply: JudgeReply, judge: str) -> dict[str, Judgement]:
     """Join judgements to the asked claims by id: exactly one each.
 
     Unasked ids are dropped; a missing one is UNVERIFIED; of duplicates that disagree neither is believed.
+    Spans that don't fit the claim are dropped as ``spans_within`` says, and all of a claim that is SUPPORTED
+    or UNVERIFIED.
     """
-    wanted = set(asked)
     found: dict[str, Judgement] = {}
     for offered in reply.judgements:
         claim_id = offered.claim_id
-        if claim_id not in wanted:
+        if claim_id not in asked:
             continue
-        judgement = _sound(offered) or unverified(
+        judgement = _sound(offered, asked[claim_id].text) or unverified(
             claim_id, judge, "the judge's verdict on this claim is unusable"
         )
         other = found.get(claim_id)
@@ -130,8 +137,9 @@ def reconcile(asked: Sequence[str], reply: JudgeReply, judge: str) -> dict[str, 
     }
 
 
-def _sound(judgement: Judgement) -> Judgement | None:
-    """The judgement with numbers within 0..1 and texts that UTF-8 can hold; None when it makes no sense."""
+def _sound(judgement: Judgement, text: str) -> Judgement | None:
+    """The judgement of the claim ``text`` with numbers within 0..1, texts that UTF-8 can hold and spans
+    within the claim; None when it makes no sense."""
     confidence, support, verdict = judgement.confidence, judgement.support, judgement.verdict
     try:
         if not isinstance(verdict, Verdict) or not -0.01 <= confidence <= 1.01:
@@ -146,9 +154,13 @@ def _sound(judgement: Judgement) -> Judgement | None:
             evidence.quote.encode()
     except UnicodeEncodeError:
         reasoning = judgement.reasoning.encode("utf-8", "replace").decode()
-        return _sound(replace(judgement, reasoning=reasoning, evidence=()))
+        return _sound(replace(judgement, reasoning=reasoning, evidence=()), text)
     except (TypeError, ValueError, AttributeError):
         return None
+    offered = judgement.unsupported_spans
+    if offered or not isinstance(offered, tuple):
+        spans = () if verdict in _WITHOUT_SPANS else spans_within(text, offered)
+        judgement = replace(judgement, unsupported_spans=spans)
     if 0.0 <= confidence <= 1.0 and (support is None or 0.0 <= support <= 1.0):
         return judgement
     return replace(

@@ -75,6 +75,7 @@ def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
         "conflicting": [numbers[context_id] for context_id in judgement.conflicting_contexts],
         "reasoning": judgement.reasoning,
         "parts": [[part.text, part.verdict.value] for part in judgement.parts],
+        "unsupported": judgement.unsupported_spans,
     }
     try:
         data = json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
@@ -83,8 +84,9 @@ def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
     return data if len(data) <= _MAX_BYTES else None
 
 
-def unpack(data: bytes, claim_id: str, contexts: Sequence[Context]) -> Judgement | None:
-    """The judgement for ``claim_id``, None where the bytes are not what ``pack`` makes for these contexts."""
+def unpack(data: bytes, claim_id: str, claim: Claim, contexts: Sequence[Context]) -> Judgement | None:
+    """The judgement for ``claim_id``, None where the bytes are not what ``pack`` makes for this claim and
+    these contexts."""
     if len(data) > _MAX_BYTES:
         return None
     try:
@@ -94,7 +96,7 @@ def unpack(data: bytes, claim_id: str, contexts: Sequence[Context]) -> Judgement
         return None
     if judgement.verdict is Verdict.UNVERIFIED:
         return None
-    sound = reconcile([claim_id], JudgeReply((judgement,)), judgement.judge)[claim_id]
+    sound = reconcile({claim_id: claim}, JudgeReply((judgement,)), judgement.judge)[claim_id]
     return sound if sound == judgement else None
 
 
@@ -119,6 +121,8 @@ def _read(kept: dict[str, Any], claim_id: str, contexts: Sequence[Context]) -> J
         _text(kept["reasoning"]),
         tuple(ClaimPart(text=_text(text), verdict=Verdict(verdict)) for text, verdict in kept["parts"]),
         attempts=0,
+        # Entries of earlier releases don't have them.
+        unsupported_spans=tuple((start, end) for start, end in kept.get("unsupported", ())),
     )
 
 

@@ -190,7 +190,12 @@ class CachedJudge:
             work.settle(judgement, data)
 
         def heard(judgement: Judgement) -> None:
-            sound = reconcile([judgement.claim_id], JudgeReply((judgement,)), self.name)[judgement.claim_id]
+            claim_id = judgement.claim_id
+            if claim_id not in keys:
+                return
+            sound = reconcile({claim_id: request.claims[claim_id]}, JudgeReply((judgement,)), self.name)[
+                claim_id
+            ]
             if sound.verdict is not Verdict.UNVERIFIED:
                 told(sound)
 
@@ -202,7 +207,7 @@ class CachedJudge:
                 replace(request, claims=asked, on_judgement=heard, on_usage=told_usage)
             )
             work.usage = total(work.usage, reply.usage)
-            for judgement in reconcile(list(keys), reply, self.name).values():
+            for judgement in reconcile(asked, reply, self.name).values():
                 told(judgement)
         except JudgeError as error:
             work.failed(list(keys), error)
@@ -264,7 +269,7 @@ class _Work:
 
     def use(self, claim_id: str, data: bytes) -> bool:
         """Answer a claim by a packed judgement; False where that does not fit."""
-        judgement = unpack(data, claim_id, self.request.evidence.contexts)
+        judgement = unpack(data, claim_id, self.request.claims[claim_id], self.request.evidence.contexts)
         if judgement is None:
             return False
         self._final(judgement)

@@ -102,7 +102,7 @@ async def outcome(judge: Judge, asked: JudgeRequest) -> Outcome:
         reply = await judge.judge(asked)
     except JudgeError as raised:
         error = raised
-    joined = reconcile(list(asked.claims), reply, judge.name)
+    joined = reconcile(asked.claims, reply, judge.name)
     return Outcome({f"c{number}": joined[id_] for number, id_ in enumerate(joined, 1)}, reply, error)
 
 

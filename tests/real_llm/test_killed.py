@@ -30,7 +30,7 @@ async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_l
     async with judging(own_llama.url, max_output_tokens=2_000, ask_again=True) as judge:
         reply = await judge.judge(asked)
     assert 0 < len(early) < len(asked.claims)
-    told = reconcile(list(asked.claims), reply, judge.name)
+    told = reconcile(asked.claims, reply, judge.name)
     for claim_id, judgement in told.items():
         if claim_id in early:
             assert judgement.verdict is early[claim_id].verdict

@@ -124,6 +124,7 @@ class Restartable:
             evidence=evidence,
             conflicting_contexts=("c1", "nowhere") if claim.index % 2 else (),
             reasoning=f"reason {claim.index}",
+            unsupported_spans=((0, 1), (2, len(claim.text))) if claim.index % 2 else (),
         )
 
     def apply(self, effects: list[Effect]) -> None:

@@ -45,6 +45,15 @@ def test_evidence_in_the_examples_stands_where_it_says() -> None:
         assert texts[evidence["context_id"]][start:end] == evidence["quote"]
 
 
+def test_words_without_support_in_the_examples_stand_in_their_claim() -> None:
+    (case,) = (example for example in EXAMPLES if example["type"] == "case.flagged")
+    for claim in case["claims"]:
+        first, last = claim["span"]
+        told = [case["answer"][start:end] for start, end in claim["unsupported_spans"]]
+        assert told == ["$60 a month"]
+        assert all(first <= start and end <= last for start, end in claim["unsupported_spans"])
+
+
 def test_the_topics_are_named_as_they_are_by_default() -> None:
     for name in Topics().names():
         assert f"`{name}`" in TEXT

@@ -12,7 +12,7 @@ import pytest
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.effects import Emit
 from guardrail.errors import StateError, UnreadableSession
-from guardrail.events import Context, Response, ResponseStarted
+from guardrail.events import Context, Response, ResponseStarted, ResponseVerdict
 from guardrail.policy import Policy
 from guardrail.session_state import STATE_VERSION
 from guardrail.stored_session import StoredSession
@@ -161,6 +161,9 @@ def first(name: str, **fields: Any) -> Any:
         first("verdicts", claim=40),
         first("verdicts", evidence=[[9, 0, 1]]),
         first("verdicts", evidence=[[0, 5, 1_000]]),
+        first("verdicts", unsupported=[[0, 1_000]]),
+        first("verdicts", unsupported=[[9, 3]]),
+        first("verdicts", unsupported=[["a", 3]]),
         lambda progress: progress.pop(0),
         lambda progress: progress.insert(1, progress[0]),
         lambda progress: progress[-1].update(resolved=0),
@@ -192,6 +195,27 @@ def test_unknown_fields_are_ignored_and_missing_ones_have_defaults() -> None:
     session = restored(progress)
     assert session.next_seq == 3
     assert session.pending_claims == 1
+
+
+def test_words_without_support_are_stored_as_places_in_the_answer() -> None:
+    """The session of a release that did not know of them has none; one that does not know them reads on."""
+    steps = ("feed", "feed", "verdict", "feed", "verdict")
+    progress = captured(*steps, policy=Policy(mode="observe"))
+    stored = [verdict for record in progress for verdict in record.get("verdicts", ())]
+    at, price = "".join(SENTENCES).index("It costs"), len(SENTENCES[1].strip())
+    assert [verdict.get("unsupported") for verdict in stored] == [None, [[at, at + 1], [at + 2, at + price]]]
+
+    def told(progress: list[dict[str, Any]]) -> list[Any]:
+        session = restored(progress, Policy(mode="observe"))
+        effects = session.end_early("test", 0.0)
+        effects += session.stop_judging("test", 0.0)
+        [verdict] = [e.event for e in effects if isinstance(e, Emit) and isinstance(e.event, ResponseVerdict)]
+        return [claim.unsupported_spans for claim in verdict.claims][:2]
+
+    assert told(progress) == [(), ((at, at + 1), (at + 2, at + price))]
+    for verdict in stored:
+        verdict.pop("unsupported", None)
+    assert told(progress) == [(), ()]
 
 
 def test_the_deadline_counts_from_the_start_and_the_idle_time_from_the_restart() -> None:

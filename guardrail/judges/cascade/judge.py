@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
@@ -92,7 +93,7 @@ class CascadeJudge:
             claim = request.claims.get(judgement.claim_id)
             if claim is None or judgement.claim_id in announced:
                 return
-            sound = _sound(judgement, self._first.name)
+            sound = _sound(judgement, claim, self._first.name)
             if sound is not None and settled(sound, claim.severity, self._settings):
                 _announce(request, sound, announced)
 
@@ -116,7 +117,7 @@ class CascadeJudge:
 
         def heard(judgement: Judgement) -> None:
             if judgement.claim_id in open_ids and judgement.claim_id not in announced:
-                sound = _sound(judgement, self._second.name)
+                sound = _sound(judgement, request.claims[judgement.claim_id], self._second.name)
                 if sound is not None:
                     _announce(request, sound, announced)
 
@@ -181,13 +182,13 @@ async def _ask(judge: Judge, request: JudgeRequest, seconds: float, spent: Usage
         _log.error("faulty judge %r: %s", judge.name, type(error).__name__)
         return _Answers(usage=told.last, missing=f"{type(error).__name__} in the judge", attempts=1)
     given = {judgement.claim_id for judgement in reply.judgements}
-    asked = [claim_id for claim_id in request.claims if claim_id in given]
+    asked = {claim_id: claim for claim_id, claim in request.claims.items() if claim_id in given}
     return _Answers(reconcile(asked, reply, judge.name), reply.usage, "left out of the reply", attempts=1)
 
 
-def _sound(judgement: Judgement, judge: str) -> Judgement | None:
+def _sound(judgement: Judgement, claim: Claim, judge: str) -> Judgement | None:
     """An early judgement that can stand by itself, None for what the whole reply has to tell."""
-    sound = reconcile([judgement.claim_id], JudgeReply((judgement,)), judge)[judgement.claim_id]
+    sound = reconcile({judgement.claim_id: claim}, JudgeReply((judgement,)), judge)[judgement.claim_id]
     return None if sound.verdict is Verdict.UNVERIFIED else sound
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError
-from guardrail.events import Context, Severity, Verdict
+from guardrail.events import Context, Severity, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
@@ -22,9 +22,10 @@ from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.source import Source, tokens_within
-from guardrail.judges.local.verdict import Lines, Seen, decide
+from guardrail.judges.local.verdict import Lines, Seen, decide, wrong_details
 from guardrail.judges.local.verification import FEATURES, Reader, Verification
 from guardrail.judges.local.verifier import Verifier
+from guardrail.judges.spans import spans_within
 
 NAME: Final = "local"
 _NOTHING_SHARED: Final = 0.01
@@ -168,6 +169,7 @@ class ClaimChecker:
             outcome.evidence,
             outcome.conflicting_contexts,
             outcome.reasoning,
+            unsupported_spans=() if outcome.verdict is Verdict.SUPPORTED else _unsupported(examined),
         )
 
     def _examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
@@ -248,6 +250,15 @@ def _as_set(
 def _with(examined: Examination, verification: Verification) -> Examination:
     features = examined.features | verification.features()
     return replace(examined, features=features, verification=verification)
+
+
+def _unsupported(examined: Examination) -> tuple[Span, ...]:
+    """The words of a claim that the rules find wrong or the verifier finds no support for."""
+    text = examined.view.text
+    spans = wrong_details(examined.compared, examined.values)
+    if examined.verification is not None:
+        spans += examined.verification.unsupported(text)
+    return spans_within(text, spans)
 
 
 def _seen(examined: Examination, evidence: EvidenceIndex) -> Seen | None:

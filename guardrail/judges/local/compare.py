@@ -37,10 +37,10 @@ class Comparison:
     """A claim laid along one sentence.
 
     ``coverage`` is the share of the claim's words by rarity. ``turn`` is what sets them apart, with the
-    words of both sides. ``negated`` is +1 where only the claim negates, -1 where only the sentence does,
-    else 0. ``swapped`` is the rarity of the claim's words that stand where the sentence has others.
-    ``charge`` is what both say that the same thing costs. ``renamed``: the sentence has all of the claim but
-    its name.
+    words of both sides; ``claim_start`` is where the claim's begin, None where it has none. ``negated`` is
+    +1 where only the claim negates, -1 where only the sentence does, else 0. ``swapped`` is the rarity of the
+    claim's words that stand where the sentence has others. ``charge`` is what both say that the same thing
+    costs. ``renamed``: the sentence has all of the claim but its name.
     """
 
     sentence: Sentence
@@ -48,6 +48,7 @@ class Comparison:
     alignment: Alignment
     turn: Turn | None
     claim_words: str
+    claim_start: int | None
     source_words: str
     negated: int
     swapped: float
@@ -73,30 +74,31 @@ def _compare(view: ClaimView, sentence: Sentence, match: Match, aligner: Aligner
         for term in {view.terms[i] for i in ours}
         if term not in terms and term not in STOP_TERMS
     )
-    turn, ours, theirs, renamed = None, "", "", False
+    turn, start, ours, theirs, renamed = None, None, "", "", False
     opposed = opposition(view.surfaces, view.terms, sentence.terms[first:last], view.value_tokens)
     if opposed is not None:
         denying = negates(view.terms[opposed[0]]) or negates(sentence.terms[first + opposed[1]])
         # A negation and an antonym cancel out, unless they are the same word: "with" and "without".
         if bool(negated) is denying:
-            turn, ours = Turn.ANTONYM, view.surfaces[opposed[0]]
+            turn, start, ours = Turn.ANTONYM, view.starts[opposed[0]], view.surfaces[opposed[0]]
             theirs = sentence.words(first + opposed[1], first + opposed[1] + 1)
     elif negated:
         turn = Turn.NEGATION
     elif figures := _other_number(view, sentence, alignment):
-        turn, (ours, theirs) = Turn.NUMBER, figures
+        turn, (start, ours, theirs) = Turn.NUMBER, figures
     elif limited := restricted(view, sentence):
-        turn, (ours, theirs) = Turn.QUANTIFIER, limited
+        turn, (start, ours, theirs) = Turn.QUANTIFIER, limited
     elif other := _other_name(view, sentence, alignment, terms):
-        turn, (ours, theirs) = Turn.NAME, other
+        turn, (start, ours, theirs) = Turn.NAME, other
     elif other := _renamed(view, sentence, terms):
-        turn, renamed, (ours, theirs) = Turn.NAME, True, other
+        turn, renamed, (start, ours, theirs) = Turn.NAME, True, other
     return Comparison(
         sentence,
         match.coverage,
         alignment,
         turn,
         ours,
+        start,
         theirs,
         negated,
         swapped,
@@ -142,8 +144,9 @@ def _clause_ends(sentence: Sentence, token: int) -> bool:
     return any(c in ",;:.!?()|" for c in between)
 
 
-def _other_number(view: ClaimView, sentence: Sentence, alignment: Alignment) -> tuple[str, str] | None:
-    """The first number of a claim that is otherwise the sentence, where that has another number."""
+def _other_number(view: ClaimView, sentence: Sentence, alignment: Alignment) -> tuple[int, str, str] | None:
+    """The first number of a claim that is otherwise the sentence, with its start, where that has another
+    number."""
     if alignment.in_order < _VERBATIM:
         return None
     for ours, theirs in alignment.swaps:
@@ -157,6 +160,7 @@ def _other_number(view: ClaimView, sentence: Sentence, alignment: Alignment) -> 
         if any(agree(one, other) for one in claimed for other in said):
             continue
         return (
+            view.starts[ours.start],
             words_between(view.text, view.starts, ours.start, ours.stop),
             sentence.words(theirs.start, theirs.stop),
         )
@@ -175,8 +179,9 @@ def _values_at(values: Sequence[Value], starts: Sequence[int], tokens: range) ->
 
 def _other_name(
     view: ClaimView, sentence: Sentence, alignment: Alignment, terms: frozenset[int]
-) -> tuple[str, str] | None:
-    """The first name of the claim that stands where the sentence names another, and that other."""
+) -> tuple[int, str, str] | None:
+    """The first name of the claim that stands where the sentence names another, with its start, and that
+    other."""
     verbatim = alignment.in_order >= _VERBATIM  # then what stands elsewhere in the sentence is no excuse
     for ours, theirs in alignment.swaps:
         named = [i for i in ours if i in view.name_tokens and (verbatim or view.terms[i] not in terms)]
@@ -192,14 +197,15 @@ def _other_name(
         ]
         if others:
             return (
+                view.starts[named[0]],
                 words_between(view.text, view.starts, named[0], named[-1] + 1),
                 sentence.words(others[0], others[-1] + 1),
             )
     return None
 
 
-def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tuple[str, str] | None:
-    """The claim's one name and the sentence's, where the sentence has all of the claim but that name.
+def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tuple[int, str, str] | None:
+    """The claim's one name, with its start, and the sentence's, where that has all of the claim but the name.
 
     Unlike ``_other_name`` it holds in whatever order: "X gave the speech", "the speech was given by Y".
     """
@@ -219,4 +225,4 @@ def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tupl
             sentence.terms[i] in view.terms for i in tokens_within(sentence.starts, value.start, value.end)
         )
     ]
-    return (names[0].text, others[0].text) if len(others) == 1 else None
+    return (names[0].start, names[0].text, others[0].text) if len(others) == 1 else None

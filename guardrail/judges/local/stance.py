@@ -120,8 +120,8 @@ def charge(view: ClaimView, sentence: Sentence) -> ChargeView | None:
     return best
 
 
-def restricted(view: ClaimView, sentence: Sentence) -> tuple[str, str] | None:
-    """ "all" of what the sentence says of some only, and the word that it says so with."""
+def restricted(view: ClaimView, sentence: Sentence) -> tuple[int, str, str] | None:
+    """ "all" of what the sentence says of some only, with its start, and the word that it says so with."""
     if not _RESTRICTED.isdisjoint(view.terms):
         return None
     for i, term in enumerate(view.terms):
@@ -137,7 +137,7 @@ def restricted(view: ClaimView, sentence: Sentence) -> tuple[str, str] | None:
                     own[max(0, j - _NOUN_REACH) : j + 1 + _NOUN_REACH]
                 ):
                     at = clause.first + j
-                    return view.surfaces[i], sentence.words(at, at + 1)
+                    return view.starts[i], view.surfaces[i], sentence.words(at, at + 1)
     return None
 
 

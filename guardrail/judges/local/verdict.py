@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from guardrail.events import Evidence, Verdict
+from guardrail.events import Evidence, Span, Verdict
 from guardrail.judges.local.additions import denied_item, unmentioned_item
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
@@ -92,7 +92,7 @@ def decide(
     """Deterministic findings first (another value, a turned sentence, a value in no source), then the
     lines."""
     for check in values:
-        if check.state is State.CONFLICT and check.frame >= _VALUE_FRAME and check.sentence and check.source:
+        if _says_another(check) and check.sentence and check.source:
             reason = f"The claim says {_quoted(check.value, check.source)}, "
             reason += f"the source says {_quoted(check.source, check.value)}."
             return _contradicted(support, check.frame, (check.sentence.evidence,), reason)
@@ -147,6 +147,28 @@ def decide(
         else f"The sources have its words but do not say {_unsaid(seen) or 'it'}."
     )
     return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
+
+
+def wrong_details(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> list[Span]:
+    """Where the details of the claim stand that a source says otherwise, or none says, in its code points.
+
+    Each is enough for a verdict that isn't SUPPORTED. A claim that is the opposite of a source by a negation
+    has none: the words that it shares with the source are not what is wrong.
+    """
+    wrong = [
+        (check.value.start, check.value.end)
+        for check in values
+        if _says_another(check) or (check.state is not State.FOUND and _is_written_out(check.value))
+    ]
+    turned = _turned(compared, values)
+    if turned is not None and turned.claim_start is not None:
+        wrong.append((turned.claim_start, turned.claim_start + len(turned.claim_words)))
+    return wrong
+
+
+def _says_another(check: ValueCheck) -> bool:
+    """Whether a sentence about the same thing gives another value than the claim."""
+    return check.state is State.CONFLICT and check.frame >= _VALUE_FRAME
 
 
 def _excluded(

@@ -54,6 +54,16 @@ def test_text_that_was_never_shown_is_struck_through() -> None:
     assert [(span.start, span.end) for span in struck] == [(10, len(TEXT))]
 
 
+def test_words_without_support_are_underlined_where_they_stand() -> None:
+    board, card = card_of(TEXT)
+    marked = claim("Take nine.", (10, 20), Verdict.CONTRADICTED, index=1)
+    board.apply(marked.model_copy(update={"unsupported_spans": ((15, 19),)}), 0.0)
+    board.apply(claim("Take one.", (0, 9)), 0.0)
+    text = answer_text(card, UNICODE, running=False)
+    underlined = [text.plain[s.start : s.end] for s in text.spans if s.style == "underline"]
+    assert underlined == ["nine"]
+
+
 @pytest.mark.parametrize("height", [4, 5, 6, 8, 12])
 @pytest.mark.parametrize("text", ["", "Short.", "word " * 300, "a\n" * 50, HOSTILE])
 def test_a_running_card_has_the_height_it_was_given_and_no_line_is_too_wide(text: str, height: int) -> None:

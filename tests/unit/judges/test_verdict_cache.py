@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,6 +27,7 @@ QUOTED = replace(
     attempts=3,
     usage=Usage(judge_calls=1),
 )
+MARKED = replace(QUOTED, verdict=X, unsupported_spans=((3, 8), (9, 12)))
 
 
 async def test_a_claim_is_judged_once_and_the_second_answer_is_free() -> None:
@@ -340,6 +342,10 @@ async def test_guards_share_verdicts_and_no_text_is_in_the_keys() -> None:
         b'"conflicting":[],"reasoning":"","parts":[]}',
         b'{"v":2,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[],'
         b'"conflicting":[],"reasoning":"","parts":[]}',
+        b'{"v":1,"verdict":"UNSUPPORTED","confidence":1,"support":0,"judge":"x","evidence":[],'
+        b'"conflicting":[],"reasoning":"","parts":[],"unsupported":[[0,99]]}',
+        b'{"v":1,"verdict":"UNSUPPORTED","confidence":1,"support":0,"judge":"x","evidence":[],'
+        b'"conflicting":[],"reasoning":"","parts":[],"unsupported":[7]}',
     ],
 )
 async def test_an_entry_that_makes_no_sense_is_as_none(poison: bytes) -> None:
@@ -352,10 +358,31 @@ async def test_an_entry_that_makes_no_sense_is_as_none(poison: bytes) -> None:
 
 
 def test_packing_and_unpacking_give_back_all_but_what_the_call_cost() -> None:
-    contexts = request("a").evidence.contexts
-    data = pack(QUOTED, contexts)
-    assert data is not None
-    assert unpack(data, "k7", contexts) == replace(QUOTED, claim_id="k7", attempts=0, usage=None)
+    asked = request("It costs $50.")
+    contexts, (claim,) = asked.evidence.contexts, asked.claims.values()
+    for packed in (QUOTED, MARKED):
+        data = pack(packed, contexts)
+        assert data is not None
+        assert unpack(data, "k7", claim, contexts) == replace(packed, claim_id="k7", attempts=0, usage=None)
+
+
+async def test_words_without_support_are_remembered_with_the_verdict() -> None:
+    """Wherever the claim stands in the next answer: they are places in its text."""
+    inner = ScriptedJudge({"It costs $50.": MARKED, "Well.": S})
+    cached = CachedJudge(inner, "f")
+    await cached.judge(request("It costs $50."))
+    reply = await cached.judge(request("Well.", "It costs $50."))
+    assert [found.unsupported_spans for found in reply.judgements] == [(), ((3, 8), (9, 12))]
+    assert inner.asked == [["It costs $50."], ["Well."]]
+
+
+def test_an_entry_of_an_earlier_release_tells_of_no_words() -> None:
+    asked = request("It costs $50.")
+    contexts, (claim,) = asked.evidence.contexts, asked.claims.values()
+    kept = json.loads(pack(MARKED, contexts) or b"")
+    del kept["unsupported"]
+    found = unpack(json.dumps(kept).encode(), "k0", claim, contexts)
+    assert found == replace(MARKED, unsupported_spans=(), attempts=0, usage=None)
 
 
 def test_a_verdict_with_a_very_long_text_is_not_kept() -> None:

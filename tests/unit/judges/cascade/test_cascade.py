@@ -46,6 +46,21 @@ def cascade(
     return CascadeJudge(one, two, CascadeSettings.model_validate(values)), two
 
 
+async def test_words_without_support_are_those_of_the_judge_whose_verdict_it_is() -> None:
+    marked = replace(local(N, 0.05), unsupported_spans=((0, 1),))
+    unsure = replace(local(N, 0.5), unsupported_spans=((0, 1),))
+    second = replace(judgement(verdict=X, support=0.1), unsupported_spans=((2, 3),))
+    judge, _ = cascade(
+        {"a b": marked, "b c": unsure, "c d": unsure}, {"b c": second, "c d": replace(second, confidence=7.0)}
+    )
+    found = (await judge.judge(request("a b", "b c", "c d"))).judgements
+    assert [(each.judge, each.unsupported_spans) for each in found] == [
+        ("local", ((0, 1),)),
+        (LLM, ((2, 3),)),
+        ("local", ((0, 1),)),  # the second's verdict makes no sense, so that the first's stands in
+    ]
+
+
 @pytest.mark.parametrize(
     ("said", "severity", "goes_on"),
     [

@@ -189,7 +189,7 @@ async def test_it_is_a_judge_and_every_claim_has_one_judgement(folder: Path) -> 
     asked = request(["sky blue"] * 40, ["the sky is blue"])
     reply = await judge.judge(asked)
     await judge.aclose()
-    joined = reconcile(list(asked.claims), reply, judge.name)
+    joined = reconcile(asked.claims, reply, judge.name)
     assert len(reply.judgements) == 40
     assert {j.verdict for j in joined.values()} == {Verdict.SUPPORTED}
     with pytest.raises((JudgeUnavailable, RuntimeError)):

@@ -14,7 +14,7 @@ import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judgement, JudgeReply, reconcile
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, reconcile
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
@@ -36,15 +36,19 @@ async def asking(
             await judge.aclose()
 
 
+def asked(claims: int) -> JudgeRequest:
+    return request([f"claim {n}" for n in range(claims)], [CONTEXT])
+
+
 async def replied(answer: Answer, claims: int = 1, **settings: Any) -> JudgeReply:
     async with asking(answer, **settings) as (judge, _):
-        return await judge.judge(request([f"claim {n}" for n in range(claims)], [CONTEXT]))
+        return await judge.judge(asked(claims))
 
 
 async def joined(answer: Answer, claims: int = 1, **settings: Any) -> list[Judgement]:
     """What the engine makes of the reply: one judgement for each claim."""
     reply = await replied(answer, claims, **settings)
-    return list(reconcile([f"c{n}" for n in range(claims)], reply, "command").values())
+    return list(reconcile(asked(claims).claims, reply, "command").values())
 
 
 def verdict(**changes: Any) -> dict[str, Any]:

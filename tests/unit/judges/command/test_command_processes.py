@@ -75,7 +75,7 @@ async def test_verdicts_with_quotes_that_stand_in_the_contexts(tmp_path: Path) -
         assert (contradicted.verdict, contradicted.support) == (Verdict.CONTRADICTED, 0.01)
         assert (reply.usage.judge_calls, reply.usage.dropped_quotes) == (1, 1)
         assert judge.name == f"command:{Path(sys.executable).name}"
-        assert set(reconcile(list(asked.claims), reply, judge.name)) == {"c0", "c1", "c2"}
+        assert set(reconcile(asked.claims, reply, judge.name)) == {"c0", "c1", "c2"}
 
 
 async def test_one_process_serves_many_requests_and_ends_with_the_judge(tmp_path: Path) -> None:

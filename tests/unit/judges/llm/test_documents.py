@@ -127,6 +127,6 @@ async def test_a_claim_that_could_not_be_shown_anything_is_unverified_and_says_w
         asked = request("xyz", contexts=["xyz" * 10_000])
         reply = await judge(server, asked, max_context_chars=2_000)
     assert server.calls == []
-    joined = reconcile(["k0"], reply, "llm:test")["k0"]
+    joined = reconcile(asked.claims, reply, "llm:test")["k0"]
     assert joined.verdict is Verdict.UNVERIFIED
     assert "max_context_chars" in joined.reasoning

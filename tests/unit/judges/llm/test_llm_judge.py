@@ -84,8 +84,9 @@ async def test_no_claims_no_call() -> None:
 
 async def test_a_claim_that_is_missing_is_left_out_and_becomes_unverified() -> None:
     async with LlmServer(Reply(verdicts(member("c2")))) as server:
-        reply = await judge(server, request("One.", "Two."))
-    joined = reconcile(["k0", "k1"], reply, "llm:test")
+        asked = request("One.", "Two.")
+        reply = await judge(server, asked)
+    joined = reconcile(asked.claims, reply, "llm:test")
     assert joined["k0"].verdict is Verdict.UNVERIFIED
     assert joined["k0"].support is None
     assert joined["k1"].verdict is Verdict.SUPPORTED
@@ -101,8 +102,9 @@ async def test_ids_that_were_not_asked_for_are_dropped() -> None:
 async def test_of_two_verdicts_for_a_claim_neither_is_believed() -> None:
     twice = verdicts(member("c1"), member("c1", "CONTRADICTED"), member("c2"), member("c2"))
     async with LlmServer(Reply(twice)) as server:
-        reply = await judge(server, request("One.", "Two."))
-    joined = reconcile(["k0", "k1"], reply, "llm:test")
+        asked = request("One.", "Two.")
+        reply = await judge(server, asked)
+    joined = reconcile(asked.claims, reply, "llm:test")
     assert joined["k0"].verdict is Verdict.UNVERIFIED
     assert joined["k1"].verdict is Verdict.SUPPORTED
 

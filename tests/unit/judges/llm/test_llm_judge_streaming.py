@@ -130,8 +130,9 @@ async def test_what_is_known_is_announced_before_the_rest_is_asked_for_again() -
 
 async def test_a_claim_that_is_left_out_twice_says_so() -> None:
     async with LlmServer(Reply(verdicts(member("c2"))), Status(503)) as server:
-        reply = await judge(server, request("One.", "Two."), max_retries=0)
-    joined = reconcile(["k0", "k1"], reply, "llm:test")
+        asked = request("One.", "Two.")
+        reply = await judge(server, asked, max_retries=0)
+    joined = reconcile(asked.claims, reply, "llm:test")
     assert joined["k1"].verdict is Verdict.SUPPORTED
     assert joined["k0"].verdict is Verdict.UNVERIFIED
     assert joined["k0"].reasoning == ("left out of the first reply, and asked again: the server answered 503")

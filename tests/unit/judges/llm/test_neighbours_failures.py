@@ -44,13 +44,13 @@ ANSWER = " ".join(THREE)
 
 async def joined(behaviour: Behaviour, *claims: str, **changes: Any) -> dict[str, Judgement]:
     """A judgement for each claim, as the engine joins them, errors included."""
-    claims = claims or THREE
+    asked = request(*(claims or THREE))
     async with LlmServer(behaviour) as server:
         try:
-            reply = await judge(server, request(*claims), **({"max_retries": 0, "timeout_ms": 500} | changes))
+            reply = await judge(server, asked, **({"max_retries": 0, "timeout_ms": 500} | changes))
         except JudgeError:
             reply = JudgeReply(())
-    return reconcile([f"k{number}" for number in range(len(claims))], reply, "llm:test")
+    return reconcile(asked.claims, reply, "llm:test")
 
 
 def given(judgements: dict[str, Judgement]) -> list[Verdict]:

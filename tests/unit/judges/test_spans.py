@@ -1,0 +1,72 @@
+"""Spans that judges offer for a claim: what is kept of them, whatever they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrail.claims.model import Claim
+from guardrail.events import Severity, Verdict
+from guardrail.judges.base import JudgeReply, reconcile
+from guardrail.judges.spans import spans_within
+from tests.unit.judges.doubles import judgement
+
+TEXT = "It costs $50."
+CLAIM = Claim(0, 0, TEXT, 100, 100 + len(TEXT), Severity.NORMAL)
+numbers = st.integers(-3, len(TEXT) + 3)
+
+
+class Endless:
+    """An object that would be iterated for ever."""
+
+    def __iter__(self) -> Any:
+        while True:
+            yield (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("offered", "kept"),
+    [
+        ((), ()),
+        (((0, 2), (9, 12)), ((0, 2), (9, 12))),
+        (((9, 12), (0, 2)), ((0, 2), (9, 12))),  # in the order of the text
+        (((0, 4), (3, 8), (8, 9)), ((0, 9),)),  # overlapping, or touching
+        (((0, 12), (3, 8)), ((0, 12),)),
+        (((0, 13),), ((0, 13),)),
+        (((0, 14), (3, 8)), ((3, 8),)),  # out of the claim: dropped before it could swallow another
+        (((-2, 4), (100, 113), (5, 5), (8, 3)), ()),
+        ([[3, 8]], ((3, 8),)),
+        (((3, 8, 9), (3,), 7, None, "38", ("3", "8"), (3.0, 8.0), (False, True), (0, 10**30)), ()),
+        (None, ()),
+        ("0123", ()),
+        (7, ()),
+        (Endless(), ()),
+    ],
+)
+def test_only_what_lies_in_the_claim_is_kept_and_never_is_the_verdict_lost(offered: Any, kept: Any) -> None:
+    said = replace(judgement(verdict=Verdict.CONTRADICTED), unsupported_spans=offered)
+    found = reconcile({"k0": CLAIM}, JudgeReply((said,)), "j")["k0"]
+    assert found == replace(said, unsupported_spans=kept)
+
+
+@given(st.lists(st.tuples(numbers, numbers), max_size=8))
+def test_they_are_ascending_apart_and_cover_what_the_sound_ones_cover(offered: list[tuple[int, int]]) -> None:
+    kept = spans_within(TEXT, offered)
+    assert all(a[1] < b[0] for a, b in pairwise(kept))
+    assert all(0 <= start < end <= len(TEXT) for start, end in kept)
+    sound = [(start, end) for start, end in offered if 0 <= start < end <= len(TEXT)]
+    assert {at for span in kept for at in range(*span)} == {at for span in sound for at in range(*span)}
+    assert spans_within(TEXT, kept) == kept
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_a_claim_that_is_supported_or_was_not_checked_has_none(verdict: Verdict) -> None:
+    said = replace(judgement(verdict=verdict), unsupported_spans=((0, 2),))
+    found = reconcile({"k0": CLAIM}, JudgeReply((said,)), "j")["k0"]
+    assert found.verdict is verdict
+    assert bool(found.unsupported_spans) == (verdict not in (Verdict.SUPPORTED, Verdict.UNVERIFIED))
