@@ -138,6 +138,7 @@ class CommandJudge:
             self._name,
             tuple(dict.fromkeys(evidence)),
             reasoning=reasoning,
+            unsupported_spans=tuple((start, end) for start, end in offered.unsupported_spans),
         )
 
 

@@ -19,6 +19,9 @@ from guardrail.judges.base import JudgeRequest
 PROTOCOL: Final = 1
 MAX_QUOTES: Final = 10
 MAX_REASONING_CHARS: Final = 2_000
+MAX_SPANS: Final = 1_000
+
+_Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 class ContextPart(BaseModel):
@@ -76,6 +79,11 @@ class ReplyVerdict(BaseModel):
     evidence: Annotated[list[ReplyEvidence], Field(max_length=MAX_QUOTES)] = Field(default_factory=list)
     reasoning: str = Field(
         default="", description=f"For people; {MAX_REASONING_CHARS:,} characters are kept."
+    )
+    unsupported_spans: Annotated[list[_Pair], Field(max_length=MAX_SPANS)] = Field(
+        default_factory=list,
+        description="Words of the claim that nothing supports, [start, end) in Unicode code points of its "
+        "text; what lies outside of it is dropped. Left out: not told.",
     )
 
 

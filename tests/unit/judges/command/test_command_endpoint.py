@@ -86,6 +86,15 @@ async def test_a_reply_in_its_full_form_is_by_the_schema() -> None:
     assert [e.span for e in judgement.evidence] == [(4, 15)]
 
 
+async def test_words_without_support_are_handed_on() -> None:
+    said = verdict(verdict="UNSUPPORTED", unsupported_spans=[[6, 7], [0, 5], [3, 99]])
+    jsonschema.validate(
+        {"protocol": 1, "request_id": "x", "verdicts": [said]}, CommandReply.model_json_schema()
+    )
+    (judgement,) = await joined(replying(said))  # of "claim 0"
+    assert (judgement.verdict, judgement.unsupported_spans) == (Verdict.UNSUPPORTED, ((0, 5), (6, 7)))
+
+
 async def test_quotes_are_looked_for_and_inventions_are_counted() -> None:
     quotes = [
         {"context_id": "nowhere", "quote": "Grass  is GREEN"},
@@ -138,6 +147,10 @@ async def test_support_without_a_quote_can_be_refused() -> None:
         {"confidence": 10**400},
         {"support": 2},
         {"support": "high"},
+        {"unsupported_spans": [[1, 2, 3]]},
+        {"unsupported_spans": [[0.5, 2]]},
+        {"unsupported_spans": [[0, 1]] * 1_001},
+        {"unsupported_spans": None},
         {"evidence": "sky is blue"},
         {"evidence": [{"quote": 7}]},
         {"evidence": [{"quote": "sky"}] * 11},
