@@ -2,7 +2,8 @@
 
     python -m training.prepare --data DIR --work WORK [--experimental] [--seed S]
 
-``DIR`` holds ``pool-train.jsonl.gz`` (its form: docs/training.md). Rows of data sets whose licence doesn't
+``DIR`` holds public data sets as they were published, a folder each (``training/published.py``), or
+``pool-train.jsonl.gz``, or both (docs/training.md). Rows of data sets whose licence doesn't
 allow a model that is shipped are left out, but with ``--experimental``, whose models ``training.export``
 refuses to call shippable. Short premises are mostly hidden among other sentences, as a retrieved passage
 hides them; sets of positives only get negatives with one detail changed. Writes ``WORK/prepared.jsonl.gz``.
@@ -14,17 +15,20 @@ import argparse
 import gzip
 import json
 import random
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from training.examples import DataError, Example, write_examples
 from training.perturb import NEGATIVE_KINDS, change, names_of
-from training.rows import LICENCES
+from training.published import folders, sources
+from training.rows import LICENCES, Row
 from training.synthesis import is_held_out
 
+POOL: Final = "pool-train.jsonl.gz"
 SEED: Final = 20261121
 MOST_ROWS: Final[dict[str, int]] = {"breaking-nli": 4000, "help": 3000, "wikisplit": 15000}
 """Of sets that are large for what they teach; others are taken whole."""
@@ -34,6 +38,46 @@ _HIDDEN: Final = 0.55
 _COMPANY: Final = (1, 6)  # other sentences in the passage
 _CHANGED: Final = ("wikisplit",)  # sets of positives only
 _STRANGERS: Final = 0.1  # of positives that come again, in the company of a premise that is not theirs
+
+
+def read_data(data: Path, *, experimental: bool) -> Iterator[tuple[Example, tuple[str, ...]]]:
+    """The usable rows of ``data``, each with sentences of its source that don't decide it: those of its pool,
+    then of every published set whose folder is there. Raises DataError, also where there is neither.
+
+    A set that the pool holds is not read again from its folder, which a line on stderr says: the pool's rows
+    may be the same ones, and what a pool gave before stays the same when a set is put beside it.
+    """
+    pool, found = data / POOL, sources(data)
+    if not pool.exists() and not found:
+        raise DataError(
+            f"{data}: neither {POOL} nor a folder of a published data set ({', '.join(folders())});"
+            " --data names the folder that holds them (docs/training.md, The data)"
+        )
+    in_pool = set()
+    if pool.exists():
+        for pair in read_pool(pool, experimental=experimental):
+            in_pool.add(pair[0].dataset)
+            yield pair
+    for source in found:
+        if source.published.dataset in in_pool:
+            folder = data / source.published.folder
+            print(f"{source.published.dataset} is in {pool}: {folder} is not read for it", file=sys.stderr)
+            continue
+        for raw in source.rows():
+            yield _read(raw), tuple(raw.get("distractors") or ())
+
+
+def source_rows(data: Path) -> Iterator[Row]:
+    """The rows of ``data`` that a shipped model may be fitted on, as the later steps take them."""
+    for example, distractors in read_data(data, experimental=False):
+        yield Row(
+            example.dataset,
+            example.contexts,
+            example.claim,
+            example.label,
+            example.question,
+            distractors=distractors,
+        )
 
 
 def read_pool(path: Path, *, experimental: bool) -> Iterator[tuple[Example, tuple[str, ...]]]:
@@ -51,7 +95,7 @@ def read_pool(path: Path, *, experimental: bool) -> Iterator[tuple[Example, tupl
         raise DataError(f"{path}: can't be read ({error.strerror}); --data names its folder") from error
 
 
-def _read(raw: dict[str, Any]) -> Example:
+def _read(raw: Mapping[str, Any]) -> Example:
     contexts = tuple(str(text) for text in raw["contexts"])
     return Example(
         dataset=raw["dataset"],
@@ -65,7 +109,7 @@ def _read(raw: dict[str, Any]) -> Example:
     )
 
 
-def _marked(raw: dict[str, Any]) -> tuple[tuple[int, int], ...] | None:
+def _marked(raw: Mapping[str, Any]) -> tuple[tuple[int, int], ...] | None:
     """Code points of the tokens that annotators marked as unsupported."""
     tokens, flags = raw.get("claim_tokens"), raw.get("non_supported_spans")
     if not tokens or not flags:
@@ -183,7 +227,7 @@ def main() -> None:
             yield example
 
     try:
-        rows = read_pool(options.data / "pool-train.jsonl.gz", experimental=options.experimental)
+        rows = read_data(options.data, experimental=options.experimental)
         written = write_examples(
             options.work / "prepared.jsonl.gz", counted(examples(rows, seed=options.seed))
         )

@@ -1,0 +1,156 @@
+"""Small files in the forms in which public data sets are published, with sentences of our own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+SENTENCE = "The mill was built in 1871 by Anna Berg"
+BOM = "\ufeff"
+
+
+def write(path: Path, text: str) -> Path:
+    """The file, with its folders; line ends as they stand in the text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def tsv(*rows: Iterable[str], end: str = "\n") -> str:
+    return "".join("\t".join(row) + end for row in rows)
+
+
+def jsonl(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def nli(premise: str, hypothesis: str, label: str) -> dict[str, Any]:
+    return {"sentence1": premise, "sentence2": hypothesis, "gold_label": label, "category": "numbers"}
+
+
+def wice(name: str, claim: str, label: str, evidence: list[str], **more: object) -> dict[str, Any]:
+    meta = {"id": name, "claim_title": "Mill", "claim_section": "History.", "claim_context": ""}
+    return {"label": label, "supporting_sentences": [[1]], "claim": claim, "evidence": evidence} | {
+        "meta": meta,
+        **more,
+    }
+
+
+def fool_me(text: str, label: str, gold: list[str], retrieved: list[str]) -> dict[str, Any]:
+    def evidence(texts: list[str]) -> list[dict[str, str]]:
+        return [{"section_header": "History", "text": one} for one in texts]
+
+    found = {"gold_evidence": evidence(gold), "retrieved_evidence": evidence(retrieved)}
+    return {"id": "a1", "text": text, "label": label, "wikipedia_page": "Mill"} | found
+
+
+def write_all(data: Path) -> Path:
+    """Every set that is read, as a clone or an unpacked archive of it lies in its folder, with the parts
+    that are not trained on beside."""
+    write(
+        data / "conjnli/ConjNLI-master/data/NLI/adversarial_train_15k.tsv",
+        BOM
+        + tsv(
+            ("Premise", "Hypothesis", "Label"),
+            ('"Tide" was made in 1990 and sold.', '"Tide" was sold.', "entailment"),
+            ("The mill has 4 floors and a loft.", "The mill has 5 floors and a loft.", "contradiction"),
+        ),
+    )
+    write(
+        data / "counterfactual-nli/NLI/all_combined/train.tsv",
+        tsv(
+            ("sentence1", "sentence2", "gold_label"),
+            ('"A man leaves ""The Mill"" with a sack."', "A man carries flour.", "neutral"),
+        ),
+    )
+    write(data / "counterfactual-nli/sentiment/combined/train.tsv", tsv(("Sentiment", "Text")))
+    write(
+        data / "breaking-nli/data/dataset.jsonl",
+        jsonl(nli("Six men wait.", "Seven men wait.", "contradiction")),
+    )
+    begin = ("model_name", "data_source", "knowledge", "message", "response", "begin_label")
+    for folder, short, label in (
+        ("cmu-dog", "cmu", "Fully attributable"),
+        ("topicalchat", "tc", "Generic"),
+        ("wow", "wow", "Not fully attributable"),
+    ):
+        row = ("t5", short, f"{SENTENCE}, near Leeds.", "who built it?", "anna berg built it", label)
+        write(data / f"begin/{folder}/begin_dev_{short}.tsv", tsv(begin, row, end="\r\n"))
+        write(data / f"begin/{folder}/begin_test_{short}.tsv", tsv(begin, row, end="\r\n"))
+    for domain in ("podcast", "qmsumm", "sales_email", "scitldr", "samsum"):
+        edits = [
+            {"id": "x_og", "doc": f"{SENTENCE}.", "summary": "A mill of 1871.", "label": 1},
+            {"id": "x_1", "doc": f"{SENTENCE}.", "summary": "A mill of 1971.", "label": 0},
+        ]
+        write(data / f"summedits/data/summedits/summedits_{domain}.json", json.dumps(edits))
+    claims = data / "wice/data/entailment_retrieval"
+    page = ["(meta data) TITLE: A mill", "", f"{SENTENCE}."]
+    write(claims / "claim/train.jsonl", jsonl(wice("train1", "Berg's mill is old.", "not_supported", page)))
+    write(
+        claims / "subclaim/train.jsonl",
+        jsonl(
+            wice("train1-0", "Berg built a red mill.", "partially_supported", page),
+            wice("train1-1", "Berg built a mill.", "supported", page),
+        ),
+    )
+    marks = {
+        "claim_tokens": ["Berg", "built", "a", "red", "mill", "."],
+        "non_supported_spans": [False, False, False, True, False, False],
+    }
+    write(
+        data / "wice/data/non_supported_tokens/train.jsonl",
+        jsonl(wice("train1-0", "Berg built a red mill.", "partially_supported", page, **marks)),
+    )
+    write(
+        data / "fool-me-twice/dataset/train.jsonl",
+        jsonl(
+            fool_me(
+                "The mill is younger than Leeds.",
+                "SUPPORTS",
+                [f"{SENTENCE}."],
+                [f"{SENTENCE}.", "It is red."],
+            ),
+            fool_me("Nobody built the mill.", "REFUTES", [f"{SENTENCE}."], []),
+        ),
+    )
+    write(data / "fool-me-twice/dataset/test.jsonl", jsonl({"not": "read"}))
+    write(
+        data / "fever/nli_fever/train_fitems.jsonl",
+        jsonl(
+            *(
+                {"cid": 7, "fid": "7-1", "query": "The mill is old .", "context": context, "label": label}
+                for context, label in (
+                    ("The Mill -LRB- 1871 -- 1990 -RRB- was `` old '' .", "SUPPORTS"),
+                    ("The mill is new .", "REFUTES"),
+                    ("Leeds has parks .", "NOT ENOUGH INFO"),
+                    ("", "NOT ENOUGH INFO"),
+                )
+            )
+        ),
+    )
+    pair = {"id": "7", "claim": "The mill is new .", "evidence": "The mill is n't new .", "label": "REFUTES"}
+    write(data / "fever-symmetric/symmetric_v0.2/fever_symmetric_dev.jsonl", jsonl(pair))
+    write(data / "fever-symmetric/symmetric_v0.2/fever_symmetric_test.jsonl", jsonl({"not": "read"}))
+    write(
+        data / "wikisplit/train.tsv",
+        tsv(
+            (
+                "Berg 's mill , '' Old Tom '' , was built in 1871 and sold in 1990 .",
+                "Berg 's mill , '' Old Tom '' , was built in 1871 . <::::> It was sold in 1990 .",
+            )
+        ),
+    )
+    columns = ("", "filename", "determiner", "monotonicity", "gold_label", "replace_target", "replace_source")
+    said = ('"He said "" no "" to New~York and left ."', '"He said "" no "" to New~York"')
+    for word in ("and", "or"):
+        write(
+            data / f"help/output_en/leskexppmb_{word}.tsv",
+            tsv(
+                (*columns, "replace_mode", "ori_sentence", "new_sentence"),
+                ("0", "p0", word, "junction", "entailment", "", "", "", *said),
+                ("1", "p0", word, "junction", "neutral", "", "", "", "He left", f"He left {word} slept ."),
+            ),
+        )
+    return data
