@@ -5,7 +5,7 @@
 
 With a verifier the rows are those held out of its training (of ``WORK/prepared.jsonl.gz`` and
 ``WORK/synthetic.jsonl.gz``) and minimal pairs of held-out documents; without one, rows of
-``DIR/pool-train.jsonl.gz``. Validation files are never read. The features are those the judge computes, by
+the data sets in ``DIR``. Validation files are never read. The features are those the judge computes, by
 the same code. A fifth of the rows, split by document, is set apart for calibration and lines.
 """
 
@@ -34,7 +34,8 @@ from training.combiner_fit import Features, fit, lines_of, probabilities, weight
 from training.examining import Examiner
 from training.examples import DataError
 from training.metrics import auroc
-from training.rows import LICENCES, Row, pool
+from training.prepare import source_rows
+from training.rows import LICENCES, Row
 from training.sampling import sample
 
 SEED: Final = 20260101
@@ -154,16 +155,19 @@ def calibrated(
         combiner=combiner,
         rarity=common,
         verifier=verifier,
+        least_share=lines.share,
     )
 
 
 def readable(parameters: Parameters) -> str:
     """JSON with one tree and one word a line."""
     raw = parameters.model_dump(mode="json")
-    trees, common = raw["combiner"].pop("trees"), raw.pop("rarity")
-    raw["combiner"]["trees"], raw["rarity"] = "@trees", "@rarity"
-    listed = ",\n".join(json.dumps(tree, separators=(",", ":")) for tree in trees)
+    trees, common = raw["combiner"].get("trees"), raw.pop("rarity")
+    raw["rarity"] = "@rarity"
+    if trees is not None:
+        raw["combiner"]["trees"] = "@trees"
     text = json.dumps(raw, indent=1, ensure_ascii=False)
+    listed = ",\n".join(json.dumps(tree, separators=(",", ":")) for tree in trees or ())
     text = text.replace('"@trees"', f"[\n{listed}\n]")
     return text.replace('"@rarity"', json.dumps(common, indent=0, ensure_ascii=False)) + "\n"
 
@@ -191,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True, help="folder with pool-train.jsonl.gz")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--work", type=Path, help="folder of prepared.jsonl.gz and synthetic.jsonl.gz")
     parser.add_argument("--verifier", required=True, help="a folder that training.export wrote, or none")
     parser.add_argument("--out", type=Path, help="default: the packaged parameters(-rules).json")
@@ -219,10 +223,9 @@ def _run(options: argparse.Namespace) -> None:
     if options.features and options.features.exists():
         features, common = _kept(options.features)
     else:
-        source = options.data / "pool-train.jsonl.gz"
-        common = rarity(pool(source))
+        common = rarity(source_rows(options.data))
         if alone:
-            rows = list(sample(pool(source), seed=SEED))
+            rows = list(sample(source_rows(options.data), seed=SEED))
         elif options.work is None:
             raise DataError("--work is needed with a verifier: the folder that it was trained from")
         else:

@@ -13,7 +13,8 @@ from typing import Final
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.evidence.tokens import words
 from training.examples import Example, read_examples
-from training.rows import LICENCES, Row, pool
+from training.prepare import source_rows
+from training.rows import LICENCES, Row
 from training.synthesis import documents, minimal_pairs
 
 MOST_ROWS: Final = 700  # of one data set
@@ -42,7 +43,7 @@ def held_out_rows(data: Path, work: Path, *, seed: int, most: int = MOST_ROWS) -
         for example in random_.sample(found, min(len(found), most))
     ]
     rows = list(_with_company(chosen, random_))
-    texts = documents(pool(data / "pool-train.jsonl.gz"), held_out=True)
+    texts = documents(source_rows(data), held_out=True)
     texts = random_.sample(texts, min(len(texts), _DOCUMENTS))
     rows.extend(minimal_pairs(texts, per_document=_PAIRS_A_DOCUMENT, seed=seed))
     return rows

@@ -1,17 +1,21 @@
-"""Features -> the trees, their calibration and the lines between verdicts.
+"""Features -> a combiner, its calibration and the lines between verdicts.
 
-Gradient-boosted trees, monotone where more of a feature can only speak for (or against) support, whatever
-the rest says. Platt's logistic on rows that the trees were not fitted on sets the line. Its slope is halfway
-(the geometric mean) between what these rows allow and what rows of data sets that trees were kept from allow:
-the judge meets texts that are of none of the sets, but seldom as strange as one puzzle of them is to others.
+For the rules alone: gradient-boosted trees, monotone where more of a feature can only speak for (or against)
+support, whatever the rest says. With a verifier: a logistic of few log-odds, what those trees say (they were
+fitted on other rows) and what the verifier says, because trees over all features learn the data sets: on sets
+they were kept from they were worse. Platt's logistic on rows that were not fitted on sets the line. Its slope
+is halfway (the geometric mean) between what these rows allow and what rows of data sets that the combiner was
+kept from allow: the judge meets texts that are of none of the sets, but seldom as strange as one puzzle of
+them is to others.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +23,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from guardrail.judges.local.combiner import BoostedTrees
+from guardrail.judges.local.combiner import BoostedTrees, Logistic, log_odds
+from guardrail.judges.local.verification import READ_SUPPORT, RULES_SUPPORT, UNREAD_RULES
 from training.metrics import calibration_error
 from training.sampling import weight_of
 from training.trees import export_trees
@@ -35,6 +40,18 @@ AGAINST: Final = frozenset((
     "values_conflicting", "value_conflict", "names_nowhere", "names_not_in_passage", "absolutes",
     "model_contradiction", "model_contradiction_at_best", "model_token_max", "model_token_mean",
 ))  # fmt: skip
+
+LOG_ODDS: Final = (RULES_SUPPORT, "model_contradiction")
+STACKED: Final = (*LOG_ODDS, READ_SUPPORT, UNREAD_RULES)
+"""What the combiner looks at where there is a verifier; the first two enter as log-odds, the others are."""
+
+_LEAST_SHARES: Final = (0.6, 0.5, 0.4, 0.3)
+_LEAST_CONTRADICTION: Final = (
+    0.9  # a contradiction may block an answer; and answers have fewer than these rows
+)
+_SHARE_MAY_COST: Final = (
+    0.002  # of balanced accuracy: words that no source has are a reason a reader can check
+)
 
 _WHOLE_WEIGHT_FROM: Final = 300  # rows; smaller sets count less, so that no row counts much more than others
 _PARTLY_BELOW: Final = 0.1
@@ -61,21 +78,29 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The trees with their calibration, and its expected error on rows set apart: of the data sets that the
-    trees know, and of sets that trees were kept from (``nan`` where there is one set only)."""
+    """The combiner with its calibration, and its expected error on rows set apart: of the data sets that it
+    knows, and of sets that it was kept from (``nan`` where there is one set only)."""
 
-    combiner: BoostedTrees
+    combiner: BoostedTrees | Logistic
     error_on_known_sets: float
     error_on_other_sets: float
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The least probability of each verdict; ``contradicted`` is of ``model_contradiction`` or None."""
+    """The least probability of each verdict; ``contradicted`` is of ``model_contradiction`` or None.
+    ``share``: of a claim, by rarity, that the sources must mention before it can be supported."""
 
     supported: float
     partially: float
     contradicted: float | None
+    share: float
+
+
+_Calibrated = Callable[[float, float], BoostedTrees | Logistic]
+"""``(scale, shift)`` of the raw scores -> the combiner."""
+_Fit = Callable[[Features, Any, Any], tuple[Any, _Calibrated]]
+"""Features, which rows to fit on, weights -> what is made of every row (log-odds), and the combiner."""
 
 
 def weights_of(sets: Sequence[str], supported: Any) -> Any:
@@ -95,7 +120,7 @@ def weights_of(sets: Sequence[str], supported: Any) -> Any:
 
 
 def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fitted:
-    """Trees on the rows that are not set apart, calibrated on those that are.
+    """A combiner of the rows that are not set apart, calibrated on those that are.
 
     Raises ValueError where either part lacks a class.
     """
@@ -103,18 +128,19 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fi
     for part, name in ((~apart, "to fit on"), (apart, "set apart")):
         if len(set(y[part].tolist())) < 2:
             raise ValueError(f"the rows {name} are not of both classes")
-    model = _boosted(features, ~apart, weights, seed, rounds)
-    own = model.decision_function(features.x)
+    fitted: _Fit = (
+        _stacked if RULES_SUPPORT in features.names else partial(_boosted, seed=seed, rounds=rounds)
+    )
+    own, calibrated = fitted(features, ~apart, weights)
     scale, shift = platt(own[apart], y[apart], weights[apart])
-    strange, known = _transferred(features, weights, seed, rounds)
+    strange, known = _transferred(features, weights, fitted)
     if scale > 0.0 and len(set(y[known].tolist())) == 2:
         line = -shift / scale
         flatter = slope(strange[known] - line, y[known], weights[known])
         scale = math.sqrt(scale * max(flatter, _FLATTEST * scale))
         shift = -line * scale
-    bias, trees = export_trees(model, features.names)
-    combiner = BoostedTrees(bias=bias, scale=scale, shift=shift, trees=trees)
-    _same(combiner, features, own[apart])
+    combiner = calibrated(scale, shift)
+    _same(combiner, features, 1.0 / (1.0 + np.exp(-(scale * own[apart] + shift))))
 
     def error(raw: Any, part: Any) -> float:
         p = 1.0 / (1.0 + np.exp(-(scale * raw[part] + shift)))
@@ -123,7 +149,9 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fi
     return Fitted(combiner, error(own, apart), error(strange, known))
 
 
-def _boosted(features: Features, part: Any, weights: Any, seed: int, rounds: int) -> Any:
+def _boosted(
+    features: Features, part: Any, weights: Any, *, seed: int, rounds: int
+) -> tuple[Any, _Calibrated]:
     signs = [1 if n in FOR else -1 if n in AGAINST else 0 for n in features.names]
     boosting = HistGradientBoostingClassifier(
         learning_rate=0.06, max_iter=rounds, max_leaf_nodes=6, l2_regularization=5.0,
@@ -131,11 +159,37 @@ def _boosted(features: Features, part: Any, weights: Any, seed: int, rounds: int
         early_stopping=False, random_state=seed,
     )  # fmt: skip
     with threadpool_limits(limits=1):  # sums in one order; and threads that wait for another take longer
-        return boosting.fit(features.x[part], features.supported[part], sample_weight=weights[part])
+        model = boosting.fit(features.x[part], features.supported[part], sample_weight=weights[part])
+
+    def calibrated(scale: float, shift: float) -> BoostedTrees:
+        bias, trees = export_trees(model, features.names)
+        return BoostedTrees(bias=bias, scale=scale, shift=shift, trees=trees)
+
+    return model.decision_function(features.x), calibrated
 
 
-def _transferred(features: Features, weights: Any, seed: int, rounds: int) -> tuple[Any, Any]:
-    """``(raw, known)``: what trees that never saw a family of data sets say of its rows set apart."""
+def _stacked(features: Features, part: Any, weights: Any) -> tuple[Any, _Calibrated]:
+    x = np.column_stack([_column(features, name) for name in STACKED])
+    model = LogisticRegression(C=1.0).fit(x[part], features.supported[part], sample_weight=weights[part])
+
+    def calibrated(scale: float, shift: float) -> Logistic:
+        found = zip(STACKED, model.coef_[0], strict=True)
+        return Logistic(
+            bias=scale * float(model.intercept_[0]) + shift,
+            weights={name: round(scale * float(weight), 5) for name, weight in found},
+            log_odds=LOG_ODDS,
+        )
+
+    return model.decision_function(x), calibrated
+
+
+def _column(features: Features, name: str) -> Any:
+    column = features.x[:, features.names.index(name)]
+    return np.array([log_odds(p) for p in column.tolist()]) if name in LOG_ODDS else column
+
+
+def _transferred(features: Features, weights: Any, fitted: _Fit) -> tuple[Any, Any]:
+    """``(raw, known)``: what combiners that never saw a family of data sets say of its rows set apart."""
     families = np.array([name.split("-")[0] for name in features.sets])
     y = features.supported
     raw, known = np.zeros(len(y)), np.zeros(len(y), dtype=bool)
@@ -143,7 +197,7 @@ def _transferred(features: Features, weights: Any, seed: int, rounds: int) -> tu
         others = ~features.apart & (families != family)
         mine = features.apart & (families == family)
         if mine.any() and len(set(y[others].tolist())) == 2:
-            raw[mine] = _boosted(features, others, weights, seed, rounds).decision_function(features.x[mine])
+            raw[mine] = fitted(features, others, weights)[0][mine]
             known |= mine
     return raw, known
 
@@ -160,7 +214,7 @@ def slope(raw: Any, y: Any, weights: Any) -> float:
     return float(model.coef_[0, 0])
 
 
-def probabilities(combiner: BoostedTrees, features: Features) -> Any:
+def probabilities(combiner: BoostedTrees | Logistic, features: Features) -> Any:
     """What the judge's own code makes of each row."""
     return np.array(
         [combiner.probability(dict(zip(features.names, row, strict=True))) for row in features.x.tolist()]
@@ -173,13 +227,35 @@ def lines_of(features: Features, p: Any, weights: Any) -> Lines:
     For calibrated probabilities at even odds the line that is right most often, both classes counting
     alike, is one half. Partially supported is what lies above the lowest tenth of the supported claims. A
     claim is contradicted where the verifier's contradiction reaches what nine in ten claims that reach it,
-    and that are not supported, deserve; None where nothing reaches that.
+    and that are not supported, deserve, and at least 0.9; None where nothing reaches that. The rules
+    know no other words for a thing and want most of a claim's; a verifier does, and the highest share stands
+    that costs next to nothing.
     """
     apart, y = features.apart, features.supported
     order = np.argsort(p[apart & y])
     cumulated = np.cumsum(weights[apart & y][order]) / weights[apart & y].sum()
     low = float(p[apart & y][order][int(np.searchsorted(cumulated, _PARTLY_BELOW))])
-    return Lines(0.5, min(0.5, low), _contradicted(features, p))
+    return Lines(0.5, min(0.5, low), _contradicted(features, p), _least_share(features, p, weights))
+
+
+def _least_share(features: Features, p: Any, weights: Any) -> float:
+    if RULES_SUPPORT not in features.names:
+        return _LEAST_SHARES[0]
+    apart, y = features.apart, features.supported
+    share = features.x[:, features.names.index("anywhere")]
+
+    def right(least: float) -> float:
+        said = (p >= 0.5) & (share >= least)
+        return (
+            float(
+                np.average(said[apart & y], weights=weights[apart & y])
+                + np.average(~said[apart & ~y], weights=weights[apart & ~y])
+            )
+            / 2.0
+        )
+
+    best = max(right(least) for least in _LEAST_SHARES)
+    return next(least for least in _LEAST_SHARES if right(least) >= best - _SHARE_MAY_COST)
 
 
 def _contradicted(features: Features, p: Any) -> float | None:
@@ -194,14 +270,13 @@ def _contradicted(features: Features, p: Any) -> float | None:
     order = np.argsort(-scores)
     precision = np.cumsum(truths[order]) / np.arange(1, len(order) + 1)
     good = np.flatnonzero((precision >= _TRUE_CONTRADICTIONS) & (np.arange(len(order)) >= 20))
-    return float(scores[order][good[-1]]) if len(good) else None
+    return max(_LEAST_CONTRADICTION, float(scores[order][good[-1]])) if len(good) else None
 
 
-def _same(combiner: BoostedTrees, features: Features, raw: Any) -> None:
-    """The exported trees, evaluated as the judge does, give what the library gave."""
+def _same(combiner: BoostedTrees | Logistic, features: Features, expected: Any) -> None:
+    """What is exported, evaluated as the judge does, gives the probabilities that the library gave."""
     rows = features.x[features.apart]
-    for row, expected in list(zip(rows, raw, strict=True))[:200]:
+    for row, wanted in list(zip(rows, expected, strict=True))[:200]:
         got = combiner.probability(dict(zip(features.names, row.tolist(), strict=True)))
-        wanted = 1.0 / (1.0 + np.exp(-(combiner.scale * expected + combiner.shift)))
         if abs(got - wanted) > 1e-3:
-            raise ValueError(f"the exported trees say {got:.4f} where the fitted ones say {wanted:.4f}")
+            raise ValueError(f"the exported combiner says {got:.4f} where the fitted one says {wanted:.4f}")

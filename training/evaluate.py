@@ -4,7 +4,7 @@
         [--untrained FOLDER] [--out FOLDER] [--limit N]
 
 ``DIR`` holds ``pool-val.jsonl.gz``, ``expertqa-val.jsonl`` (both labelled by people, neither ever fitted
-on) and ``pool-train.jsonl.gz``, of which only held-out rows are used: the thresholds of those without
+on) and the data sets trained on, of which only held-out rows are used: the thresholds of those without
 verdicts of their own (word overlap, a verifier alone) come from these. In one run: word overlap, the
 rules, the same base untrained (``--untrained``: what ``training.export --base`` wrote), the verifier
 alone, the whole local judge. Default are the packaged verifier and parameters. Writes ``report.json``,
@@ -185,7 +185,7 @@ def _whole(options: argparse.Namespace) -> tuple[Examiner | None, str | None]:
         return None, None
     folder = packaged_folder() if options.verifier == "packaged" else Path(options.verifier)
     if folder is None:
-        raise DataError("the package has no verifier yet: name a folder (--verifier), or none")
+        raise DataError("the package has no verifier: name a folder (--verifier), or none")
     verifier = load_verifier(folder)
     return Examiner(load_parameters(options.parameters), verifier), verifier.name
 

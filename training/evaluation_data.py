@@ -12,7 +12,7 @@ from typing import Final
 
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets
 from guardrail.evidence.sentences import sentence_spans
-from training.prepare import examples, read_pool
+from training.prepare import examples, read_data
 from training.rows import Row, expert_answers, pool
 from training.synthesis import minimal_pairs
 
@@ -36,7 +36,7 @@ def validation(data: Path, *, limit: int, seed: int) -> list[Row]:
     """Rows of the training pool that nothing is fitted on, at most ``limit`` of each set: where thresholds
     come from that are no verdicts of a judge."""
     by_set: dict[str, list[Row]] = defaultdict(list)
-    for e in examples(read_pool(data / "pool-train.jsonl.gz", experimental=False), seed=seed):
+    for e in examples(read_data(data, experimental=False), seed=seed):
         if e.held_out:
             by_set[e.dataset].append(Row(e.dataset, e.contexts, e.claim, e.label, e.question, e.lead_in))
     random_ = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Make pairs of claim and passage from the texts of the pool: WORK/synthetic.jsonl.gz.
+"""Make pairs of claim and passage from the texts of the data sets: WORK/synthetic.jsonl.gz.
 
     python -m training.synthesise --data DIR --work WORK [--pairs N] [--seed S]
 
@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from training.changes import MIRRORED, Change
+from training.examples import DataError
 from training.paraphrase import SHORTENING, joined, left_out, paraphrased
 from training.passages import Source, claimable, covers, neighbours, sources
 from training.perturb import altered
 from training.perturb_meaning import crossed, joined_with
-from training.rows import pool
+from training.prepare import source_rows
 
 SEED: Final = 20260606
 PAIRS: Final = 60_000
@@ -272,14 +273,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True, help="folder with pool-train.jsonl.gz")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--work", type=Path, required=True, help="the work folder")
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     count: Counter[str] = Counter()
-    found = sources(pool(options.data / "pool-train.jsonl.gz"))
+    try:
+        found = sources(source_rows(options.data))
+    except DataError as error:
+        parser.exit(1, f"synthesise: {error}\n")
     target = options.work / "synthetic.jsonl.gz"
     # No time and no name in the gzip header: the same rows are the same bytes.
     with target.open("wb") as raw, gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:

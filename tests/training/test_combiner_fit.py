@@ -9,7 +9,9 @@ import pytest
 np = pytest.importorskip("numpy", reason="the extra 'training' is not installed")
 pytest.importorskip("sklearn", reason="the extra 'training' is not installed")
 
+from guardrail.judges.local.combiner import Logistic, log_odds  # noqa: E402
 from training.combiner_fit import (  # noqa: E402
+    STACKED,
     Features,
     fit,
     lines_of,
@@ -88,11 +90,15 @@ def test_the_lines_keep_nine_in_ten_of_the_supported(fitted: Fitted) -> None:
     assert 0.85 < kept.mean() < 0.95
 
 
-def test_contradicted_is_what_nine_in_ten_deserve() -> None:
-    certain = Fitted(made(certain=True))
+@pytest.mark.parametrize(("power", "least", "most"), [(1.0, 0.9, 0.9), (0.1, 0.93, 0.96)])
+def test_contradicted_is_what_nine_in_ten_deserve_and_surely(power: float, least: float, most: float) -> None:
+    """Below 0.9 the verifier's word is not enough, however right it is on these rows."""
+    made_up = made(certain=True)
+    made_up.x[:, 2] **= power
+    certain = Fitted(made_up)
     line, features = certain.lines.contradicted, certain.features
     assert line is not None
-    assert 0.5 < line < 0.62
+    assert least <= line <= most
     said = features.apart & (certain.p < 0.5) & (features.x[:, 2] >= line)
     assert np.mean(np.array(features.labels)[said] == "contradicted") >= 0.9
 
@@ -119,3 +125,20 @@ def test_rows_of_one_class_are_refused() -> None:
     only = Features(NAMES, some.x, ["supported"] * 200, some.sets, some.apart)
     with pytest.raises(ValueError, match="not of both classes"):
         fit(only, np.ones(200), seed=1)
+
+
+def test_with_a_verifier_its_scores_are_added_to_what_the_rules_say() -> None:
+    plain = made()
+    rules = np.clip(plain.x[:, 0], 0.05, 0.95)
+    read = np.array([log_odds(p) for p in plain.x[:, 1].tolist()])
+    names = [*NAMES, "rules_support", "unread_rules", "read_support"]
+    x = np.column_stack([plain.x, rules, np.zeros(len(rules)), read])
+    features = Features(names, x, plain.labels, plain.sets, plain.apart)
+    found = fit(features, weights_of(features.sets, features.supported), seed=1)
+    assert isinstance(found.combiner, Logistic)
+    assert set(found.combiner.weights) == set(STACKED)
+    assert set(found.combiner.log_odds) == {"rules_support", "model_contradiction"}
+    assert found.combiner.weights["read_support"] > found.combiner.weights["rules_support"] > 0.0
+    p = probabilities(found.combiner, features)
+    assert p[features.supported].mean() > p[~features.supported].mean() + 0.3
+    assert found.error_on_known_sets < 0.08

@@ -23,7 +23,7 @@ from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.source import Source, tokens_within
 from guardrail.judges.local.verdict import Lines, Seen, decide, wrong_details
-from guardrail.judges.local.verification import FEATURES, Reader, Verification
+from guardrail.judges.local.verification import FEATURES, Reader, Verification, joint_features
 from guardrail.judges.local.verifier import Verifier
 from guardrail.judges.spans import spans_within
 
@@ -63,10 +63,9 @@ class ClaimChecker:
         self._fitted = _as_set(parameters, settings, verifier)
         self._rarity = Rarity(parameters.rarity)
         self._full = _Fit.of(parameters, settings)
-        # What the verifier can't read is judged by parameters that don't look at it.
-        self._rules = (
-            self._full if parameters.verifier is None else _Fit.of(load_rules_parameters(), settings)
-        )
+        # What the verifier can't read is judged by parameters that don't look at it; of what it can, theirs
+        # is one opinion.
+        self._rules = self._full if verifier is None else _Fit.of(load_rules_parameters(), settings)
         unknown = parameters.features - self._known_features()
         if unknown:
             raise ConfigError(
@@ -124,7 +123,7 @@ class ClaimChecker:
                 continue
             verification = reader.verification(each.view.text, premises[claim_id])
             if verification is not None:  # else there was no time to read it
-                yield self._settle(claim_id, _with(each, verification), evidence)
+                yield self._settle(claim_id, self._with(each, verification), evidence)
 
     def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
         """What is found out about a claim before anything fitted has its say; None if no word is shared.
@@ -138,7 +137,7 @@ class ClaimChecker:
         premises = reader.premises(examined.view, evidence, examined.found)
         reader.read([(examined.view.text, premises)])
         verification = reader.verification(examined.view.text, premises)
-        return examined if verification is None else _with(examined, verification)
+        return examined if verification is None else self._with(examined, verification)
 
     def _settle(self, claim_id: str, examined: Examination | None, evidence: EvidenceIndex) -> Judgement:
         if examined is None:
@@ -187,6 +186,11 @@ class ClaimChecker:
         features |= comparison_features(compared, view)
         features |= detail_features(values, layout, view, found)
         return Examination(view, found, compared, values, features)
+
+    def _with(self, examined: Examination, verification: Verification) -> Examination:
+        features = examined.features | verification.features()
+        features |= joint_features(features, self._rules.combiner.probability(examined.features))
+        return replace(examined, features=features, verification=verification)
 
     def _known_features(self) -> frozenset[str]:
         """The names of all features, as they are found out of any claim."""
@@ -245,11 +249,6 @@ def _as_set(
     changes = {"readings": wanted.readings, "tokens_per_claim": wanted.tokens_per_claim}
     fitted = parameters.verifier or verifier.fitted()
     return fitted.model_copy(update={name: value for name, value in changes.items() if value is not None})
-
-
-def _with(examined: Examination, verification: Verification) -> Examination:
-    features = examined.features | verification.features()
-    return replace(examined, features=features, verification=verification)
 
 
 def _unsupported(examined: Examination) -> tuple[Span, ...]:

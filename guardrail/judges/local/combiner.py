@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from guardrail.errors import ConfigError
 from guardrail.judges.local.fitted import FittedVerifier
 
+_OF_A_VERIFIER = ("model_", "rules_", "read_", "unread_")  # how the names of its features begin
+_SUREST = 0.999  # beyond it, and its like at the other end, log-odds grow no more
+
 # A leaf's value, or (feature, threshold, where it is at most that, where it is above).
 _Node: TypeAlias = "float | tuple[str, float, _Node, _Node]"
 
@@ -27,17 +30,22 @@ def _leaf(node: _Node, features: Mapping[str, float]) -> float:
 
 
 class Logistic(BaseModel):
-    """``sigmoid(bias + sum(weight * feature))``."""
+    """``sigmoid(bias + sum(weight * feature))``; those in ``log_odds``, probabilities, enter as log-odds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     kind: Literal["logistic"] = "logistic"
     bias: float
     weights: dict[str, float]
+    log_odds: tuple[str, ...] = ()
 
     def probability(self, features: Mapping[str, float]) -> float:
         """The probability of support, 0..1."""
-        return sigmoid(self.bias + sum(weight * features[name] for name, weight in self.weights.items()))
+        total = self.bias
+        for name, weight in self.weights.items():
+            value = features[name]
+            total += weight * (log_odds(value) if name in self.log_odds else value)
+        return sigmoid(total)
 
 
 class Tree(BaseModel):
@@ -142,7 +150,7 @@ class Parameters(BaseModel):
 
     @model_validator(mode="after")
     def _verifier_named(self) -> Self:
-        model = sorted(name for name in self.features if name.startswith("model_"))
+        model = sorted(name for name in self.features if name.startswith(_OF_A_VERIFIER))
         if self.verifier is None and (model or self.contradicted_at is not None):
             raise ValueError(
                 f"{', '.join(model) or 'contradicted_at'} comes of a verifier, but verifier names none"
@@ -156,6 +164,12 @@ def sigmoid(x: float) -> float:
         return 1.0 / (1.0 + math.exp(-x))
     e = math.exp(x)
     return e / (1.0 + e)
+
+
+def log_odds(p: float) -> float:
+    """``ln(p / (1 - p))``, within those of 0.001 and 0.999."""
+    p = min(max(p, 1.0 - _SUREST), _SUREST)
+    return math.log(p / (1.0 - p))
 
 
 def load_parameters(path: Path | None = None) -> Parameters:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.combiner import log_odds
 from guardrail.judges.local.fitted import FittedVerifier, ReadingKind
 from guardrail.judges.local.readings import MOST_CHARS_A_TOKEN, Premise, readings_of
 from guardrail.judges.local.verifier import Reading, Verifier
@@ -17,7 +18,16 @@ from guardrail.judges.local.verifier import Reading, Verifier
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
+RULES_SUPPORT: Final = "rules_support"
+"""The probability that the parameters for rules alone give: what is added to it is the verifier's part."""
+UNREAD_RULES: Final = "unread_rules"
+READ_SUPPORT: Final = "read_support"
+"""The log-odds of the rules' probability, times the share of the claim's words in the contexts that the best
+three sentences lack; and of the verifier's, times the rest: what it hasn't read the rules know better."""
 FEATURES: Final = (
+    RULES_SUPPORT,
+    UNREAD_RULES,
+    READ_SUPPORT,
     "model_support",
     "model_support_sentences",
     "model_support_mean",
@@ -26,6 +36,9 @@ FEATURES: Final = (
     "model_token_max",
     "model_token_mean",
 )
+OF_ITSELF: Final = 3
+"""Times its own tokens that a long claim may have in all: beside one sentence a summary looks made up."""
+_LEAST_ANYWHERE: Final = 0.1
 _MARKED: Final = 0.5
 _MOST_UNKNOWN: Final = 0.5  # of a claim's tokens, in words
 _TEXTS_REMEMBERED: Final = 256
@@ -55,7 +68,7 @@ class Verification:
         return self.premises[at].sentences[0]
 
     def features(self) -> dict[str, float]:
-        """All of ``FEATURES``, 0..1."""
+        """Those of ``FEATURES`` that come of the readings alone, 0..1."""
         best = self.best
         by_sentences = [
             reading.support
@@ -91,6 +104,17 @@ class Verification:
             else:
                 spans.append((start, end))
         return [span for span in spans if any(_in_word(text, at) for at in range(*span))]
+
+
+def joint_features(found: Mapping[str, float], rules: float) -> dict[str, float]:
+    """Those of ``FEATURES`` that need both: ``found`` are the others, ``rules`` is ``RULES_SUPPORT``."""
+    anywhere = found["anywhere"]
+    unread = min(1.0, max(0.0, anywhere - found["three_sentences"]) / max(anywhere, _LEAST_ANYWHERE))
+    return {
+        RULES_SUPPORT: rules,
+        UNREAD_RULES: unread * log_odds(rules),
+        READ_SUPPORT: (1.0 - unread) * log_odds(found["model_support"]),
+    }
 
 
 def _in_word(text: str, at: int) -> bool:
@@ -137,7 +161,7 @@ class Reader:
             self.encode,
             room=self._verifier.max_tokens - overhead,
             overhead=overhead,
-            tokens=self.fitted.tokens_per_claim,
+            tokens=max(self.fitted.tokens_per_claim, OF_ITSELF * overhead),
         )
         if not self._told_apart(view.text, claim, premises):
             return []

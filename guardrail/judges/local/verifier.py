@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.local.fitted import FittedVerifier
-from guardrail.judges.local.verifier_files import MODEL, TOKENIZER, Manifest, read_folder
+from guardrail.judges.local.verifier_files import MODEL, TOKENIZER, Manifest, missing_runtime, read_folder
 from guardrail.judges.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
@@ -181,10 +181,7 @@ def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1)
         import onnxruntime
         from tokenizers import Tokenizer
     except ImportError as error:
-        raise ConfigError(
-            f"judge.local.verifier: {error.name} is not installed; run: pip install "
-            "'streaming-guardrail[verifier]'"
-        ) from None
+        raise missing_runtime(error.name or "onnxruntime") from None
     try:
         tokenizer = Tokenizer.from_buffer(tokens)
     except Exception as error:  # noqa: BLE001 (the library raises bare Exception)

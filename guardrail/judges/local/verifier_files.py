@@ -41,6 +41,14 @@ class Manifest(BaseModel):
         return hashlib.sha256(sums.encode()).hexdigest()
 
 
+def missing_runtime(module: str) -> ConfigError:
+    """The error for a library that the verifier runs on and that is not installed."""
+    return ConfigError(
+        f"judge.local.verifier: {module} is not installed, though the package requires it; install the "
+        "package again with its requirements, or set judge.local.verifier.enabled to false (rules alone)"
+    )
+
+
 def packaged_folder() -> Path | None:
     """The verifier that this package ships, or None where it ships none."""
     folder = Path(str(files(__package__).joinpath("verifier_model")))

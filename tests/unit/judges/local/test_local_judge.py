@@ -169,7 +169,7 @@ def test_the_packaged_parameters_say_where_they_come_from() -> None:
 
 
 def test_parameters_with_a_broken_tree_are_refused(tmp_path: Path) -> None:
-    raw = json.loads(load_parameters().model_dump_json())
+    raw = json.loads(load_rules_parameters().model_dump_json())
     raw["combiner"]["trees"][0]["lower"][0] = 0  # a loop
     path = tmp_path / "loop.json"
     path.write_text(json.dumps(raw))

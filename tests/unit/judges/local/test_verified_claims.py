@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import subprocess
 import sys
 import threading
@@ -23,7 +24,13 @@ from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings, assembly
 from guardrail.judges.local.assembly import build_checker
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import Parameters, load_parameters, load_rules_parameters
+from guardrail.judges.local.combiner import (
+    Logistic,
+    Parameters,
+    load_parameters,
+    load_rules_parameters,
+    log_odds,
+)
 from guardrail.judges.local.fitted import ReadingKind
 from guardrail.judges.local.settings import VerifierSettings
 from guardrail.judges.local.verification import FEATURES
@@ -70,7 +77,9 @@ def test_features_are_those_of_the_readings(folder: Path, verifier: Verifier) ->
     assert features["model_support"] == max(r.support for r in by_kind.values())
     assert features["model_support_mean"] == pytest.approx(sum(r.support for r in by_kind.values()) / 2)
     assert features["model_contradiction"] == max(r.contradiction for r in by_kind.values())
-    assert all(0.0 <= features[name] <= 1.0 for name in FEATURES)
+    scores = set(FEATURES) - {"unread_rules", "read_support"}
+    assert all(0.0 <= features[name] <= 1.0 for name in scores)
+    assert all(abs(features[name]) <= math.log(999) + 1e-9 for name in FEATURES)
 
 
 async def test_the_verifier_decides_where_the_rules_leave_it_open(folder: Path) -> None:
@@ -232,6 +241,22 @@ def test_without_a_verifier_nothing_changes(verifier: Verifier, name: str) -> No
         assert disabled.check("c", claim, "", index) == expected
 
 
+def test_what_the_rules_make_of_it_is_one_of_the_features(folder: Path, verifier: Verifier) -> None:
+    examined = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier).examine(
+        claim_of("The sky is blue."), "", SKY
+    )
+    assert examined is not None
+    rules = load_rules_parameters().combiner.probability(examined.features)
+    assert examined.features["rules_support"] == rules
+    read = examined.features["three_sentences"] / examined.features["anywhere"]
+    assert examined.features["unread_rules"] == pytest.approx((1 - read) * log_odds(rules))
+    stacked = Logistic(bias=0.5, weights={"rules_support": 2.0, "passage": 1.0}, log_odds=("rules_support",))
+    total = 0.5 + 2.0 * math.log(rules / (1 - rules)) + examined.features["passage"]
+    assert stacked.probability(examined.features) == pytest.approx(1 / (1 + math.exp(-total)))
+    sure = stacked.probability({"rules_support": 1.0, "passage": 0.0})
+    assert sure == pytest.approx(1 / (1 + math.exp(-0.5 - 2.0 * math.log(999))))
+
+
 def test_a_contradiction_counts_from_its_line_on(folder: Path, verifier: Verifier) -> None:
     index = EvidenceIndex([Context(id="d0", text="It was not so: filler filler gamma, as delta is red.")])
     claim = claim_of("Gamma costs beta.")
@@ -271,6 +296,24 @@ def test_settings_say_how_much_is_read(folder: Path, verifier: Verifier) -> None
     assert kinds() == ["sentences", "sentence"]
     assert kinds(readings=["sentence"]) == ["sentence"]
     assert kinds(tokens_per_claim=32) == ["sentences"]
+
+
+def test_a_long_claim_is_read_beside_more_than_a_short_one(folder: Path, verifier: Verifier) -> None:
+    """One sentence beside a summary of two would make it look half made up, whatever the tokens allow."""
+    first = "Gamma costs beta and sky brings rain and rain and rain."
+    second = "Delta is red and blue as gamma was not red and not blue."
+    index = EvidenceIndex([Context(id="d0", text=f"{FILLER} {first} {FILLER} {second} {FILLER}")])
+    chosen = LocalJudgeSettings(verifier=VerifierSettings(tokens_per_claim=32))
+    checker = ClaimChecker(chosen, parameters_for(folder), verifier)
+
+    def read(claim: str) -> int:
+        examined = checker.examine(claim_of(claim), "", index)
+        assert examined is not None
+        assert examined.verification is not None
+        return len(examined.verification.premises[0].sentences)
+
+    assert read("Gamma is red.") == 1
+    assert read("Gamma costs beta and sky brings rain, delta is red and blue as gamma was not.") == 2
 
 
 def test_parameters_run_with_their_verifier_only(tmp_path: Path) -> None:
