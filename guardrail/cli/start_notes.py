@@ -27,7 +27,7 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     """
     kinds = judge.kinds()
     notes: list[str] = []
-    if "local" in kinds and judge.local.verifier.enabled and judge.local.verifier.path is not None:
+    if "local" in kinds and judge.local.verifier.enabled:
         notes += _of_verifier()
     if "llm" in kinds:
         notes += _of_llm(judge.llm, "judge.llm")
@@ -66,11 +66,11 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
 
 
 def _of_verifier() -> Iterator[str]:
-    from guardrail.judges.classifier.files import missing_extra
+    from guardrail.judges.local.verifier_files import missing_runtime
 
     for module in ("onnxruntime", "tokenizers"):
         if not _installed(module):
-            yield str(missing_extra(module, "verifier", "judge.local.verifier"))
+            yield str(missing_runtime(module))
 
 
 def _one_server_model(one: LlmJudgeSettings, other: LlmJudgeSettings) -> bool:

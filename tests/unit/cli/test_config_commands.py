@@ -151,7 +151,8 @@ def test_check_notes_what_a_start_here_would_miss(
             "onnxruntime",
             "[classifier]",
         ),
-        ({"kind": "local", "local": {"verifier": {"path": "."}}}, "tokenizers", "[verifier]"),
+        ({"kind": "local", "local": {"verifier": {"path": "."}}}, "tokenizers", "enabled to false"),
+        ({"kind": "local"}, "onnxruntime", "enabled to false"),
         ({"kind": "command", "command": {"url": "http://x/"}, "cache": {"redis": {}}}, "redis", "[redis]"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from guardrail.events import ClaimVerdict
 from guardrail.judges.local.combiner import Parameters
 from guardrail.judges.local.fitted import DEFAULT_TOKENS, FittedVerifier, ReadingKind
 from guardrail.judges.local.readings import PASSAGE_WORDS, SHORT_WORDS
@@ -25,7 +26,7 @@ def test_the_configuration_loads_and_is_the_default() -> None:
 def test_every_name_in_backticks_is_one() -> None:
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT))
     graph = {"input_ids", "attention_mask", "token_type_ids", "token_logits"}
-    models = (LocalJudgeSettings, VerifierSettings, Parameters, FittedVerifier, Manifest)
+    models = (LocalJudgeSettings, VerifierSettings, Parameters, FittedVerifier, Manifest, ClaimVerdict)
     assert named - graph <= {name for model in models for name in model.model_fields}
 
 

@@ -25,16 +25,16 @@ from tests.verifier_cases.cases import SUPPORTED_KINDS, Located, load
 
 CASES: Final = load()
 
-UPHELD: Final = 0.46
-"""Of the supported claims, the least share that the judge calls supported. Measured: 64 of 132, 48 %."""
-CAUGHT: Final = 0.63
-"""Of the others, the least share that it does not call supported. Measured: 89 of 136, 65 %."""
+UPHELD: Final = 0.49
+"""Of the supported claims, the least share that the judge calls supported. Measured: 68 of 132, 52 %."""
+CAUGHT: Final = 0.75
+"""Of the others, the least share that it does not call supported. Measured: 105 of 136, 77 %."""
 CRITICAL_VALUES_CAUGHT: Final = 0.90
 """The same, of wrong numbers, dates and units in critical claims."""
 BY_KIND: Final = {
-    "verbatim": 1.0, "combination": 0.6, "coreference": 0.6, "paraphrase": 0.3,
-    "number": 0.9, "date": 0.8, "unit": 0.9, "negation": 0.75, "addition": 0.55, "swap": 0.5, "name": 0.5,
-    "overgeneralisation": 0.25, "qualifier": 0.1,
+    "verbatim": 1.0, "combination": 0.7, "coreference": 0.6, "paraphrase": 0.33,
+    "number": 0.9, "date": 0.8, "unit": 0.9, "negation": 0.75, "addition": 0.65, "swap": 0.5, "name": 0.5,
+    "overgeneralisation": 0.85, "qualifier": 0.2,
 }  # fmt: skip
 """The least share that is judged rightly, by kind."""
 
