@@ -131,7 +131,7 @@ def _figures(report: Mapping[str, Any] | None) -> list[str]:
     ]
     return [
         f"Mean over {len(report['sets'])} data sets, {report['claims']:,} claims that nothing was fitted on, "
-        "percent (the command and the single sets: docs/training.md):",
+        "percent (the command: docs/training.md; the single sets: docs/benchmarks/local-judge.md):",
         "",
         *_table(("judge", "AUROC", "balanced accuracy", "F1", "expected calibration error"), rows),
     ]

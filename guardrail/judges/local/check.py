@@ -28,6 +28,7 @@ from guardrail.judges.local.verifier import Verifier
 from guardrail.judges.spans import spans_within
 
 NAME: Final = "local"
+_NO_TIME: Final = "verifier: too little time was left"
 _NOTHING_SHARED: Final = 0.01
 _ANY: Final = "The sky is blue."
 
@@ -78,12 +79,18 @@ class ClaimChecker:
         return self._settle(claim_id, self.examine(claim, question, evidence), evidence)
 
     def check_all(
-        self, claims: Mapping[str, Claim], question: str, evidence: EvidenceIndex, stopped: Callable[[], bool]
+        self,
+        claims: Mapping[str, Claim],
+        question: str,
+        evidence: EvidenceIndex,
+        stopped: Callable[[], bool],
+        hurried: Callable[[], bool] = lambda: False,
     ) -> Iterator[Judgement]:
         """The judgements of a request's claims, in their order, until ``stopped()``.
 
         Asked before each claim and each batch of the verifier; a claim that isn't wholly read by then has no
-        judgement. Raises JudgeError when the verifier fails.
+        judgement. Claims that come up once it is ``hurried()`` are judged by the rules alone, and say so: a
+        verdict of theirs is better than none. Raises JudgeError when the verifier fails.
         """
         if self._verifier is None or self._fitted is None:
             for claim_id, claim in claims.items():
@@ -91,12 +98,35 @@ class ClaimChecker:
                     return
                 yield self.check(claim_id, claim, question, evidence)
             return
-        reader = Reader(self._verifier, self._fitted, stopped)
+        reader = self._reader(self._verifier, self._fitted, stopped)
         waiting = iter(claims.items())
         while group := dict(islice(waiting, reader.claims_at_once)):
             if stopped():
                 return
+            if hurried():
+                yield from self._check_in_haste(group, question, evidence, stopped)
+                continue
             yield from self._check_group(group, question, evidence, reader, stopped)
+
+    def _check_in_haste(
+        self,
+        group: Mapping[str, Claim],
+        question: str,
+        evidence: EvidenceIndex,
+        stopped: Callable[[], bool],
+    ) -> Iterator[Judgement]:
+        """Claims by the rules alone, which take a fifth of the time."""
+        for claim_id, claim in group.items():
+            if stopped():
+                return
+            judgement = self._settle(claim_id, self._examine(claim, question, evidence), evidence)
+            yield replace(judgement, degraded_from=(_NO_TIME,))
+
+    def _reader(
+        self, verifier: Verifier, fitted: FittedVerifier, stopped: Callable[[], bool] = lambda: False
+    ) -> Reader:
+        # Whoever sets a limit of tokens means it, for long claims too.
+        return Reader(verifier, fitted, stopped, longer=self._settings.verifier.tokens_per_claim is None)
 
     def _check_group(
         self,
@@ -133,7 +163,7 @@ class ClaimChecker:
         examined = self._examine(claim, question, evidence)
         if examined is None or self._verifier is None or self._fitted is None:
             return examined
-        reader = Reader(self._verifier, self._fitted)
+        reader = self._reader(self._verifier, self._fitted)
         premises = reader.premises(examined.view, evidence, examined.found)
         reader.read([(examined.view.text, premises)])
         verification = reader.verification(examined.view.text, premises)

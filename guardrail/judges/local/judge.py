@@ -1,4 +1,4 @@
-"""The local judge: checks claims on this machine, in some milliseconds each."""
+"""The local judge: checks claims on this machine, in some tens of milliseconds each."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from guardrail.judges.local.check import NAME
 from guardrail.judges.local.settings import LocalJudgeSettings
 
 _CLOSED: Final = "the judge is closed"
+_UNHURRIED: Final = 0.5  # of the time from the request to its deadline
 
 
 class LocalJudge:
     """A Judge. The claims of a request are one job of a thread pool that the judge owns.
 
-    A job stops between two claims, or two batches of the verifier, when its caller was cancelled or its
-    deadline has passed; what it has by then is the reply, and the claims that are missing from it become
-    UNVERIFIED.
+    Claims that come up when half of the time to the deadline is gone, waiting for a thread included, are
+    judged by the rules alone (``degraded_from`` says so). A job stops between two claims, or two batches of
+    the verifier, when its caller was cancelled or its deadline has passed; what it has by then is the reply,
+    and the claims that are missing from it become UNVERIFIED.
     """
 
     def __init__(self, settings: LocalJudgeSettings | None = None) -> None:
@@ -45,7 +47,9 @@ class LocalJudge:
         if self._closed.is_set():
             raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
-        job = asyncio.get_running_loop().run_in_executor(self._pool, self._judge, request, stopped)
+        asked = time.monotonic()
+        haste = asked + _UNHURRIED * max(0.0, request.deadline - asked)
+        job = asyncio.get_running_loop().run_in_executor(self._pool, self._judge, request, haste, stopped)
         try:
             return await job
         except asyncio.CancelledError:
@@ -61,9 +65,12 @@ class LocalJudge:
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _judge(self, request: JudgeRequest, stopped: threading.Event) -> JudgeReply:
+    def _judge(self, request: JudgeRequest, haste: float, stopped: threading.Event) -> JudgeReply:
         def over() -> bool:
             return stopped.is_set() or self._closed.is_set() or time.monotonic() >= request.deadline
 
-        found = self._checker.check_all(request.claims, request.question, request.evidence, over)
+        def hurried() -> bool:
+            return time.monotonic() >= haste
+
+        found = self._checker.check_all(request.claims, request.question, request.evidence, over, hurried)
         return JudgeReply(tuple(found))

@@ -50,8 +50,8 @@ class VerifierSettings(BaseModel):
         ge=32,
         le=65_536,
         description="Most tokens that are read for a claim, its own counted with each reading; one reading "
-        "there always is, and a long claim may have three times its own. Time is proportional to it. Unset: "
-        "as fitted.",
+        "there always is. Time is proportional to it. Unset: as fitted, and a long claim may have three "
+        "times its own.",
     )
 
 

@@ -125,11 +125,18 @@ class Reader:
     """Reads the claims of one request: the same claim beside the same premise is read once."""
 
     def __init__(
-        self, verifier: Verifier, fitted: FittedVerifier, stopped: Callable[[], bool] = lambda: False
+        self,
+        verifier: Verifier,
+        fitted: FittedVerifier,
+        stopped: Callable[[], bool] = lambda: False,
+        *,
+        longer: bool = True,
     ) -> None:
-        """``stopped`` is asked before each batch; once it says so nothing more is read."""
+        """``stopped`` is asked before each batch; once it says so nothing more is read. ``longer``: long
+        claims may have ``OF_ITSELF`` times their own tokens."""
         self._verifier = verifier
         self._stopped = stopped
+        self._of_itself = OF_ITSELF if longer else 0
         self._encoded: dict[str, Encoding] = {}
         self._read: dict[tuple[str, str], Reading] = {}
         self.fitted = fitted
@@ -161,7 +168,7 @@ class Reader:
             self.encode,
             room=self._verifier.max_tokens - overhead,
             overhead=overhead,
-            tokens=max(self.fitted.tokens_per_claim, OF_ITSELF * overhead),
+            tokens=max(self.fitted.tokens_per_claim, self._of_itself * overhead),
         )
         if not self._told_apart(view.text, claim, premises):
             return []

@@ -306,6 +306,12 @@ def test_a_pronoun_of_the_source_may_stand_for_another() -> None:
     assert judgement.verdict is not Verdict.SUPPORTED
 
 
+def test_contraindicated_is_not_indicated() -> None:
+    contexts = {"c": "Amoxicillin is contraindicated in patients with a penicillin allergy."}
+    judgement = check("Amoxicillin is indicated in patients with a penicillin allergy.", contexts=contexts)
+    assert judgement.verdict is Verdict.CONTRADICTED
+
+
 def test_a_denied_condition_denies_nothing_else() -> None:
     contexts = {
         "c": "Employees who do not make a choice keep their current health plan, but contributions to the "

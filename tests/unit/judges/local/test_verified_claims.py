@@ -298,22 +298,59 @@ def test_settings_say_how_much_is_read(folder: Path, verifier: Verifier) -> None
     assert kinds(tokens_per_claim=32) == ["sentences"]
 
 
+def test_in_haste_the_rules_judge_and_say_so(folder: Path, verifier: Verifier) -> None:
+    """A verdict by the rules is better than none; nothing is taken for read that was not."""
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
+    rules = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
+    claims = {f"c{n}": claim_of("The sky is blue.") for n in range(4)}
+    turns: list[int] = []
+
+    def hurried() -> bool:
+        turns.append(1)
+        return len(turns) > 1
+
+    first, *others = checker.check_all(claims, "", SKY, lambda: False, hurried)
+    assert first.degraded_from == ()
+    assert len(others) == 3
+    expected = rules.check("c", claims["c0"], "", SKY)
+    for each in others:
+        assert each.degraded_from == ("verifier: too little time was left",)
+        assert (each.verdict, each.support) == (expected.verdict, expected.support)
+    assert list(checker.check_all(claims, "", SKY, lambda: True, lambda: True)) == []
+
+
+async def test_a_request_that_waited_long_is_judged_in_haste(folder: Path) -> None:
+    judge = LocalJudge(settings_for(folder, parameters_for(folder)))
+    release = threading.Event()
+    judge._pool.submit(release.wait)
+    asked = asyncio.create_task(judge.judge(request_of(["The sky is blue."], SKY, time.monotonic() + 4.0)))
+    await asyncio.sleep(2.1)
+    release.set()
+    (judgement,) = (await asked).judgements
+    assert judgement.degraded_from
+    reply = await judge.judge(request_of(["The sky is blue."], SKY))
+    assert not reply.judgements[0].degraded_from
+    await judge.aclose()
+
+
 def test_a_long_claim_is_read_beside_more_than_a_short_one(folder: Path, verifier: Verifier) -> None:
     """One sentence beside a summary of two would make it look half made up, whatever the tokens allow."""
     first = "Gamma costs beta and sky brings rain and rain and rain."
     second = "Delta is red and blue as gamma was not red and not blue."
     index = EvidenceIndex([Context(id="d0", text=f"{FILLER} {first} {FILLER} {second} {FILLER}")])
-    chosen = LocalJudgeSettings(verifier=VerifierSettings(tokens_per_claim=32))
-    checker = ClaimChecker(chosen, parameters_for(folder), verifier)
+    long = "Gamma costs beta and sky brings rain, delta is red and blue as gamma was not."
 
-    def read(claim: str) -> int:
-        examined = checker.examine(claim_of(claim), "", index)
+    def read(claim: str, wanted: VerifierSettings) -> int:
+        settings, fitted = LocalJudgeSettings(verifier=wanted), parameters_for(folder, tokens_per_claim=32)
+        examined = ClaimChecker(settings, fitted, verifier).examine(claim_of(claim), "", index)
         assert examined is not None
-        assert examined.verification is not None
+        if examined.verification is None:
+            return 0
         return len(examined.verification.premises[0].sentences)
 
-    assert read("Gamma is red.") == 1
-    assert read("Gamma costs beta and sky brings rain, delta is red and blue as gamma was not.") == 2
+    assert read("Gamma is red.", VerifierSettings()) == 1
+    assert read(long, VerifierSettings()) == 2
+    assert read(long, VerifierSettings(tokens_per_claim=32)) < 2  # who sets a limit means it
 
 
 def test_parameters_run_with_their_verifier_only(tmp_path: Path) -> None:
