@@ -34,7 +34,9 @@ _LIMITS: Final = """\
 
 def unshippable(training: Mapping[str, Any]) -> list[str]:
     """The data sets of a training.json that no shipped model may be trained on."""
-    return sorted(name for name, entry in _datasets(training).items() if entry.get("licence") == UNSHIPPABLE)
+    return sorted(
+        name for name, entry in _datasets(training).items() if UNSHIPPABLE in entry.get("licence", "")
+    )
 
 
 def card(

@@ -18,6 +18,7 @@ import json
 import math
 import random
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -216,8 +217,11 @@ def main() -> None:
             for example in read_examples(options.work / f"{name}.jsonl.gz")
         ]
         rarity = Rarity(load_parameters(None).rarity)
-        pairs, counts = training_pairs(examples, rarity, pairs=options.pairs, seed=options.seed)
-        licences = {example.dataset: example.licence for example in examples}
+        pairs, _ = training_pairs(examples, rarity, pairs=options.pairs, seed=options.seed)
+        counts = Counter(pair.dataset for pair in pairs[: options.stop_at or len(pairs)])
+        licences: dict[str, set[str]] = defaultdict(set)  # made examples have those of their texts
+        for example in examples:
+            licences[example.dataset].add(example.licence)
         described = {
             "base": base.name,
             "seed": options.seed,
@@ -228,7 +232,8 @@ def main() -> None:
             "device": options.device,
             "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
             "datasets": {
-                name: {"pairs": count, "licence": licences[name]} for name, count in sorted(counts.items())
+                name: {"pairs": count, "licence": ", ".join(sorted(licences[name]))}
+                for name, count in sorted(counts.items())
             },
         }
         described = train(model, pairs, options.out, options=options, described=described)
