@@ -46,12 +46,10 @@ STACKED: Final = (*LOG_ODDS, READ_SUPPORT, UNREAD_RULES)
 """What the combiner looks at where there is a verifier; the first two enter as log-odds, the others are."""
 
 _LEAST_SHARES: Final = (0.6, 0.5, 0.4, 0.3)
-_LEAST_CONTRADICTION: Final = (
-    0.9  # a contradiction may block an answer; and answers have fewer than these rows
-)
-_SHARE_MAY_COST: Final = (
-    0.002  # of balanced accuracy: words that no source has are a reason a reader can check
-)
+# A contradiction may block an answer, and answers have fewer of them than these rows.
+_LEAST_CONTRADICTION: Final = 0.9
+# Of balanced accuracy: words that no source has are a reason that a reader can check.
+_SHARE_MAY_COST: Final = 0.002
 
 _WHOLE_WEIGHT_FROM: Final = 300  # rows; smaller sets count less, so that no row counts much more than others
 _PARTLY_BELOW: Final = 0.1
