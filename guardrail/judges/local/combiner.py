@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, model_validator
 
 from guardrail.errors import ConfigError
 from guardrail.judges.local.fitted import FittedVerifier
 
+_FIELD: Final = "judge.local.parameters_path"
+_VERSION: Final = 1
 _OF_A_VERIFIER = ("model_", "rules_", "read_", "unread_")  # how the names of its features begin
 _SUREST = 0.999  # beyond it, and its like at the other end, log-odds grow no more
 
@@ -38,6 +40,13 @@ class Logistic(BaseModel):
     bias: float
     weights: dict[str, float]
     log_odds: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _weighted(self) -> Self:
+        unknown = sorted(set(self.log_odds) - self.weights.keys())
+        if unknown:
+            raise ValueError(f"log_odds names {', '.join(unknown)}, which weights does not have")
+        return self
 
     def probability(self, features: Mapping[str, float]) -> float:
         """The probability of support, 0..1."""
@@ -117,10 +126,14 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    version: int
+    version: Literal[1]
     provenance: dict[str, object]
-    supported_at: float
-    partially_supported_at: float
+    supported_at: float = Field(
+        ge=0.0, le=1.0, description="Least probability of support that is called SUPPORTED."
+    )
+    partially_supported_at: float = Field(
+        ge=0.0, le=1.0, description="Least probability that is called PARTIALLY_SUPPORTED."
+    )
     combiner: Annotated[Logistic | BoostedTrees, Field(discriminator="kind")]
     rarity: dict[str, float] = Field(default_factory=dict)
     verifier: FittedVerifier | None = Field(
@@ -184,16 +197,31 @@ def load_rules_parameters() -> Parameters:
 
 @lru_cache(maxsize=8)
 def _load(path: Path | None, packaged: str) -> Parameters:
+    place = Path(str(files(__package__).joinpath(packaged))) if path is None else path
+    remedy = "reinstall the package" if path is None else "fit it again with training.calibrate"
     try:
-        if path is None:
-            text = files(__package__).joinpath(packaged).read_text(encoding="utf-8")
-        else:
-            text = path.read_text(encoding="utf-8")
-        return Parameters.model_validate(json.loads(text))
+        raw = json.loads(place.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"parameters_path: {path} can't be read: {error.strerror}") from error
-    except (ValidationError, ValueError) as error:
+        instead = remedy if path is None else "name a file that training.calibrate wrote, or leave it unset"
+        raise ConfigError(f"{_FIELD}: {place} can't be read: {error.strerror}; {instead}") from error
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
-            f"parameters_path: {path} is no parameters file of this version; write one with "
-            f"training.calibrate ({error})"
-        ) from error
+            f"{_FIELD}: {place} is no parameters file: it is no JSON ({type(error).__name__}); {remedy}"
+        ) from None
+    version = raw.get("version") if isinstance(raw, dict) else None
+    if version != _VERSION:
+        raise ConfigError(
+            f"{_FIELD}: {place} is no parameters file of this version: it has version {version!r:.40}, this "
+            f"release reads version {_VERSION}; {remedy}, or install the release it was made for"
+        )
+    try:
+        return Parameters.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        value = first["input"]
+        given = f" = {value!r:.40}" if isinstance(value, str | int | float) else ""
+        raise ConfigError(
+            f"{_FIELD}: {place} is no parameters file of this version: {field}{given}: {first['msg']}; "
+            f"{remedy}"
+        ) from None
