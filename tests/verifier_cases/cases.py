@@ -14,14 +14,22 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from guardrail.events import Severity
 
-SUPPORTED_KINDS: Final = frozenset({"paraphrase", "verbatim", "combination", "coreference"})
+SUPPORTED_KINDS: Final = frozenset(
+    {"paraphrase", "verbatim", "combination", "coreference", "chat", "reported"}
+)
 """Kinds of claims that are right: in other words, word for word, from two sentences, with a name for a
-pronoun. All other kinds name what is wrong."""
+pronoun, as an assistant would put it in a chat, a hearsay or a myth told as such. All other kinds name what
+is wrong."""
 
 Kind = Literal[
-    "paraphrase", "verbatim", "combination", "coreference", "number", "date", "name", "unit", "negation",
-    "swap", "addition", "qualifier", "overgeneralisation",
+    "paraphrase", "verbatim", "combination", "coreference", "chat", "reported",
+    "number", "date", "name", "unit", "negation", "swap", "addition", "short-addition", "qualifier",
+    "overgeneralisation", "quoted-falsehood", "merged",
 ]  # fmt: skip
+"""Of those that are wrong, ``short-addition`` is a sentence of the source with one to four words more (others
+at most reworded); ``quoted-falsehood`` takes for a fact what the source quotes, doubts or denies, or for a
+myth what it states; ``merged`` joins sentences, and one detail is wrong or one half from nowhere."""
+
 Label = Literal["supported", "partially_supported", "unsupported", "contradicted"]
 
 

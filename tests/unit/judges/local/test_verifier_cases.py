@@ -7,7 +7,6 @@ the cases, and a case is never changed because a judge gets it wrong.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -15,28 +14,28 @@ from typing import Final
 import pytest
 from pydantic import ValidationError
 
-from guardrail.claims.model import Claim
 from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.events import Context, SegmentKind, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import SegmentKind, Severity
 from guardrail.judges.local import LocalJudge
 from tests.verifier_cases.cases import SUPPORTED_KINDS, Located, load
+from tests.verifier_cases.judging import judged
 
 CASES: Final = load()
 
-UPHELD: Final = 0.49
-"""Of the supported claims, the least share that the judge calls supported. Measured: 68 of 132, 52 %."""
-CAUGHT: Final = 0.75
-"""Of the others, the least share that it does not call supported. Measured: 105 of 136, 77 %."""
+UPHELD: Final = 0.43
+"""Of the supported claims, the least share that the judge calls supported. Measured: 93 of 206, 45 %."""
+CAUGHT: Final = 0.67
+"""Of the others, the least share that it does not call supported. Measured: 151 of 217, 70 %."""
 CRITICAL_VALUES_CAUGHT: Final = 0.90
 """The same, of wrong numbers, dates and units in critical claims."""
 BY_KIND: Final = {
-    "verbatim": 1.0, "combination": 0.7, "coreference": 0.6, "paraphrase": 0.33,
+    "verbatim": 1.0, "combination": 0.7, "coreference": 0.6, "paraphrase": 0.33, "chat": 0.3,
+    "reported": 0.26,
     "number": 0.9, "date": 0.8, "unit": 0.9, "negation": 0.75, "addition": 0.65, "swap": 0.5, "name": 0.5,
-    "overgeneralisation": 0.85, "qualifier": 0.2,
+    "overgeneralisation": 0.85, "qualifier": 0.2, "short-addition": 0.6, "quoted-falsehood": 0.05,
+    "merged": 0.75,
 }  # fmt: skip
-"""The least share that is judged rightly, by kind."""
+"""The least share that is judged rightly, by kind; ``python -m benchmarks.local_judge_cases`` prints all."""
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +46,9 @@ def right() -> list[tuple[Located, bool]]:
 
 async def _judged() -> list[tuple[Located, bool]]:
     judge = LocalJudge()
-    found = []
-    for located in CASES:
-        text = located.case.claim
-        claim = Claim(0, 0, text, 0, len(text), located.case.severity)
-        evidence = EvidenceIndex([Context(id=f"p{n}", text=t) for n, t in enumerate(located.contexts, 1)])
-        reply = await judge.judge(JudgeRequest("r", "", {"c": claim}, evidence, time.monotonic() + 60))
-        (judgement,) = reply.judgements
-        supported = judgement.verdict is Verdict.SUPPORTED
-        found.append((located, supported == (located.case.label == "supported")))
+    found = await judged(judge, CASES)
     await judge.aclose()
-    return found
+    return [(one.located, one.right) for one in found]
 
 
 def share(results: list[bool]) -> float:
@@ -86,7 +77,7 @@ def test_wrong_values_in_critical_claims_are_caught(right: list[tuple[Located, b
 def test_the_cases_are_many_and_cover_every_kind_and_label() -> None:
     kinds = Counter[str](located.case.kind for located in CASES)
     labels = Counter[str](located.case.label for located in CASES)
-    assert len(CASES) >= 200
+    assert len(CASES) >= 400
     assert min(kinds.values()) >= 9
     assert kinds.keys() == BY_KIND.keys()
     assert 0.45 <= labels["supported"] / len(CASES) <= 0.55
@@ -100,7 +91,10 @@ def test_no_claim_stands_twice() -> None:
 
 
 def test_verbatim_cases_stand_in_their_source_and_no_other_case_does() -> None:
+    """But for falsehoods, which a source may quote word for word."""
     for located in CASES:
+        if located.case.kind == "quoted-falsehood":
+            continue
         said = any(located.case.claim in " ".join(text.split()) for text in located.contexts)
         assert said == (located.case.kind == "verbatim"), located.case.claim
 
