@@ -48,16 +48,18 @@ def check_command(
     """Check FILE with the environment over it, or the environment alone.
 
     Status 2 and every problem with its remedy if something is wrong. What a start on this machine would miss
-    (keys, programs, models, packages, files) is noted, with status 0: it may be where the guard runs.
+    (keys, programs, models, packages, files) is noted, with status 0: it may be where the guard runs. Those
+    files of the local judge that are here are looked into.
     """
     from guardrail.cli.named_files import unreadable_files
     from guardrail.cli.start_notes import start_notes
     from guardrail.cli.terminal import out, safe
-    from guardrail.judges.factory import check_judge, check_time
+    from guardrail.judges.factory import check_files, check_judge, check_time
 
     settings = settings_from(file, {})
     with naming_places(file, {}):
         check_judge(settings.judge)
+        check_files(settings.judge)
         too_short = check_time(settings.judge, settings.policies)
     policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
     console = out()

@@ -29,10 +29,12 @@ def unreadable_files(settings: Settings) -> list[tuple[str, str]]:
 
 
 def _named_files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    from guardrail.judges.factory import uses_local
+
     judge = settings.judge
     used = judge.kinds()
     yield from _below(settings.kafka, "kafka")
-    for kind in sorted(used):
+    for kind in sorted(used | {"local"} if uses_local(judge) else used):
         yield from _below(getattr(judge, kind), f"judge.{kind}")
     if "llm" in used and (alternative := judge.alternative_llm()) is not None:
         here = set(_below(judge.llm, ""))  # what it takes over from judge.llm has been named there

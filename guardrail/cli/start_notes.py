@@ -13,6 +13,7 @@ from guardrail.errors import ConfigError
 if TYPE_CHECKING:
     from guardrail.judges.classifier.settings import ClassifierSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
+    from guardrail.judges.local.settings import VerifierSettings
     from guardrail.judges.redis_settings import RedisSettings
     from guardrail.judges.settings import JudgeSettings
 
@@ -25,10 +26,12 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     Notes and no errors: keys, programs, models and packages may be where the guard runs and not where its
     settings are checked. Files that settings name are ``unreadable_files``'.
     """
+    from guardrail.judges.factory import uses_local
+
     kinds = judge.kinds()
     notes: list[str] = []
-    if "local" in kinds and judge.local.verifier.enabled:
-        notes += _of_verifier()
+    if uses_local(judge):
+        notes += _of_verifier(judge.local.verifier)
     if "llm" in kinds:
         notes += _of_llm(judge.llm, "judge.llm")
         alternative = judge.alternative_llm()
@@ -65,10 +68,13 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
             yield f"{place}: the same model on the same server as before it; when that fails, so will this"
 
 
-def _of_verifier() -> Iterator[str]:
-    from guardrail.judges.local.verifier_files import missing_runtime
+def _of_verifier(verifier: VerifierSettings) -> Iterator[str]:
+    from guardrail.judges.local.verifier_files import RUNTIME, missing_runtime
 
-    for module in ("onnxruntime", "tokenizers"):
+    if not verifier.enabled:
+        yield "judge.local.verifier.enabled is false: the local judge's rules judge alone"
+        return
+    for module in RUNTIME:
         if not _installed(module):
             yield str(missing_runtime(module))
 

@@ -58,6 +58,26 @@ def check_judge(settings: JudgeSettings) -> None:
                     raise _unpriced(each.model)
 
 
+def check_files(settings: JudgeSettings) -> None:
+    """What files that are here can't be used for, told without loading a model; absent ones are passed over.
+
+    Raises ConfigError where ``build_judge`` would: for parameters that their verifier doesn't fit, say.
+    """
+    if uses_local(settings):
+        from guardrail.judges.local.assembly import check_files as check_local_files
+
+        check_local_files(settings.local)
+
+
+def uses_local(settings: JudgeSettings) -> bool:
+    """Whether the local judge is built: as a judge of its own, or to answer once a budget is used up."""
+    return "local" in settings.kinds() or (settings.kind == "llm" and _falls_back(settings))
+
+
+def _falls_back(settings: JudgeSettings) -> bool:
+    return settings.budgets.bounded and settings.budgets.on_budget == "local"
+
+
 def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[str]:
     """A line for each policy that leaves the cascade's second judge no time, so that it is never asked.
 
@@ -149,7 +169,7 @@ class _Builder:
                 max_context_chars=llm.max_context_chars,
             )
             # In a cascade the first judge's verdict is there already.
-            if settings.kind == "llm" and settings.budgets.bounded and settings.budgets.on_budget == "local":
+            if settings.kind == "llm" and _falls_back(settings):
                 from guardrail.judges.budget_fallback import BudgetFallback
                 from guardrail.judges.local.judge import LocalJudge
 

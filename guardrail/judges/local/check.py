@@ -58,7 +58,7 @@ class ClaimChecker:
         found out, and nothing is made of them: for fitting. Raises ConfigError, also for parameters that
         look at what is not found out: those of another release.
         """
-        _agree(parameters, verifier)
+        require_own_verifier(parameters, None if verifier is None else verifier.fitted())
         self._settings = settings
         self._verifier = verifier
         self._fitted = _as_set(parameters, settings, verifier)
@@ -67,6 +67,10 @@ class ClaimChecker:
         # What the verifier can't read is judged by parameters that don't look at it; of what it can, theirs
         # is one opinion.
         self._rules = self._full if verifier is None else _Fit.of(load_rules_parameters(), settings)
+        self.require_known(parameters)
+
+    def require_known(self, parameters: Parameters) -> None:
+        """Raises ConfigError for parameters that look at features which are not found out."""
         unknown = parameters.features - self._known_features()
         if unknown:
             raise ConfigError(
@@ -257,11 +261,12 @@ class _Fit:
         return cls(parameters.combiner, Lines(high, low, parameters.least_share, parameters.contradicted_at))
 
 
-def _agree(parameters: Parameters, verifier: Verifier | None) -> None:
+def require_own_verifier(parameters: Parameters, loaded: FittedVerifier | None) -> None:
+    """Raises ConfigError for parameters that were fitted with another verifier than the one there is."""
     fitted = parameters.verifier
-    if fitted is None or (verifier is not None and verifier.sha256 == fitted.sha256):
+    if fitted is None or (loaded is not None and loaded.sha256 == fitted.sha256):
         return
-    given = "none is loaded" if verifier is None else f"{verifier.name} (sha256 {verifier.sha256}) is loaded"
+    given = "none is loaded" if loaded is None else f"{loaded.name} (sha256 {loaded.sha256}) is loaded"
     raise ConfigError(
         f"judge.local.verifier: the parameters were fitted with {fitted.name} (sha256 {fitted.sha256}), but "
         f"{given}; set judge.local.verifier.path to its folder, or judge.local.parameters_path to parameters "

@@ -19,6 +19,8 @@ _MANIFEST: Final = "manifest.json"
 _MOST_MANIFEST_BYTES: Final = 65_536
 _FIELD: Final = "judge.local.verifier.path"
 _READ: Final = (MODEL, TOKENIZER)
+RUNTIME: Final = ("numpy", "onnxruntime", "tokenizers")
+"""What a verifier runs on. numpy first: onnxruntime's own error does not name it."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """64 hexadecimal digits, lower case."""

@@ -151,8 +151,9 @@ def test_check_notes_what_a_start_here_would_miss(
             "onnxruntime",
             "[classifier]",
         ),
-        ({"kind": "local", "local": {"verifier": {"path": "."}}}, "tokenizers", "enabled to false"),
+        ({"kind": "local"}, "tokenizers", "enabled to false"),
         ({"kind": "local"}, "onnxruntime", "enabled to false"),
+        ({"kind": "local"}, "numpy", "numpy is not installed"),
         ({"kind": "command", "command": {"url": "http://x/"}, "cache": {"redis": {}}}, "redis", "[redis]"),
     ],
 )
@@ -168,7 +169,15 @@ def test_check_notes_packages_that_are_missing_here(
     there = importlib.machinery.ModuleSpec("there", None)
 
     def find(name: str, package: str | None = None) -> importlib.machinery.ModuleSpec | None:
-        if name in {"torch", "transformers", "onnxruntime", "tokenizers", "huggingface_hub", "redis"}:
+        if name in {
+            "torch",
+            "transformers",
+            "numpy",
+            "onnxruntime",
+            "tokenizers",
+            "huggingface_hub",
+            "redis",
+        }:
             return None if name == module else there
         return found(name, package)
 
