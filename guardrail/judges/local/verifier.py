@@ -178,6 +178,7 @@ def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1)
     """
     manifest, model, tokens = read_folder(folder)
     try:
+        import numpy  # noqa: F401 (ahead of onnxruntime, whose own error doesn't say that it lacks numpy)
         import onnxruntime
         from tokenizers import Tokenizer
     except ImportError as error:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import random
+import sys
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,16 @@ def test_whatever_stands_in_texts_a_pair_has_its_three_marks(
 
 def test_the_model_is_loaded_once(folder: Path) -> None:
     assert load_verifier(folder, 2) is load_verifier(folder, 2)
+
+
+@pytest.mark.parametrize("missing", ["numpy", "onnxruntime", "tokenizers"])
+def test_a_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    folder = write_verifier(tmp_path)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ConfigError, match=f"judge.local.verifier: {missing} is not installed"):
+        load_verifier(folder)
 
 
 def damaged(folder: Path) -> None:
