@@ -7,12 +7,20 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.local.fitted import FittedVerifier
-from guardrail.judges.local.verifier_files import MODEL, TOKENIZER, Manifest, missing_runtime, read_folder
+from guardrail.judges.local.verifier_files import (
+    MODEL,
+    RUNTIME,
+    TOKENIZER,
+    Manifest,
+    missing_runtime,
+    read_folder,
+)
 from guardrail.judges.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
@@ -178,13 +186,11 @@ def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1)
     """
     manifest, model, tokens = read_folder(folder)
     try:
-        import numpy  # noqa: F401 (ahead of onnxruntime, whose own error doesn't say that it lacks numpy)
-        import onnxruntime
-        from tokenizers import Tokenizer
+        _, onnxruntime, tokenizers = (import_module(name) for name in RUNTIME)
     except ImportError as error:
         raise missing_runtime(error.name or "onnxruntime") from None
     try:
-        tokenizer = Tokenizer.from_buffer(tokens)
+        tokenizer = tokenizers.Tokenizer.from_buffer(tokens)
     except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
         raise ConfigError(
             f"{_FIELD}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
