@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +34,7 @@ _MOST_THREADS: Final = 2
 _SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
 _LOADED: Final = 2  # verifiers kept in memory for judges to come
 _SORTED_TOGETHER: Final = 8  # batches
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,11 @@ class Verifier:
         return FittedVerifier(name=self.name, sha256=self.sha256)
 
     def encode(self, text: str) -> Encoding:
-        """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``."""
-        return self._special.encode(text)
+        """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``.
+
+        Halves of surrogate pairs, which no tokenizer takes, are read as U+FFFD.
+        """
+        return self._special.encode(_HALF_PAIR.sub("\ufffd", text))
 
     def forged(self, text: Encoding) -> bool:
         """Whether special tokens are left in what ``encode`` gave: such a text must not be read."""

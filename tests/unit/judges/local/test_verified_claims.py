@@ -190,6 +190,26 @@ def test_what_the_verifier_cannot_read_is_judged_by_the_rules(
     assert checker.check("c", claim, "", SKY).support == rules.check("c", claim, "", SKY).support
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("The sky \ud800 is blue.", "The sky is blue."),
+        ("The sky is blue.", "The sky \udc00 is blue."),
+        ("a \ud800 b", "a b c"),
+    ],
+)
+async def test_halves_of_surrogate_pairs_stop_no_judge(claim: str, source: str, enabled: bool) -> None:
+    """The guard refuses such texts; a judge that is used by itself has them to judge."""
+    judge = LocalJudge(LocalJudgeSettings(verifier=VerifierSettings(enabled=enabled)))
+    index = EvidenceIndex([Context(id="d0", text=source)])
+    reply = await judge.judge(request_of([claim, "The moon is made of cheese."], index))
+    assert [each.claim_id for each in reply.judgements] == ["c0", "c1"]
+    assert reply.judgements[0].verdict is not Verdict.UNVERIFIED
+    assert all(end <= len(claim) for _, end in reply.judgements[0].unsupported_spans)
+    await judge.aclose()
+
+
 def test_a_context_without_end_is_not_tokenised(folder: Path) -> None:
     """A sentence of few words and very many characters: the next best one is read, or none."""
     seen: list[int] = []

@@ -54,6 +54,16 @@ def test_offsets_are_code_points_of_the_claim(verifier: Verifier) -> None:
     assert reading.tokens[-1][2] < 0.5
 
 
+def test_halves_of_surrogate_pairs_are_read_and_move_no_offset(verifier: Verifier) -> None:
+    """A str can hold them and UTF-8, which the tokenizer reads, can't."""
+    claim = "sky \ud800 is \udc00\ud83d blue"
+    reading, other = verifier.score([(claim, "sky is blue"), ("sky blue", "sky \udfff blue")])
+    assert reading.support == other.support == pytest.approx(logistic(2 * 4 - 6))
+    known = [claim[start:end] for start, end, unsupported in reading.tokens if unsupported < 0.5]
+    assert known == ["sky", "is", "blue"]
+    assert all(0 <= start < end <= len(claim) for start, end, _ in reading.tokens)
+
+
 @pytest.mark.parametrize("size", [2, 3, 16])
 def test_batches_say_what_pairs_say_one_by_one(folder: Path, verifier: Verifier, size: int) -> None:
     random_ = random.Random(1)
