@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from guardrail.judges.special_tokens import SpecialTokens
+
 
 def encode(tokenizer: Any, pairs: Sequence[tuple[str, str]], max_tokens: int) -> dict[str, Any]:
     """``input_ids``, ``attention_mask``, ``token_type_ids``; int64 ``[pairs, longest]``, padded with 0.
 
     ``tokenizer`` is a ``tokenizers.Tokenizer`` without truncation and padding of its own. What is longer
-    than ``max_tokens`` loses the end of its premise, and where the claim alone is longer, of the claim.
+    than ``max_tokens`` loses the end of its premise, and where the claim alone is longer, of the claim. A
+    special token that stands in a text is text, as it is to the judge.
     """
     closing = tokenizer.num_special_tokens_to_add(True)
+    special = SpecialTokens(tokenizer)
     rows = []
     for claim, premise in pairs:
-        first = tokenizer.encode(claim, add_special_tokens=False)
-        second = tokenizer.encode(premise, add_special_tokens=False)
+        first = special.encode(claim)
+        second = special.encode(premise)
         first.truncate(max_tokens - closing)
         second.truncate(max(0, max_tokens - closing - len(first.ids)))
         rows.append(tokenizer.post_process(first, second))
