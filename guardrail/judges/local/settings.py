@@ -29,7 +29,8 @@ class VerifierSettings(BaseModel):
         default=None,
         ge=1,
         le=64,
-        description="Threads of one run of the model; unset: 2, or 1 where there is one processor.",
+        description="Threads of one run of the model; unset: 2, or 1 where only one processor may be "
+        "used, by affinity or a container's quota.",
     )
     batch_size: int = Field(
         default=1,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.local.fitted import FittedVerifier
+from guardrail.judges.local.processors import usable_processors
 from guardrail.judges.local.verifier_files import (
     MODEL,
     RUNTIME,
@@ -177,9 +177,8 @@ def _logistic(value: float) -> float:
 
 
 def default_threads() -> int:
-    """Two, or one where only one processor may be used."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MOST_THREADS, usable)
+    """Two, or one where only one processor may be used, by affinity or a container's quota."""
+    return min(_MOST_THREADS, usable_processors())
 
 
 @lru_cache(maxsize=_LOADED)
