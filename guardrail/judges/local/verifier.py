@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -34,6 +36,7 @@ _MOST_THREADS: Final = 2
 _SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
 _LOADED: Final = 2  # verifiers kept in memory for judges to come
 _SORTED_TOGETHER: Final = 8  # batches
+_LOADING: Final = threading.Lock()
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -75,6 +78,12 @@ class Verifier:
         self.sha256 = manifest.checksum
         self.max_tokens = manifest.max_tokens
         self.overhead = tokenizer.num_special_tokens_to_add(is_pair=True)
+
+    def in_batches(self, batch_size: int) -> Verifier:
+        """The same model, given ``batch_size`` pairs at once."""
+        other = copy(self)
+        other.batch_size = batch_size
+        return other
 
     def fitted(self) -> FittedVerifier:
         """What parameters that are fitted with this verifier say of it, its readings the default ones."""
@@ -181,13 +190,20 @@ def default_threads() -> int:
     return min(_MOST_THREADS, usable_processors())
 
 
-@lru_cache(maxsize=_LOADED)
 def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1) -> Verifier:
     """The verifier of a folder, tried on one pair. Blocks for some tenths of a second.
 
-    ``threads`` are those of one run of the model; None: ``default_threads``. Raises ConfigError: a file that
-    is missing, damaged or too large, a graph with other inputs or outputs, a runtime that is not installed.
+    ``threads`` are those of one run of the model; None: ``default_threads``. Whoever asks for as many shares
+    one model. Raises ConfigError: a file that is missing, damaged or too large, a graph with other inputs or
+    outputs, a runtime that is not installed.
     """
+    with _LOADING:  # who asks meanwhile waits for the same model, rather than load it again
+        verifier = _load(folder, threads or default_threads())
+    return verifier if verifier.batch_size == batch_size else verifier.in_batches(batch_size)
+
+
+@lru_cache(maxsize=_LOADED)
+def _load(folder: Path, threads: int) -> Verifier:
     manifest, model, tokens = read_folder(folder)
     try:
         _, onnxruntime, tokenizers = (import_module(name) for name in RUNTIME)
@@ -199,10 +215,10 @@ def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1)
         raise ConfigError(
             f"{_FIELD}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
         ) from None
-    session = _session(onnxruntime, folder, model, threads or default_threads())
+    session = _session(onnxruntime, folder, model, threads)
     _fitting(session, folder)
     try:
-        verifier = Verifier(manifest, session, tokenizer, batch_size=batch_size)
+        verifier = Verifier(manifest, session, tokenizer)
         verifier.score([("The sky is blue.", "The sky is blue today.")])
     except Exception as error:  # noqa: BLE001 (the runtimes' errors have no common root)
         raise ConfigError(

@@ -7,6 +7,8 @@ import json
 import math
 import random
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.errors import ConfigError, JudgeReplyError
-from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
+from guardrail.judges.local.verifier import Reading, Verifier, default_threads, load_verifier
 from guardrail.judges.local.verifier_files import MOST_BYTES
 from tests.unit.judges.local.tiny_verifier import SPECIAL, graph, write_verifier
 
@@ -128,6 +130,29 @@ def test_whatever_stands_in_texts_a_pair_has_its_three_marks(
 
 def test_the_model_is_loaded_once(folder: Path) -> None:
     assert load_verifier(folder, 2) is load_verifier(folder, 2)
+
+
+def test_judges_that_differ_in_batches_or_leave_threads_unset_share_a_model(folder: Path) -> None:
+    """Another copy would take as much memory again."""
+    one, unset = load_verifier(folder, default_threads()), load_verifier(folder)
+    batched = load_verifier(folder, default_threads(), 4)
+    assert one is unset
+    assert batched._session is one._session
+    assert (one.batch_size, batched.batch_size) == (1, 4)
+    assert load_verifier(folder).batch_size == 1
+
+
+def test_who_asks_while_the_model_is_loaded_waits_for_it(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path)
+    start = threading.Barrier(4)
+
+    def load() -> Verifier:
+        start.wait(30)
+        return load_verifier(folder)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [job.result() for job in [pool.submit(load) for _ in range(4)]]
+    assert len({id(each) for each in found}) == 1
 
 
 @pytest.mark.parametrize("missing", ["numpy", "onnxruntime", "tokenizers"])
