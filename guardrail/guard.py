@@ -44,7 +44,8 @@ class Guard:
         async with Guard() as guard:
             verdict = await guard.check(question, contexts, answer)
 
-    ``judge`` is the local judge when left out; one that is handed in stays open when the guard closes.
+    ``judge`` is the local judge when left out, which is made as the guard is entered, beside the event loop;
+    one that is handed in stays open when the guard closes.
     Give ``policy`` for one policy, or ``router`` to choose it by route and tenant. Use on one event loop;
     any number of calls may run at once, and wait for room when ``limits`` are reached.
     """
@@ -66,13 +67,15 @@ class Guard:
         if policy is not None and not isinstance(policy, Policy):
             raise TypeError(f"policy: give a guardrail.Policy, not a {type(policy).__name__}")
         self._own_judge = judge is None
-        self._judge = judge if judge is not None else _local_judge()
+        self._judge = judge
         self._router = router or PolicyRouter.single(policy or Policy())
         self._limits = limits
         self._engine: Engine | None = None
         self._queues: dict[str, _Queue] = {}
 
     async def __aenter__(self) -> Self:
+        if self._judge is None:
+            self._judge = await asyncio.to_thread(_local_judge)  # tenths of a second, to load its model
         engine = Engine(
             self._judge, self._router, emit=self._emit, on_closed=self._closed, limits=self._limits
         )
@@ -89,8 +92,9 @@ class Guard:
         finally:
             for queue in self._queues.values():
                 queue.put_nowait(None)  # nobody is to wait for an engine that has gone
-            if self._own_judge:
-                await self._judge.aclose()
+            if self._own_judge and self._judge is not None:
+                judge, self._judge = self._judge, None
+                await judge.aclose()
 
     async def check(
         self,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,6 +15,9 @@ from guardrail.events import (
     ResponseVerdict,
 )
 from guardrail.guard import ContextLike
+from guardrail.judges.local import LocalJudgeSettings
+from guardrail.judges.local.assembly import build_checker
+from guardrail.judges.local.check import ClaimChecker
 from guardrail.limits import Limits
 from tests.support.judges import GatedJudge, WordJudge
 
@@ -38,6 +42,33 @@ async def test_check_with_the_local_judge() -> None:
     assert good.claims[0].evidence[0].quote in SOURCE
     assert bad.decision is Decision.BLOCK
     assert bad.hallucinated_claims == ("The basic plan costs $79 a month.",)
+
+
+async def test_the_loop_goes_on_while_the_local_judge_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading its model takes tenths of a second, for all that the loop serves."""
+    turned = threading.Event()
+    made: list[bool] = []
+
+    def slow(settings: LocalJudgeSettings) -> ClaimChecker:
+        made.append(turned.wait(10))
+        return build_checker(settings)
+
+    monkeypatch.setattr("guardrail.judges.local.judge.build_checker", slow)
+    guard = Guard()
+    assert made == []
+    asyncio.get_running_loop().call_soon(turned.set)
+    async with guard:
+        verdict = await guard.check("Price?", [SOURCE], "The basic plan costs $49 a month.")
+    assert made == [True]
+    assert verdict.decision is Decision.RELEASE
+
+
+async def test_a_guard_with_the_local_judge_can_be_entered_again() -> None:
+    guard = Guard()
+    for _ in range(2):
+        async with guard:
+            verdict = await guard.check("Price?", [SOURCE], "The basic plan costs $49 a month.")
+        assert verdict.decision is Decision.RELEASE
 
 
 async def test_stream_gives_text_as_it_passes_and_stops_at_what_does_not() -> None:
