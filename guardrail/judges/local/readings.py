@@ -20,6 +20,9 @@ PASSAGE_WORDS: Final = 150
 MOST_CHARS_A_TOKEN: Final = 40
 """In the mean over a text; one of more is no prose."""
 _TOGETHER: Final = 3
+_LEAST_GAIN: Final = 0.03
+"""Share of the claim's words that a further sentence must bring: one that brings less costs time, and
+distracts."""
 
 Encode = Callable[[str], "Encoding"]
 
@@ -96,12 +99,14 @@ def _choices(
 
 def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[int]:
     """The numbers of up to ``count`` sentences that hold most of the claim together, best first: each one
-    adds most to those before it."""
+    adds most to those before it, and more than next to nothing."""
     held: frozenset[int] = frozenset()
     left = list(matches)
     chosen: list[int] = []
     while left and len(chosen) < count:
         best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
+        if chosen and view.share(held | best.terms) < view.share(held) + _LEAST_GAIN:
+            break
         left.remove(best)
         chosen.append(best.number)
         held |= best.terms
