@@ -78,7 +78,7 @@ ANTONYMS: Final = _pairs(
     reliable/unreliable, stable/unstable, certain/uncertain, clear/unclear, known/unknown,
     similar/different, equal/unequal, identical/different, everywhere/nowhere,
     everyone/nobody, everything/nothing, begin/end, begins/ends, began/ended, beginning/end, start/finish,
-    started/finished, starts/ends, first/last, former/current, previous/next, preceding/following,
+    started/finished, starts/ends, former/current, previous/next, preceding/following,
     remained/ceased, survived/perished, remembered/forgot, discovered/overlooked, succeed/fail,
     succeeded/failed, improved/worsened, improvement/deterioration, expanded/shrank,
     raised/lowered, upper/lower, majority/minority, maximum/minimum, optimistic/pessimistic,

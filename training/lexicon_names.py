@@ -125,6 +125,15 @@ ADDITIONS: Final = (
     " before moving permanently to Switzerland", ", one of the largest projects in the region",
     ", and it quickly became a bestseller", ", the only one to do so",
     ", but the cause was never established",
+    " for life", " by courier", " free of charge", " every year", " at night", " by email", " with food",
+    " by law", ", including during pregnancy", " for up to two weeks", " in most cases", " within 24 hours",
+    " at no extra cost", " without a prescription", ", including on weekends", " in all member states",
+    " twice a day", " for adults only", " on request", " in writing", " from home", " in advance",
+    " before surgery", " with a full refund", ", even abroad", " for a small fee", " once a month",
+    " by phone", " in cash", " permanently", " automatically", " anonymously", " in both countries",
+    " since childhood", " together with his brother", " under a pseudonym", " by accident",
+    " on a single day", " in front of witnesses", ", and in children", " for the whole family",
+    " over several years", " as a volunteer", " for political reasons",
 )  # fmt: skip
 """What an answer adds to a sentence that its source does not say."""
 

@@ -29,7 +29,8 @@ REPEATED: Final[Mapping[str, int]] = {
 _SHORT_WORDS: Final = 70  # contexts that are read as they are
 _SENTENCES: Final = 8
 _TOGETHER: Final = 3
-_FIRST_READING: Final = 0.7  # the others share the rest
+_FIRST_READING: Final = 0.7
+_NEARLY: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +76,15 @@ def _times(dataset: str) -> int:
 def _pair(example: Example, rarity: Rarity, random_: random.Random) -> TrainingPair:
     spans = () if example.supported else example.spans
     found = readings(example, rarity)
-    first = len(found) == 1 or random_.random() < _FIRST_READING
-    premise = found[0] if first else random_.choice(found[1:])
+    premise = found[0] if len(found) == 1 or random_.random() < _FIRST_READING else found[1]
     return TrainingPair(
         example.dataset, example.claim, premise, example.supported, example.contradicted, spans
     )
 
 
 def readings(example: Example, rarity: Rarity) -> list[str]:
-    """What of the contexts is read for the claim: the best three sentences together, the best one alone."""
+    """What of the contexts is read for the claim: the best three sentences together, and the best one alone
+    where that has nearly as much of the claim."""
     if sum(text.count(" ") for text in example.contexts) <= _SHORT_WORDS:
         return [" ".join(example.contexts)]
     index = EvidenceIndex(
@@ -104,5 +105,7 @@ def readings(example: Example, rarity: Rarity) -> list[str]:
         held |= best.terms
     source = Source(index)
     texts = [" ".join(source.sentence(n).text.split()) for n in sorted(together)]
+    if view.share(matches[0].terms) < _NEARLY * view.share(held):
+        return [" ".join(texts)]  # alone, the best sentence would say less than the label is about
     alone = " ".join(source.sentence(matches[0].number).text.split())
     return [" ".join(texts), alone]

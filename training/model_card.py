@@ -46,7 +46,8 @@ def card(
     """The text of MODEL_CARD.md.
 
     ``training`` is the checkpoint's training.json: ``datasets`` is a map of names to ``licence`` and
-    ``pairs``; whatever else it holds is listed as a setting. ``report`` is what training.evaluate wrote.
+    ``pairs``; ``before`` is the training.json of the checkpoint that it started from; whatever else it
+    holds is listed as a setting. ``report`` is what training.evaluate wrote.
     """
     parts = [f"# {name}", _USE]
     if bad := unshippable(training):
@@ -93,19 +94,35 @@ def difference_row(name: str, difference: Difference) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _datasets(training: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    found = training.get("datasets")
-    return found if isinstance(found, Mapping) else {}
+def _courses(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A training.json and those of the checkpoints that it started from, the first one first."""
+    before = training.get("before")
+    return [*(_courses(before) if isinstance(before, Mapping) else []), training]
+
+
+def _datasets(training: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The data sets of all courses together."""
+    found: dict[str, dict[str, Any]] = {}
+    for course in _courses(training):
+        datasets = course.get("datasets")
+        for name, entry in (datasets if isinstance(datasets, Mapping) else {}).items():
+            known = found.setdefault(name, {"licence": entry.get("licence", ""), "pairs": 0})
+            known["pairs"] += entry.get("pairs", 0)
+    return found
 
 
 def _settings(training: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for key, value in training.items():
-        if key == "datasets":
-            continue
-        if isinstance(value, Mapping):
-            value = ", ".join(f"{k} {v}" for k, v in value.items())
-        lines.append(f"- {key.replace('_', ' ')}: {value}")
+    courses = _courses(training)
+    lines: list[str] = []
+    for number, course in enumerate(courses, 1):
+        if len(courses) > 1:
+            lines += [*([""] if lines else []), f"Course {number}:", ""]
+        for key, value in course.items():
+            if key in ("datasets", "before"):
+                continue
+            if isinstance(value, Mapping):
+                value = ", ".join(f"{k} {v}" for k, v in value.items())
+            lines.append(f"- {key.replace('_', ' ')}: {value}")
     return lines or ["Not recorded: the checkpoint has no training.json."]
 
 

@@ -6,7 +6,7 @@ import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from guardrail.evidence.sentences import sentence_spans
@@ -19,6 +19,8 @@ _SPOKEN: Final = frozenset(("summedits-qmsumm",))
 """Transcripts of meetings: hardly a sentence of theirs can stand as a claim."""
 _OTHER_WORDS: Final = frozenset(("wikisplit", "fever", "fool-me-twice", "fever-symmetric"))
 """Data sets whose supported claims say in other words what their source says."""
+_SPLIT: Final = frozenset(("wikisplit",))
+"""Data sets that say a sentence in several shorter ones."""
 _LEAST_WORDS: Final = 60
 _PASSAGE_WORDS: Final = (40, 180)
 _NOISE: Final = re.compile(
@@ -88,6 +90,8 @@ class Source:
     at: int
     claim: str = ""
     siblings: tuple[str, ...] = field(default=())
+    parts: tuple[str, ...] = ()
+    """Sentences that together say what the sentence says, in other words."""
 
     @property
     def sentence(self) -> str:
@@ -128,6 +132,8 @@ def sources(rows: Iterable[Row]) -> list[Source]:
             found.extend(
                 Source(document, 0, claim) for claim in claims if claimable(claim) or claimable(claim + ".")
             )
+            if dataset in _SPLIT and len(claims) > 1 and _says(" ".join(claims), document.sentences[0]):
+                found.append(Source(document, 0, parts=tuple(claims)))
     return _with_siblings(found)
 
 
@@ -154,7 +160,7 @@ def _with_siblings(found: list[Source]) -> list[Source]:
                     siblings[sentence] = None
             if len(siblings) > 10:
                 break
-        result.append(Source(source.document, source.at, source.claim, tuple(siblings)))
+        result.append(replace(source, siblings=tuple(siblings)))
     return result
 
 
@@ -168,6 +174,13 @@ def covers(passage: str, claim: str) -> bool:
     words = set(re.findall(r"[a-z\d]{4,}", claim.lower()))
     said = set(re.findall(r"[a-z\d]{4,}", passage.lower()))
     return len(words & said) >= 0.6 * len(words)
+
+
+def _says(text: str, sentence: str) -> bool:
+    """Whether a text has nearly all words and all numbers of a sentence."""
+    words, said = (re.findall(r"[a-z]{4,}|\d+", t.lower()) for t in (sentence, text))
+    missing = set(words) - set(said)
+    return len(missing) <= 0.12 * len(set(words)) and not any(word.isdigit() for word in missing)
 
 
 def neighbours(source: Source, pool: Sequence[str], random_: random.Random) -> tuple[list[str], list[str]]:

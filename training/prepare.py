@@ -20,9 +20,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from training.examples import DataError, Example, write_examples
+from training.changes import LABELS
+from training.examples import DataError, Example, Label, write_examples
 from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.published import folders, sources
 from training.rows import LICENCES, Row
@@ -166,7 +167,7 @@ def _variants(
                     dataset=f"{row.dataset}-changed",
                     claim=changed,
                     contexts=contexts,
-                    label="contradicted",
+                    label=cast("Label", LABELS.get(kind, "contradicted")),
                     kind=kind,
                     spans=changed_spans(row.claim, changed),
                 )

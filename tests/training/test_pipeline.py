@@ -91,6 +91,26 @@ def test_a_checkpoint_is_loaded_as_it_was_saved(place: Path, tmp_path: Path) -> 
     assert not first.encoder.embeddings.word_embeddings.weight.requires_grad
 
 
+def test_training_goes_on_from_a_checkpoint_and_says_so(place: Path, tmp_path: Path) -> None:
+    from training.verifier import Verifier
+
+    work = place / "work"
+    first = Verifier.load(work / "checkpoint")
+    before = json.loads((work / "checkpoint" / "training.json").read_text(encoding="utf-8"))
+    run("train", "--work", work, "--out", tmp_path, "--start-from", work / "checkpoint", "--rate", "0.0",
+        "--pairs", "40", "--threads", "1")  # fmt: skip
+    after = json.loads((tmp_path / "training.json").read_text(encoding="utf-8"))
+    assert after["before"] == before
+    assert after["base"] == before["base"]
+    second = Verifier.load(tmp_path).state_dict()
+    assert all(torch_equal(tensor, second[name]) for name, tensor in first.state_dict().items())
+
+
+def torch_equal(one: Any, other: Any) -> bool:
+    """Whether two tensors are the same."""
+    return bool((one == other).all())
+
+
 def test_the_claims_tokens_are_those_between_the_first_two_marks() -> None:
     import torch
 
