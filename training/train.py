@@ -210,12 +210,8 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
-    base = options.base or packaged_base()
     try:
-        resumed = options.resume and (options.out / "model.safetensors").exists()
-        started = options.out if resumed else options.start_from
-        model = Verifier.load(started) if started else Verifier.from_base(base)
-        before = described_in(options.start_from) if options.start_from else None
+        model, base, before = _started(options)
         examples = [
             example
             for name in ("prepared", "synthetic")
@@ -228,7 +224,7 @@ def main() -> None:
         for example in examples:
             licences[example.dataset].add(example.licence)
         described = {
-            "base": before["base"] if before else base.name,
+            "base": base,
             **({"before": before} if before else {}),
             "seed": options.seed,
             "rate": options.rate,
@@ -246,6 +242,16 @@ def main() -> None:
     except (DataError, OSError) as error:
         parser.exit(1, f"train: {error}\n")
     print(f"{options.out}: {described['pairs']:,} pairs in {described['seconds']:,} s")
+
+
+def _started(options: argparse.Namespace) -> tuple[Verifier, str, dict[str, Any]]:
+    """The model to train, the name of its base, and what the training before this one wrote of itself."""
+    kept = options.out if options.resume and (options.out / "model.safetensors").exists() else None
+    if options.start_from:
+        before = described_in(options.start_from)
+        return Verifier.load(kept or options.start_from), str(before.get("base", "")), before
+    base = options.base or packaged_base()
+    return (Verifier.load(kept) if kept else Verifier.from_base(base)), base.name, {}
 
 
 def described_in(checkpoint: Path) -> dict[str, Any]:
