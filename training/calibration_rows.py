@@ -16,6 +16,7 @@ from training.examples import Example, read_examples
 from training.prepare import source_rows
 from training.rows import LICENCES, Row
 from training.synthesis import documents, minimal_pairs
+from training.written import WRITTEN
 
 MOST_ROWS: Final = 700  # of one data set
 _DOCUMENTS: Final = 120
@@ -35,7 +36,8 @@ def held_out_rows(data: Path, work: Path, *, seed: int, most: int = MOST_ROWS) -
     by_set: dict[str, list[Example]] = defaultdict(list)
     for name in ("prepared.jsonl.gz", "synthetic.jsonl.gz"):
         for example in read_examples(work / name):
-            if example.held_out and _base(example.dataset) in LICENCES:
+            usable = _base(example.dataset) in LICENCES or example.dataset.startswith(WRITTEN)
+            if example.held_out and usable:
                 by_set[example.dataset].append(example)
     chosen = [
         example

@@ -15,6 +15,7 @@ from guardrail.judges.local.candidates import find_candidates
 from guardrail.judges.local.claim_view import view_of
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.source import Source
+from training.chat_wording import chat_worded, spans_in
 from training.examples import Example
 
 REPEATED: Final[Mapping[str, int]] = {
@@ -31,6 +32,7 @@ _SENTENCES: Final = 8
 _TOGETHER: Final = 3
 _FIRST_READING: Final = 0.7
 _NEARLY: Final = 0.9
+_CHAT: Final = 0.2  # of claims are worded as chat assistants do
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,13 @@ def _times(dataset: str) -> int:
 
 def _pair(example: Example, rarity: Rarity, random_: random.Random) -> TrainingPair:
     spans = () if example.supported else example.spans
+    claim = example.claim
+    if random_.random() < _CHAT:
+        claim = chat_worded(claim, random_)
+        spans = spans_in(example.claim, claim, spans)
     found = readings(example, rarity)
     premise = found[0] if len(found) == 1 or random_.random() < _FIRST_READING else found[1]
-    return TrainingPair(
-        example.dataset, example.claim, premise, example.supported, example.contradicted, spans
-    )
+    return TrainingPair(example.dataset, claim, premise, example.supported, example.contradicted, spans)
 
 
 def readings(example: Example, rarity: Rarity) -> list[str]:

@@ -6,7 +6,8 @@
 ``pool-train.jsonl.gz``, or both (docs/training.md). Rows of data sets whose licence doesn't
 allow a model that is shipped are left out, but with ``--experimental``, whose models ``training.export``
 refuses to call shippable. Short premises are mostly hidden among other sentences, as a retrieved passage
-hides them; sets of positives only get negatives with one detail changed. Writes ``WORK/prepared.jsonl.gz``.
+hides them; sets of positives only get negatives with one detail changed. Facts written for the purpose
+(``training/written``) are added. Writes ``WORK/prepared.jsonl.gz``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -28,6 +30,7 @@ from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.published import folders, sources
 from training.rows import LICENCES, Row
 from training.synthesis import is_held_out
+from training.written import FOLDER, read_facts, written_examples
 
 POOL: Final = "pool-train.jsonl.gz"
 SEED: Final = 20261121
@@ -218,6 +221,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--experimental", action="store_true", help="also sets that may not be shipped")
+    parser.add_argument("--facts", type=Path, default=FOLDER, help="written facts; default: the project's")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -229,9 +233,10 @@ def main() -> None:
 
     try:
         rows = read_data(options.data, experimental=options.experimental)
-        written = write_examples(
-            options.work / "prepared.jsonl.gz", counted(examples(rows, seed=options.seed))
+        made = chain(
+            examples(rows, seed=options.seed), written_examples(read_facts(options.facts), seed=options.seed)
         )
+        written = write_examples(options.work / "prepared.jsonl.gz", counted(made))
     except DataError as error:
         parser.exit(1, f"prepare: {error}\n")
     for name, count in sorted(counts.items()):

@@ -15,6 +15,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "summedits": 5.0,
     "wice": 5.0,
     "begin": 5.0,
+    "written": 0.6,
     "synthetic-absent": 1.5,
     "synthetic-reworded": 0.8,
     "synthetic-name": 0.6,

@@ -1,0 +1,104 @@
+"""Facts written for training: what is read, refused and made of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from training.examples import DataError, Example
+from training.synthesis import is_held_out
+from training.written import FOLDER, read_facts, written_examples
+
+FACTS = """
+- source: "Lockers at the {town} baths are emptied after {n} days."
+  slots: {n: [2, 5, 9], town: ["Leeds", "Oslo"]}
+  says:
+    ["The baths in {town} empty their lockers once {n} days have passed.", "No locker stays full."]
+  wrong:
+    - [contradicted, "Lockers at the {town} baths are emptied after {n!} days."]
+    - [partially_supported, "The {town} baths empty lockers after {n} days and keep the things in an office."]
+- source: "Season tickets cannot be passed on to other people."
+  says: ["You can't give your season ticket to someone else."]
+  wrong:
+    - [contradicted, "Season tickets can be passed on to relatives."]
+    - [unsupported, "Tickets cost 40 euros."]
+- source: "The sauna opens at noon on Mondays."
+  says: ["On Mondays, the sauna opens at noon."]
+  wrong: [[contradicted, "The sauna opens at noon on Tuesdays."]]
+"""
+
+
+def made(folder: Path, *, seed: int = 1) -> list[Example]:
+    return list(written_examples(read_facts(folder), seed=seed))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "baths.yaml").write_text(FACTS, encoding="utf-8")
+    return tmp_path
+
+
+def test_claims_stand_beside_their_source_with_the_same_values(folder: Path) -> None:
+    found = [e for seed in range(20) for e in made(folder, seed=seed)]
+    upheld = [e for e in found if e.supported and "empty their lockers" in e.claim and e.kind is None]
+    assert upheld
+    for example in upheld:
+        days = next(n for n in "259" if f"{n} days" in example.claim)
+        assert f"emptied after {days} days" in " ".join(example.contexts)
+    denied = [e for e in found if e.claim.startswith("Lockers at the") and e.label == "contradicted"]
+    assert denied
+    for example in denied:
+        days = next(n for n in "259" if f"{n} days" in example.claim)
+        assert f"emptied after {days} days" not in " ".join(example.contexts)
+    assert {example.dataset for example in found} == {"written-baths"}
+    assert not any("{" in text for e in found for text in (e.claim, *e.contexts))
+
+
+def test_claims_without_their_source_are_unsupported(folder: Path) -> None:
+    absent = [e for seed in range(40) for e in made(folder, seed=seed) if e.kind == "absent"]
+    assert absent
+    for example in absent:
+        assert example.label == "unsupported"
+        assert example.spans == ((0, len(example.claim)),)
+
+
+def test_the_sides_of_the_split_share_no_fact(folder: Path) -> None:
+    for example in made(folder):
+        for source in (
+            "Season tickets cannot be passed on to other people.",
+            "The sauna opens at noon on Mondays.",
+        ):
+            if source in " ".join(example.contexts):
+                assert is_held_out(source) == example.held_out
+
+
+def test_the_same_seed_makes_the_same(folder: Path) -> None:
+    assert made(folder) == made(folder)
+    assert made(folder) != made(folder, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ('"Too few keys.", says: ["A claim."]', "wrong"),
+        ('"It takes {n} days.", says: ["A claim."], wrong: [[unsupported, "Another."]]', "none of the slots"),
+        ('"A source.", says: ["A claim."], wrong: [[supported, "Another."]]', "labelled supported"),
+        (
+            '"A {n}.", slots: {n: [1, 2]}, says: ["A {n!}."], wrong: [[unsupported, "Another."]]',
+            "wrong claims",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_by_file_and_entry(tmp_path: Path, rest: str, said: str) -> None:
+    (tmp_path / "odd.yaml").write_text(f"- {{source: {rest}}}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"odd\.yaml, entry 1") as caught:
+        read_facts(tmp_path)
+    assert said in str(caught.value)
+
+
+def test_the_projects_own_facts_are_in_order() -> None:
+    facts = read_facts(FOLDER)
+    assert sum(map(len, facts.values())) > 300
+    sources = [fact.source for every in facts.values() for fact in every]
+    assert len(set(sources)) == len(sources)

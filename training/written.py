@@ -1,0 +1,186 @@
+"""Facts written for training, in ``training/written/*.yaml`` -> examples.
+
+A fact is a sentence as a leaflet, terms or an encyclopedia word it (``source``), what chat assistants may
+say of it (``says``), and what they may not (``wrong``, with labels). ``slots`` are values: ``{name}`` stands
+for one, ``{name!}`` for another one of the same slot. Facts of one file make up the passages that theirs
+stand in.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from training.chat_wording import chat_worded
+from training.examples import DataError, Example, Label
+from training.paraphrase import joined
+from training.synthesis import is_held_out
+
+FOLDER: Final = Path(__file__).parent / "written"
+WRITTEN: Final = "written-"
+"""How their data sets' names begin; the file's follows."""
+LICENCE: Final = "Apache-2.0"
+"""This project's: they were written for it."""
+_INSTANCES: Final = 3  # of a fact that has slots, each with other values
+_ALONE: Final = 0.2  # of passages have the source only
+_COMPANY: Final = (2, 8)
+_PASSAGES: Final = 0.35  # of examples have their company in passages of their own
+_LEFT_OUT: Final = 0.12
+_JOINED: Final = 0.15
+_MIRRORED: Final = 0.35
+_CHAT: Final = 0.15
+_SLOT: Final = re.compile(r"\{(\w+)(!?)\}")
+_SOME_RIGHT: Final = ("contradicted", "partially_supported")
+
+Text = Annotated[str, Field(min_length=5, max_length=1200)]
+
+
+class Fact(BaseModel):
+    """An entry of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: Text
+    slots: dict[str, Annotated[list[str | int | float], Field(min_length=2)]] = Field(default_factory=dict)
+    says: Annotated[list[Text], Field(min_length=1)]
+    wrong: Annotated[list[tuple[Label, Text]], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _filled(self) -> Fact:
+        for text in (self.source, *self.says, *(claim for _, claim in self.wrong)):
+            for name, other in _SLOT.findall(text):
+                if name not in self.slots:
+                    raise ValueError(f"{text!r} names {{{name}}}, which is none of the slots")
+                if other and text in (self.source, *self.says):
+                    raise ValueError(f"{text!r}: {{{name}!}} may stand in wrong claims only")
+        if any(label == "supported" for label, _ in self.wrong):
+            raise ValueError(f"{self.source!r}: a claim of wrong is labelled supported")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Instance:
+    fact: Fact
+    values: dict[str, str]
+    others: dict[str, str]
+
+    def text(self, template: str, *, swapped: bool = False) -> str:
+        """``swapped``: what the slots stand for is the other value."""
+        mine, theirs = (self.others, self.values) if swapped else (self.values, self.others)
+        return _SLOT.sub(lambda match: (theirs if match[2] else mine)[match[1]], template)
+
+
+def read_facts(folder: Path = FOLDER) -> dict[str, list[Fact]]:
+    """The facts by the names of their files. Raises DataError that names the file and the entry."""
+    found = {}
+    for path in sorted(folder.glob("*.yaml")):
+        raw: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        facts = []
+        for number, entry in enumerate(raw or (), 1):
+            try:
+                facts.append(Fact.model_validate(entry))
+            except ValidationError as error:
+                raise DataError(f"{path}, entry {number}: {error}") from error
+        found[path.stem] = facts
+    return found
+
+
+def written_examples(facts: dict[str, list[Fact]], *, seed: int) -> Iterator[Example]:
+    """All claims of the facts in passages; a fifth of the facts, by checksum, is held out with its file's
+    others that are."""
+    random_ = random.Random(seed)
+    for domain, every in sorted(facts.items()):
+        for held_out in (False, True):
+            mine = [fact for fact in every if is_held_out(fact.source) == held_out]
+            instances = [instance for fact in mine for instance in _instances(fact, random_)]
+            for instance in instances:
+                near = [other for other in instances if other.fact is not instance.fact]
+                for example in _examples(instance, near, random_):
+                    yield replace(example, dataset=WRITTEN + domain, held_out=held_out)
+
+
+def _instances(fact: Fact, random_: random.Random) -> Iterator[_Instance]:
+    for _ in range(_INSTANCES if fact.slots else 1):
+        drawn = {name: random_.sample(values, 2) for name, values in fact.slots.items()}
+        yield _Instance(
+            fact, {n: str(v[0]) for n, v in drawn.items()}, {n: str(v[1]) for n, v in drawn.items()}
+        )
+
+
+def _examples(instance: _Instance, near: Sequence[_Instance], random_: random.Random) -> Iterator[Example]:
+    fact = instance.fact
+    for template in fact.says:
+        claim = _worded(instance.text(template), random_)
+        way = random_.random()
+        if way < _LEFT_OUT and near:
+            yield _example(claim, "unsupported", None, near, random_, kind="absent")
+            continue
+        if way < _LEFT_OUT + _JOINED and near:
+            yield from _joined(instance, claim, random_.choice(near), random_)
+        yield _example(claim, "supported", instance, near, random_)
+        if _SLOT.search(template) and random_.random() < _MIRRORED:
+            yield _example(claim, "contradicted", instance, near, random_, swapped=True, kind="value")
+    for label, template in fact.wrong:
+        claim = _worded(instance.text(template), random_)
+        yield _example(claim, label, instance, near, random_, kind="wrong")
+
+
+def _joined(instance: _Instance, claim: str, other: _Instance, random_: random.Random) -> Iterator[Example]:
+    """Two facts in one claim: both right, or the second one wrong."""
+    label: Label = "supported"
+    second = other.text(random_.choice(other.fact.says))
+    if random_.random() < 0.5:
+        label, template = random_.choice(other.fact.wrong)
+        label, second = label if label in _SOME_RIGHT else "partially_supported", other.text(template)
+    both = joined(claim, second, random_)
+    if both:
+        yield _example(both, label, instance, [other], random_, all_near=True, kind="merge")
+
+
+def _worded(claim: str, random_: random.Random) -> str:
+    return chat_worded(claim, random_) if random_.random() < _CHAT else claim
+
+
+def _example(
+    claim: str,
+    label: Label,
+    instance: _Instance | None,
+    near: Sequence[_Instance],
+    random_: random.Random,
+    *,
+    swapped: bool = False,
+    all_near: bool = False,
+    kind: str | None = None,
+) -> Example:
+    """``instance`` None: its source is left out."""
+    count = len(near) if all_near else min(len(near), random_.randint(*_COMPANY))
+    if instance is not None and not all_near and random_.random() < _ALONE:
+        count = 0
+    texts = [other.text(other.fact.source) for other in random_.sample(near, count)]
+    if instance is not None:
+        texts.append(instance.text(instance.fact.source, swapped=swapped))
+    random_.shuffle(texts)
+    spans: tuple[tuple[int, int], ...] | None = ((0, len(claim)),) if kind == "absent" else None
+    return Example(
+        dataset="",
+        licence=LICENCE,
+        claim=claim,
+        contexts=_passages(texts, random_) if random_.random() < _PASSAGES else (" ".join(texts),),
+        label=label,
+        kind=None if label == "supported" else kind,
+        spans=() if label == "supported" else spans,
+        source="written",
+        made="written",
+    )
+
+
+def _passages(texts: list[str], random_: random.Random) -> tuple[str, ...]:
+    cut = random_.randint(1, len(texts))
+    return tuple(" ".join(part) for part in (texts[:cut], texts[cut:]) if part)
