@@ -26,6 +26,7 @@ WEIGHTS: Final[dict[str, float]] = {
 """By how a data set's name begins, the first that fits; others 1. Sets that look like answers count more,
 made-up ones less."""
 
+_MADE: Final = ("-changed", "-stranger")
 _MOST_ROWS: Final = 2200  # of one data set
 _DISTRACTED: Final = 0.65
 _PASSAGE_SENTENCES: Final = (4, 24)
@@ -33,6 +34,8 @@ _PASSAGE_SENTENCES: Final = (4, 24)
 
 def weight_of(dataset: str) -> float:
     """What all rows of a data set count together, relative to the others."""
+    if dataset.endswith(_MADE):
+        return WEIGHTS["synthetic"]
     return next((weight for name, weight in WEIGHTS.items() if dataset.startswith(name)), 1.0)
 
 

@@ -32,6 +32,7 @@ from torch.nn import functional
 
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.special_tokens import SpecialTokens
 from training.encoding import encode
 from training.examples import DataError, read_examples
 from training.mixture import TrainingPair, training_pairs
@@ -89,10 +90,11 @@ def _batch(group: Sequence[TrainingPair], tokenizer: Any, max_tokens: int) -> Ba
         ]
     )
     marks = torch.full(inputs["input_ids"].shape, _UNKNOWN)
+    special = SpecialTokens(tokenizer)
     for row, pair in enumerate(group):
         if pair.spans is None:
             continue
-        offsets = tokenizer.encode(pair.claim, add_special_tokens=False).offsets
+        offsets = special.encode(pair.claim).offsets
         for at, (start, end) in enumerate(offsets[: marks.shape[1] - 1], 1):
             marks[row, at] = float(any(start < last and first < end for first, last in pair.spans))
     claim = claim_mask(inputs["attention_mask"], inputs["token_type_ids"])
