@@ -16,7 +16,7 @@ from training.examples import Example, read_examples
 from training.prepare import source_rows
 from training.rows import LICENCES, Row
 from training.synthesis import documents, minimal_pairs
-from training.written import WRITTEN
+from training.written import MEASURED, WRITTEN
 
 MOST_ROWS: Final = 700  # of one data set
 _DOCUMENTS: Final = 120
@@ -37,7 +37,7 @@ def held_out_rows(data: Path, work: Path, *, seed: int, most: int = MOST_ROWS) -
     for name in ("prepared.jsonl.gz", "synthetic.jsonl.gz"):
         for example in read_examples(work / name):
             usable = _base(example.dataset) in LICENCES or example.dataset.startswith(WRITTEN)
-            if example.held_out and usable:
+            if example.held_out and usable and example.source != MEASURED:
                 by_set[example.dataset].append(example)
     chosen = [
         example

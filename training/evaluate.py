@@ -34,6 +34,7 @@ from training.measuring import RULES, WHOLE, Judges, Scored, caught, figures
 from training.metrics import Bin, calibration_error, mean, reliability
 from training.report import markdown, plot
 from training.rows import Row
+from training.written import measured_rows, read_facts
 
 SEED: Final = 20260101
 _SLICE: Final = ("auroc", "balanced_accuracy")
@@ -41,7 +42,7 @@ _SLICE: Final = ("auroc", "balanced_accuracy")
 
 def evaluate(
     judges: Judges, sets: Mapping[str, Sequence[Row]], pairs: Mapping[str, Sequence[Row]],
-    timed: Sequence[Row] = (),
+    timed: Sequence[Row] = (), written: Sequence[Row] = (),
 ) -> tuple[dict[str, Any], dict[str, list[Bin]]]:  # fmt: skip
     """The report but for what it was made with, and the reliability of each judge."""
     scored: dict[str, list[Scored]] = {}
@@ -79,6 +80,7 @@ def evaluate(
             for kind, claims in changed.items()
         },
         "critical": {judge: _critical(changed, judge) for judge in judges.names} if changed else {},
+        "written": _written([judges.scored(row) for row in written], judges.names),
         "milliseconds": _milliseconds([judges.scored(row) for row in timed], judges.names),
     }
     return report, {j: reliability(truths, p, weights=weights) for j, p in spread.items()}
@@ -102,6 +104,22 @@ def _critical(changed: Mapping[str, Sequence[Scored]], judge: str) -> dict[str, 
         return [caught(changed[k], judge)["not_supported"] for k in kinds if changed.get(k)]
 
     return {"caught": mean(shares(sorted(CRITICAL))), "false_alarms": mean(shares(FAITHFUL))}
+
+
+def _written(claims: Sequence[Scored], judges: Sequence[str]) -> dict[str, Any]:
+    """Claims of facts that were written for training and that nothing was fitted on."""
+    if not claims:
+        return {}
+    right = [claim for claim in claims if claim.supported]
+    wrong = [claim for claim in claims if not claim.supported]
+    return {"claims": len(claims), "supported": len(right)} | {
+        judge: figures(claims, judge)
+        | {
+            "upheld": 1.0 - caught(right, judge)["not_supported"],
+            "caught": caught(wrong, judge)["not_supported"],
+        }
+        for judge in judges
+    }
 
 
 def _milliseconds(claims: Sequence[Scored], judges: Sequence[str]) -> dict[str, Any]:
@@ -146,6 +164,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=1000, help="most claims of one set (sampled)")
     parser.add_argument("--held-out", type=int, default=60, help="most rows of one set for thresholds")
     parser.add_argument("--pairs", type=int, default=150, help="most changed sentences of one kind")
+    parser.add_argument("--written", type=int, default=1000, help="most claims of written facts")
     parser.add_argument("--timed", type=int, default=100, help="claims that are timed")
     options = parser.parse_args()
     require_files(parser, options.data, POOL, EXPERTQA)
@@ -163,7 +182,11 @@ def _run(options: argparse.Namespace) -> None:
     pairs = made(options.data, limit=options.pairs, seed=SEED)
     timed = passages_of_150_words((row for rows in pairs.values() for row in rows), count=options.timed)
     report, bins = evaluate(
-        judges, labelled(options.data, limit=options.limit, seed=SEED), pairs, list(timed)
+        judges,
+        labelled(options.data, limit=options.limit, seed=SEED),
+        pairs,
+        list(timed),
+        measured_rows(read_facts(), limit=options.written, seed=SEED) if options.written else (),
     )
     report |= {
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),

@@ -60,6 +60,7 @@ def markdown(report: Mapping[str, Any]) -> str:
             ),
         ),
         *_made(report, judges),
+        *_written(report, judges),
         *_times(report),
     ]
     return "\n".join(parts)
@@ -143,6 +144,25 @@ def _made(report: Mapping[str, Any], judges: Sequence[str]) -> list[str]:
                 [judge, percent(entry["caught"]), percent(entry["false_alarms"])]
                 for judge, entry in report["critical"].items()
             ),
+        ),
+    ]
+
+
+def _written(report: Mapping[str, Any], judges: Sequence[str]) -> list[str]:
+    found: Mapping[str, Any] = report["written"]
+    if not found:
+        return []
+    columns = (
+        ("auroc", "AUROC"), ("balanced_accuracy", "balanced accuracy"), ("upheld", "faithful claims upheld"),
+        ("caught", "others caught"),
+    )  # fmt: skip
+    return [
+        "## Facts written for training, of those that nothing was fitted on\n",
+        f"{found['claims']:,} claims in the words of chat assistants, {found['supported']:,} faithful. "
+        "By the same writers as a part of the training data, about other facts.\n",
+        table(
+            ["judge", *(title for _, title in columns)],
+            ([judge, *_percents(found[judge], columns)] for judge in judges),
         ),
     ]
 

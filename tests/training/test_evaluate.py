@@ -71,7 +71,7 @@ def test_evaluation_reports_every_judge_on_every_set(
 ) -> None:
     run(
         evaluate, "--data", data, "--verifier", verifier, "--parameters", parameters, "--out", tmp_path,
-        "--pairs", 8, "--timed", 2,
+        "--pairs", 8, "--timed", 2, "--written", 8,
     )  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["judges"] == [OVERLAP, RULES, ALONE, WHOLE]
@@ -88,10 +88,12 @@ def test_evaluation_reports_every_judge_on_every_set(
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "| fool-me-twice | 40 |" in text
     assert "critical changes caught" in text
+    assert "8 claims in the words of chat assistants" in text
 
 
 def test_without_a_verifier_overlap_and_rules_are_compared(data: Path, tmp_path: Path) -> None:
-    run(evaluate, "--data", data, "--verifier", "none", "--out", tmp_path, "--pairs", 2, "--timed", 0)
+    run(evaluate, "--data", data, "--verifier", "none", "--out", tmp_path, "--pairs", 2, "--timed", 0,
+        "--written", 0)  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["judges"] == [OVERLAP, RULES]
     assert report["verifier"] is None

@@ -8,7 +8,7 @@ import pytest
 
 from training.examples import DataError, Example
 from training.synthesis import is_held_out
-from training.written import FOLDER, read_facts, written_examples
+from training.written import FOLDER, MEASURED, measured_rows, read_facts, written_examples
 
 FACTS = """
 - source: "Lockers at the {town} baths are emptied after {n} days."
@@ -26,6 +26,15 @@ FACTS = """
 - source: "The sauna opens at noon on Mondays."
   says: ["On Mondays, the sauna opens at noon."]
   wrong: [[contradicted, "The sauna opens at noon on Tuesdays."]]
+- source: "Swimming caps are sold at the till."
+  says: ["You can buy a cap where you pay."]
+  wrong: [[contradicted, "Swimming caps are given away at the till."]]
+- source: "Dogs must wait outside the baths."
+  says: ["You can't take your dog in."]
+  wrong: [[contradicted, "Dogs may come into the baths."]]
+- source: "The slide is closed in winter."
+  says: ["There's no sliding in winter."]
+  wrong: [[contradicted, "The slide is closed in summer."]]
 """
 
 
@@ -73,6 +82,19 @@ def test_the_sides_of_the_split_share_no_fact(folder: Path) -> None:
                 assert is_held_out(source) == example.held_out
 
 
+def test_what_is_measured_on_is_held_out_and_shares_no_fact_with_the_rest() -> None:
+    facts = read_facts(FOLDER)
+    found = list(written_examples({"law": facts["law"]}, seed=1))
+    measured = {text for e in found if e.source == MEASURED for text in e.contexts}
+    others = {text for e in found if e.source != MEASURED for text in e.contexts}
+    assert measured
+    assert all(e.held_out for e in found if e.source == MEASURED)
+    assert not measured & others
+    rows = measured_rows({"law": facts["law"]}, limit=20, seed=1)
+    assert len(rows) == 20
+    assert {row.supported for row in rows} == {True, False}
+
+
 def test_the_same_seed_makes_the_same(folder: Path) -> None:
     assert made(folder) == made(folder)
     assert made(folder) != made(folder, seed=2)
@@ -99,6 +121,6 @@ def test_what_cannot_be_is_refused_by_file_and_entry(tmp_path: Path, rest: str, 
 
 def test_the_projects_own_facts_are_in_order() -> None:
     facts = read_facts(FOLDER)
-    assert sum(map(len, facts.values())) > 300
+    assert sum(map(len, facts.values())) > 1000
     sources = [fact.source for every in facts.values() for fact in every]
     assert len(set(sources)) == len(sources)
