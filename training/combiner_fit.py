@@ -45,7 +45,7 @@ LOG_ODDS: Final = (RULES_SUPPORT, "model_contradiction")
 STACKED: Final = (*LOG_ODDS, READ_SUPPORT, UNREAD_RULES)
 """What the combiner looks at where there is a verifier; the first two enter as log-odds, the others are."""
 
-_LEAST_SHARES: Final = (0.6, 0.5, 0.4, 0.3)
+_LEAST_SHARES: Final = (0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 # A contradiction may block an answer, and answers have fewer of them than these rows.
 _LEAST_CONTRADICTION: Final = 0.9
 # Of balanced accuracy: words that no source has are a reason that a reader can check.
