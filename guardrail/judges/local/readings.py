@@ -22,7 +22,9 @@ MOST_CHARS_A_TOKEN: Final = 40
 _TOGETHER: Final = 3
 _LEAST_GAIN: Final = 0.03
 """Share of the claim's words that a further sentence must bring: one that brings less costs time, and
-distracts."""
+distracts. Until the sentences have ``_ENOUGH`` of the words any further one counts: a claim in other words
+has few of its source's."""
+_ENOUGH: Final = 0.7
 
 Encode = Callable[[str], "Encoding"]
 
@@ -105,7 +107,8 @@ def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[int]
     chosen: list[int] = []
     while left and len(chosen) < count:
         best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
-        if chosen and view.share(held | best.terms) < view.share(held) + _LEAST_GAIN:
+        share = view.share(held)
+        if chosen and share >= _ENOUGH and view.share(held | best.terms) < share + _LEAST_GAIN:
             break
         left.remove(best)
         chosen.append(best.number)
