@@ -106,6 +106,26 @@ def test_training_goes_on_from_a_checkpoint_and_says_so(place: Path, tmp_path: P
     assert all(torch_equal(tensor, second[name]) for name, tensor in first.state_dict().items())
 
 
+def test_checkpoints_are_averaged(place: Path, tmp_path: Path) -> None:
+    import torch
+
+    from training.verifier import Verifier
+
+    later = place / "work" / "checkpoint"
+    other = Verifier.load(later)
+    for name, tensor in other.state_dict().items():
+        if name == "out.bias":
+            tensor += 1.0
+    other.save(tmp_path / "earlier")
+    (tmp_path / "earlier" / "training.json").write_text('{"pairs": 5}', encoding="utf-8")
+    run("average", "--later", later, "--earlier", tmp_path / "earlier", "--out", tmp_path / "both",
+        "--share", "0.75")  # fmt: skip
+    bias = Verifier.load(tmp_path / "both").state_dict()["out.bias"]
+    assert torch.allclose(bias, Verifier.load(later).state_dict()["out.bias"] + 0.25)
+    described = json.loads((tmp_path / "both" / "training.json").read_text(encoding="utf-8"))
+    assert described["weights"].startswith("0.75 of those")
+
+
 def torch_equal(one: Any, other: Any) -> bool:
     """Whether two tensors are the same."""
     return bool((one == other).all())

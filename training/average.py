@@ -1,0 +1,63 @@
+"""Average the weights of two checkpoints of one course of training.
+
+    python -m training.average --later CHECKPOINT --earlier CHECKPOINT --out FOLDER [--share 0.7]
+
+A model that was trained on for one kind of text forgets some of what it knew of others; between the two lie
+models that know nearly all of both (Wortsman et al., "Robust fine-tuning of zero-shot models", 2022).
+``--share`` is that of the later one. ``training.json`` is the later one's, with the shares.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Final
+
+from training.examples import DataError
+from training.train import described_in
+from training.verifier import Verifier
+
+_SHARE: Final = 0.7
+
+
+def average(later: Path, earlier: Path, out: Path, *, share: float) -> None:
+    """Write ``share`` of the weights of ``later`` and the rest of those of ``earlier``. Raises DataError."""
+    if not 0.0 <= share <= 1.0:
+        raise DataError(f"--share {share}: must lie within 0 and 1")
+    described = described_in(later)
+    model = Verifier.load(later)
+    weights, others = model.state_dict(), Verifier.load(earlier).state_dict()
+    for name, tensor in weights.items():
+        if tensor.is_floating_point():
+            if tensor.shape != others[name].shape:
+                raise DataError(f"{earlier}: {name} is of another shape than in {later}")
+            weights[name] = share * tensor + (1.0 - share) * others[name]
+    model.load_state_dict(weights)
+    model.save(out)
+    pairs = described_in(earlier).get("pairs", "?")
+    described["weights"] = (
+        f"{share} of those at the end of the courses, the rest of those of a checkpoint before, at {pairs} "
+        "pairs of its course, averaged"
+    )
+    (out / "training.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Run the step."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--later", type=Path, required=True)
+    parser.add_argument("--earlier", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--share", type=float, default=_SHARE)
+    options = parser.parse_args()
+    try:
+        average(options.later, options.earlier, options.out, share=options.share)
+    except (DataError, OSError) as error:
+        parser.exit(1, f"average: {error}\n")
+
+
+if __name__ == "__main__":
+    main()
