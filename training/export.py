@@ -166,7 +166,7 @@ def main() -> None:
     source.add_argument("--base", type=Path, help="a base model with fresh heads instead")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, help="folder of prepared.jsonl.gz; default: the checkpoint's")
-    parser.add_argument("--name", default="claims-minilm-l6-en-2")
+    parser.add_argument("--name", default="claims-minilm-l6-en-1")
     parser.add_argument("--bits", type=int, choices=(7, 8), default=7, help="of the encoder's weights")
     parser.add_argument("--most-lost", type=float, default=MOST_LOST, help="points of AUROC, by int8")
     parser.add_argument("--report", type=Path, help="report.json of training.evaluate, for the card")

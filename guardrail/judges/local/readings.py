@@ -20,11 +20,6 @@ PASSAGE_WORDS: Final = 150
 MOST_CHARS_A_TOKEN: Final = 40
 """In the mean over a text; one of more is no prose."""
 _TOGETHER: Final = 3
-_LEAST_GAIN: Final = 0.03
-"""Share of the claim's words that a further sentence must bring: one that brings less costs time, and
-distracts. Until the sentences have ``_ENOUGH`` of the words any further one counts: a claim in other words
-has few of its source's."""
-_ENOUGH: Final = 0.7
 
 Encode = Callable[[str], "Encoding"]
 
@@ -101,15 +96,12 @@ def _choices(
 
 def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[int]:
     """The numbers of up to ``count`` sentences that hold most of the claim together, best first: each one
-    adds most to those before it, and more than next to nothing."""
+    adds most to those before it."""
     held: frozenset[int] = frozenset()
     left = list(matches)
     chosen: list[int] = []
     while left and len(chosen) < count:
         best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
-        share = view.share(held)
-        if chosen and share >= _ENOUGH and view.share(held | best.terms) < share + _LEAST_GAIN:
-            break
         left.remove(best)
         chosen.append(best.number)
         held |= best.terms
