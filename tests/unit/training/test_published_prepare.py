@@ -57,9 +57,9 @@ def write_pool(data: Path, rows: list[dict[str, Any]]) -> Path:
     return data
 
 
-def run(monkeypatch: pytest.MonkeyPatch, data: Path, work: Path) -> bytes:
+def run(monkeypatch: pytest.MonkeyPatch, data: Path, work: Path, *more: str) -> bytes:
     """The rows that the command writes."""
-    monkeypatch.setattr(sys, "argv", ["prepare", "--data", str(data), "--work", str(work)])
+    monkeypatch.setattr(sys, "argv", ["prepare", "--data", str(data), "--work", str(work), *more])
     main()
     return gzip.decompress((work / "prepared.jsonl.gz").read_bytes())
 
