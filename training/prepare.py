@@ -24,6 +24,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
+from training.balance import balanced
 from training.changes import LABELS
 from training.examples import DataError, Example, Label, write_examples
 from training.perturb import NEGATIVE_KINDS, change, names_of
@@ -234,7 +235,8 @@ def main() -> None:
     try:
         rows = read_data(options.data, experimental=options.experimental)
         made = chain(
-            examples(rows, seed=options.seed), written_examples(read_facts(options.facts), seed=options.seed)
+            examples(rows, seed=options.seed),
+            balanced(written_examples(read_facts(options.facts), seed=options.seed), seed=options.seed),
         )
         written = write_examples(options.work / "prepared.jsonl.gz", counted(made))
     except DataError as error:

@@ -37,14 +37,16 @@ _INSTANCES: Final = 3  # of a fact that has slots, each with other values
 _ALONE: Final = 0.2  # of passages have the source only
 _COMPANY: Final = (2, 8)
 _PASSAGES: Final = 0.35  # of examples have their company in passages of their own
-_LEFT_OUT: Final = 0.12
+_LEFT_OUT: Final = 0.4  # of claims stand once more where nothing says them
 _JOINED: Final = 0.3
 _BOTH_RIGHT: Final = 0.6
 _LINKS: Final = (", and ", "; ", " and ", ", while ", ", whereas ", ". Also, ", ", and also ")
-_VERBATIM: Final = 0.7  # of sources are claims, too, most of them reworded: shared words speak for a claim
+_AS_IT_STANDS: Final = 0.4
+_VERBATIM_JOINED: Final = 0.5  # of sources are claims joined with another one
 _ANSWERING: Final = ("Yes", "No, ", "According")
 _MIRRORED: Final = 0.35
 _CHAT: Final = 0.15
+_CHAT_WRONG: Final = 0.4  # writers of wrong claims keep to the source's words
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is one
 _SLOT: Final = re.compile(r"\{(\w+)(!?)\}")
 _SOME_RIGHT: Final = ("contradicted", "partially_supported")
@@ -146,18 +148,16 @@ def _instances(fact: Fact, random_: random.Random) -> Iterator[_Instance]:
 def _examples(instance: _Instance, near: Sequence[_Instance], random_: random.Random) -> Iterator[Example]:
     fact = instance.fact
     for template in fact.says:
-        claim = _worded(instance.text(template), random_)
-        way = random_.random()
-        if way < _LEFT_OUT and near:
+        claim = _worded(instance.text(template), random_, _CHAT)
+        if random_.random() < _LEFT_OUT and near:
             yield _example(claim, "unsupported", None, near, random_, kind="absent")
-            continue
-        if way < _LEFT_OUT + _JOINED and near:
+        if random_.random() < _JOINED and near:
             yield from _joined(instance, claim, random_.choice(near), random_)
         yield _example(claim, "supported", instance, near, random_)
         if _SLOT.search(template) and random_.random() < _MIRRORED:
             yield _example(claim, "contradicted", instance, near, random_, swapped=True, kind="value")
     for label, template in fact.wrong:
-        claim = _worded(instance.text(template), random_)
+        claim = _worded(instance.text(template), random_, _CHAT_WRONG)
         yield _example(claim, label, instance, near, random_, kind="wrong")
 
 
@@ -174,13 +174,19 @@ def _joined(instance: _Instance, claim: str, other: _Instance, random_: random.R
 
 
 def _verbatim(instance: _Instance, near: Sequence[_Instance], random_: random.Random) -> Iterator[Example]:
-    if random_.random() < _VERBATIM:
-        claim, _ = paraphrased(instance.text(instance.fact.source), random_)
-        yield _example(claim, "supported", instance, near, random_)
+    """The source as a claim, as it stands, reworded, or joined with another one."""
+    source = instance.text(instance.fact.source)
+    claim = source if random_.random() < _AS_IT_STANDS else paraphrased(source, random_)[0]
+    yield _example(claim, "supported", instance, near, random_)
+    if near and random_.random() < _VERBATIM_JOINED:
+        other = random_.choice(near)
+        second = other.text(other.fact.source)
+        both = f"{claim.rstrip('.')}{random_.choice(_LINKS)}{lowered(second) or second}"
+        yield _example(both, "supported", instance, [other], random_, all_near=True)
 
 
-def _worded(claim: str, random_: random.Random) -> str:
-    return chat_worded(claim, random_) if random_.random() < _CHAT else claim
+def _worded(claim: str, random_: random.Random, share: float) -> str:
+    return chat_worded(claim, random_) if random_.random() < share else claim
 
 
 def _example(
