@@ -78,10 +78,15 @@ class Tree(BaseModel):
         columns = (self.thresholds, self.lower, self.upper, self.values)
         if not nodes or any(len(column) != nodes for column in columns):
             raise ValueError("the lists of a tree must have one entry for each node")
+        seen = {0}
         for node, feature in enumerate(self.features):
             ways = (self.lower[node], self.upper[node])
             if feature and not all(node < way < nodes for way in ways):
                 raise ValueError(f"the children of node {node} must come after it")
+            for way in ways if feature else ():
+                if way in seen:  # nested, shared branches would grow without end
+                    raise ValueError(f"node {way} is the child of two ways; give each one a node of its own")
+                seen.add(way)
         return self
 
     def nested(self, node: int = 0) -> _Node:

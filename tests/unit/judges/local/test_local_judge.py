@@ -170,11 +170,13 @@ def test_the_packaged_parameters_say_where_they_come_from() -> None:
 
 def test_parameters_with_a_broken_tree_are_refused(tmp_path: Path) -> None:
     raw = json.loads(load_rules_parameters().model_dump_json())
-    raw["combiner"]["trees"][0]["lower"][0] = 0  # a loop
-    path = tmp_path / "loop.json"
-    path.write_text(json.dumps(raw))
-    with pytest.raises(ConfigError, match="must come after it"):
-        load_parameters(path)
+    tree = raw["combiner"]["trees"][0]
+    for child, said in ((0, "must come after it"), (tree["upper"][0], "the child of two ways")):
+        tree["lower"][0] = child
+        path = tmp_path / "broken.json"
+        path.write_text(json.dumps(raw))
+        with pytest.raises(ConfigError, match=said):
+            load_parameters(path)
 
 
 def test_parameters_that_look_at_what_is_not_found_out_are_refused(tmp_path: Path) -> None:
