@@ -34,9 +34,7 @@ _LIMITS: Final = """\
 
 def unshippable(training: Mapping[str, Any]) -> list[str]:
     """The data sets of a training.json that no shipped model may be trained on."""
-    return sorted(
-        name for name, entry in _datasets(training).items() if UNSHIPPABLE in entry.get("licence", "")
-    )
+    return sorted(name for name, entry in datasets_of(training).items() if UNSHIPPABLE in entry["licence"])
 
 
 def card(
@@ -54,7 +52,7 @@ def card(
         parts.append(
             f"**An experiment, not to be shipped**: the licence of {', '.join(bad)} is not stated.\n"
         )
-    datasets = _datasets(training)
+    datasets = datasets_of(training)
     megabytes = sum(sizes.values()) / 1e6
     parts += [
         f"{megabytes:.1f} MB: "
@@ -63,7 +61,7 @@ def card(
         "## Data\n",
         *_table(
             ("data set", "licence", "pairs read"),
-            [(k, v.get("licence", ""), _count(v.get("pairs"))) for k, v in sorted(datasets.items())],
+            [(k, v["licence"], _count(v["pairs"])) for k, v in sorted(datasets.items())],
         ),
         "",
         "Rows whose names end in `-changed` or begin with `synthetic` were made by rule from texts of",
@@ -95,21 +93,23 @@ def difference_row(name: str, difference: Difference) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _courses(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """A training.json and those of the checkpoints that it started from, the first one first."""
-    before = training.get("before")
-    return [*(_courses(before) if isinstance(before, Mapping) else []), training]
-
-
-def _datasets(training: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The data sets of all courses together."""
+def datasets_of(training: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The data sets of a training.json and of all that it started from: all ``pairs``, every ``licence``."""
     found: dict[str, dict[str, Any]] = {}
     for course in _courses(training):
         datasets = course.get("datasets")
         for name, entry in (datasets if isinstance(datasets, Mapping) else {}).items():
-            known = found.setdefault(name, {"licence": entry.get("licence", ""), "pairs": 0})
+            known = found.setdefault(name, {"licence": "", "pairs": 0})
+            licences = {*known["licence"].split(", "), *entry.get("licence", "").split(", ")} - {""}
+            known["licence"] = ", ".join(sorted(licences))
             known["pairs"] += entry.get("pairs", 0)
     return found
+
+
+def _courses(training: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A training.json and those of the checkpoints that it started from, the first one first."""
+    before = training.get("before")
+    return [*(_courses(before) if isinstance(before, Mapping) else []), training]
 
 
 def _settings(training: Mapping[str, Any]) -> list[str]:
