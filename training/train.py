@@ -258,10 +258,13 @@ def _started(options: argparse.Namespace) -> tuple[Verifier, str, dict[str, Any]
 
 def described_in(checkpoint: Path) -> dict[str, Any]:
     """What the training of a checkpoint wrote of itself. Raises DataError."""
+    file = checkpoint / "training.json"
     try:
-        described: dict[str, Any] = json.loads((checkpoint / "training.json").read_text(encoding="utf-8"))
+        described = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"--start-from {checkpoint}: no checkpoint of training.train ({error})") from error
+        raise DataError(f"{file}: can't be read ({error}); name what training.train wrote") from error
+    if not isinstance(described, dict):
+        raise DataError(f"{file}: no object; name what training.train wrote")
     return described
 
 

@@ -92,6 +92,8 @@ def test_a_checkpoint_is_loaded_as_it_was_saved(place: Path, tmp_path: Path) -> 
 
 
 def test_training_goes_on_from_a_checkpoint_and_says_so(place: Path, tmp_path: Path) -> None:
+    import torch
+
     from training.verifier import Verifier
 
     work = place / "work"
@@ -103,7 +105,7 @@ def test_training_goes_on_from_a_checkpoint_and_says_so(place: Path, tmp_path: P
     assert after["before"] == before
     assert after["base"] == before["base"]
     second = Verifier.load(tmp_path).state_dict()
-    assert all(torch_equal(tensor, second[name]) for name, tensor in first.state_dict().items())
+    assert all(torch.equal(tensor, second[name]) for name, tensor in first.state_dict().items())
 
 
 def test_checkpoints_are_averaged(place: Path, tmp_path: Path) -> None:
@@ -113,9 +115,7 @@ def test_checkpoints_are_averaged(place: Path, tmp_path: Path) -> None:
 
     later = place / "work" / "checkpoint"
     other = Verifier.load(later)
-    for name, tensor in other.state_dict().items():
-        if name == "out.bias":
-            tensor += 1.0
+    other.state_dict()["out.bias"].add_(1.0)
     other.save(tmp_path / "earlier")
     (tmp_path / "earlier" / "training.json").write_text('{"pairs": 5}', encoding="utf-8")
     run("average", "--later", later, "--earlier", tmp_path / "earlier", "--out", tmp_path / "both",
@@ -126,9 +126,25 @@ def test_checkpoints_are_averaged(place: Path, tmp_path: Path) -> None:
     assert described["weights"].startswith("0.75 of those")
 
 
-def torch_equal(one: Any, other: Any) -> bool:
-    """Whether two tensors are the same."""
-    return bool((one == other).all())
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ('{"datasets": {"lingnli": {"pairs": 5, "licence": "not stated"}}}', "was trained on lingnli"),
+        ("[]", "training.json: no object"),
+        (None, "training.json: can't be read"),
+    ],
+)
+def test_what_is_no_earlier_checkpoint_of_the_same_training_is_not_averaged(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], described: str | None, said: str
+) -> None:
+    """The card of a model names all that it was trained on, and a licence may forbid to ship it."""
+    later = place / "work" / "checkpoint"
+    if described is not None:
+        (tmp_path / "training.json").write_text(described, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        run("average", "--later", later, "--earlier", tmp_path, "--out", tmp_path / "both")
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "both").exists()
 
 
 def test_the_claims_tokens_are_those_between_the_first_two_marks() -> None:
