@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
@@ -27,9 +27,9 @@ def shared_words(claim: str, contexts: Iterable[str]) -> float:
     return len(terms & held) / max(1, len(terms))
 
 
-def balanced(examples: Iterable[Example], *, seed: int) -> list[Example]:
+def balanced(examples: Iterable[Example], *, seed: int) -> Iterator[Example]:
     """As many supported claims as others among those that share about as many words with their contexts (to
-    a tenth), of either side of the split; what is over is left out, drawn at random."""
+    a tenth), of each ``source`` and either side of the split; what is over is left out, drawn at random."""
     random_ = random.Random(seed)
     alike: dict[tuple[str, bool, int], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     every = list(examples)
@@ -42,7 +42,7 @@ def balanced(examples: Iterable[Example], *, seed: int) -> list[Example]:
         count = min(map(len, sides))
         for side in sides:
             kept.update(random_.sample(side, count))
-    return [example for number, example in enumerate(every) if number in kept]
+    yield from (example for number, example in enumerate(every) if number in kept)
 
 
 def _terms(text: str) -> frozenset[int]:

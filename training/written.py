@@ -38,18 +38,19 @@ _ALONE: Final = 0.2  # of passages have the source only
 _COMPANY: Final = (2, 8)
 _PASSAGES: Final = 0.35  # of examples have their company in passages of their own
 _LEFT_OUT: Final = 0.4  # of claims stand once more where nothing says them
-_JOINED: Final = 0.3
-_BOTH_RIGHT: Final = 0.6
+_JOINED: Final = 0.3  # of claims are joined with one about another fact
+_BOTH_RIGHT: Final = 0.6  # of those
 _LINKS: Final = (", and ", "; ", " and ", ", while ", ", whereas ", ". Also, ", ", and also ")
-_AS_IT_STANDS: Final = 0.4
+_AS_IT_STANDS: Final = 0.4  # of sources that are claims; others are reworded
 _VERBATIM_JOINED: Final = 0.5  # of sources are claims joined with another one
-_ANSWERING: Final = ("Yes", "No, ", "According")
-_MIRRORED: Final = 0.35
-_CHAT: Final = 0.15
-_CHAT_WRONG: Final = 0.4  # writers of wrong claims keep to the source's words
+_ANSWERING: Final = ("Yes", "No, ", "According")  # so begins what can't be joined
+_MIRRORED: Final = 0.35  # of claims with slots stand once more beside a source with other values
+_CHAT: Final = 0.15  # of right claims are worded as chat assistants do
+_CHAT_WRONG: Final = 0.4  # of wrong ones: their writers keep to the source's words
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is one
 _SLOT: Final = re.compile(r"\{(\w+)(!?)\}")
-_SOME_RIGHT: Final = ("contradicted", "partially_supported")
+_STAYS: Final = ("contradicted", "partially_supported")
+"""What a wrong claim that is joined with a right one remains; an unsupported one then is partially so."""
 
 Text = Annotated[str, Field(min_length=5, max_length=1200)]
 
@@ -90,18 +91,30 @@ class _Instance:
 
 
 def read_facts(folder: Path = FOLDER) -> dict[str, list[Fact]]:
-    """The facts by the names of their files. Raises DataError that names the file and the entry."""
-    found = {}
-    for path in sorted(folder.glob("*.yaml")):
-        raw: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe one
-        facts = []
-        for number, entry in enumerate(raw or (), 1):
-            try:
-                facts.append(Fact.model_validate(entry))
-            except ValidationError as error:
-                raise DataError(f"{path}, entry {number}: {error}") from error
-        found[path.stem] = facts
-    return found
+    """The facts by the names of their files. Raises DataError that names the folder, or file and entry."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no folder; name one that holds facts in YAML files (--facts)")
+    return {
+        path.stem: [_fact(entry, f"{path}, entry {number}") for number, entry in enumerate(_entries(path), 1)]
+        for path in sorted(folder.glob("*.yaml"))
+    }
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        entries = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506 - a safe one
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"{path}: can't be read as YAML ({error})") from error
+    if not isinstance(entries, list):
+        raise DataError(f"{path}: no list of facts; begin each with '- source: '")
+    return entries
+
+
+def _fact(entry: Any, where: str) -> Fact:
+    try:
+        return Fact.model_validate(entry)
+    except ValidationError as error:
+        raise DataError(f"{where}: {error}") from error
 
 
 def written_examples(facts: Mapping[str, Sequence[Fact]], *, seed: int) -> Iterator[Example]:
@@ -167,9 +180,9 @@ def _joined(instance: _Instance, claim: str, other: _Instance, random_: random.R
     second = other.text(random_.choice(other.fact.says))
     if random_.random() >= _BOTH_RIGHT:
         label, template = random_.choice(other.fact.wrong)
-        label, second = label if label in _SOME_RIGHT else "partially_supported", other.text(template)
+        label, second = label if label in _STAYS else "partially_supported", other.text(template)
     if not claim.startswith(_ANSWERING) and not second.startswith(_ANSWERING):
-        both = f"{claim.rstrip('.')}{random_.choice(_LINKS)}{lowered(second) or second}"
+        both = _linked(claim, second, random_)
         yield _example(both, label, instance, [other], random_, all_near=True, kind="merge")
 
 
@@ -180,9 +193,12 @@ def _verbatim(instance: _Instance, near: Sequence[_Instance], random_: random.Ra
     yield _example(claim, "supported", instance, near, random_)
     if near and random_.random() < _VERBATIM_JOINED:
         other = random_.choice(near)
-        second = other.text(other.fact.source)
-        both = f"{claim.rstrip('.')}{random_.choice(_LINKS)}{lowered(second) or second}"
+        both = _linked(claim, other.text(other.fact.source), random_)
         yield _example(both, "supported", instance, [other], random_, all_near=True)
+
+
+def _linked(claim: str, second: str, random_: random.Random) -> str:
+    return f"{claim.rstrip('.')}{random_.choice(_LINKS)}{lowered(second) or second}"
 
 
 def _worded(claim: str, random_: random.Random, share: float) -> str:
@@ -200,7 +216,11 @@ def _example(
     all_near: bool = False,
     kind: str | None = None,
 ) -> Example:
-    """``instance`` None: its source is left out."""
+    """A claim beside its source and up to eight ``near`` ones, or all of them (``all_near``).
+
+    ``instance`` None: its source is left out. ``swapped``: its source has the other values. The data set's
+    name and ``source`` are left to the caller.
+    """
     count = len(near) if all_near else min(len(near), random_.randint(*_COMPANY))
     if instance is not None and not all_near and random_.random() < _ALONE:
         count = 0
@@ -217,7 +237,6 @@ def _example(
         label=label,
         kind=None if label == "supported" else kind,
         spans=() if label == "supported" else spans,
-        source="written",
         made="written",
     )
 

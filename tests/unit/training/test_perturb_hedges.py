@@ -27,7 +27,7 @@ def test_the_sentence_says_less_with_its_hedge(sentence: str, word: str) -> None
         assert change.label == "unsupported"
         ((start, end),) = change.spans
         put, was = change.claim[start:end], sentence[slice(*change.old)]
-        assert len(put) > len(was) or put != was
+        assert put != was
         assert change.claim[:start] + was + change.claim[end:] == sentence
         assert word in change.claim
 

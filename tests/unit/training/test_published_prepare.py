@@ -57,9 +57,13 @@ def write_pool(data: Path, rows: list[dict[str, Any]]) -> Path:
     return data
 
 
-def run(monkeypatch: pytest.MonkeyPatch, data: Path, work: Path, *more: str) -> bytes:
-    """The rows that the command writes."""
-    monkeypatch.setattr(sys, "argv", ["prepare", "--data", str(data), "--work", str(work), *more])
+def run(monkeypatch: pytest.MonkeyPatch, data: Path, work: Path, facts: Path | None = None) -> bytes:
+    """The rows that the command writes, without facts written for training unless a folder has some."""
+    if facts is None:
+        facts = work.parent / "no-facts"
+        facts.mkdir(parents=True, exist_ok=True)
+    words = ("--data", data, "--work", work, "--facts", facts)
+    monkeypatch.setattr(sys, "argv", ["prepare", *map(str, words)])
     main()
     return gzip.decompress((work / "prepared.jsonl.gz").read_bytes())
 
@@ -69,8 +73,7 @@ def test_a_pool_alone_gives_what_it_gave_before_published_sets_were_read(
 ) -> None:
     # WikiSplit apart: what is made of it is also a matter of training.perturb.
     rows = [row for row in pool_rows() if row["dataset"] != "wikisplit"]
-    none = tmp_path / "facts"  # those written for training apart, too
-    written = run(monkeypatch, write_pool(tmp_path / "data", rows), tmp_path / "work", "--facts", str(none))
+    written = run(monkeypatch, write_pool(tmp_path / "data", rows), tmp_path / "work")
     assert hashlib.sha256(written).hexdigest() == (
         "58cc12b458a0aa5a7a10dcef5aa396b1dad64f0b36e959fa2ebdcbeb1f4ab392"
     )
@@ -94,6 +97,34 @@ def test_published_sets_alone_are_enough(tmp_path: Path, monkeypatch: pytest.Mon
     assert marked.spans is not None
     assert [marked.claim[a:b] for a, b in marked.spans] == ["red"]
     assert {e.question for e in made if e.dataset == "begin-cmu"} == {"who built it?"}
+
+
+def test_written_facts_are_added_with_as_many_right_claims_as_wrong_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, facts = write_pool(tmp_path / "data", pool_rows()), tmp_path / "facts"
+    facts.mkdir()
+    entries = "".join(
+        f"- source: 'Baths in district {n} shut at noon.'\n  says: ['At noon, baths in district {n} shut.']\n"
+        f"  wrong: [[contradicted, 'Baths in district {n} shut at nine.']]\n"
+        for n in range(60)
+    )
+    (facts / "baths.yaml").write_text(entries, encoding="utf-8")
+    alone = run(monkeypatch, data, tmp_path / "alone" / "work")
+    both = run(monkeypatch, data, tmp_path / "work", facts)
+    assert both.startswith(alone)
+    added = [json.loads(line) for line in both[len(alone) :].splitlines()]
+    assert {(row["dataset"], row["licence"]) for row in added} == {("written-baths", "Apache-2.0")}
+    assert Counter(row["label"] == "supported" for row in added)[True] == len(added) / 2 > 10
+
+
+def test_a_folder_of_facts_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, write_pool(tmp_path / "data", pool_rows()), tmp_path / "work", tmp_path / "fcats")
+    assert ended.value.code == 1
+    assert f"prepare: {tmp_path / 'fcats'}: no folder" in capsys.readouterr().err
 
 
 def test_what_is_retrieved_but_decides_nothing_is_handed_on(tmp_path: Path) -> None:

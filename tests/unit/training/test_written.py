@@ -72,25 +72,22 @@ def test_claims_without_their_source_are_unsupported(folder: Path) -> None:
         assert example.spans == ((0, len(example.claim)),)
 
 
-def test_the_sides_of_the_split_share_no_fact(folder: Path) -> None:
-    for example in made(folder):
-        for source in (
-            "Season tickets cannot be passed on to other people.",
-            "The sauna opens at noon on Mondays.",
-        ):
-            if source in " ".join(example.contexts):
-                assert is_held_out(source) == example.held_out
+def test_no_fact_is_on_two_sides_of_the_split_or_measured_on_and_fitted_on() -> None:
+    facts = read_facts(FOLDER)["health"]
+    sides: dict[str, set[tuple[bool, str]]] = {fact.source: set() for fact in facts if not fact.slots}
+    for example in written_examples({"health": facts}, seed=1):
+        text = " ".join(example.contexts)
+        for source, found in sides.items():
+            if source in text:
+                found.add((example.held_out, example.source))
+    assert all(len(found) == 1 for found in sides.values())
+    assert all(held_out == is_held_out(source) for source, ((held_out, _),) in sides.items())
+    assert set.union(*sides.values()) == {(False, "written"), (True, "written"), (True, MEASURED)}
 
 
-def test_what_is_measured_on_is_held_out_and_shares_no_fact_with_the_rest() -> None:
-    facts = read_facts(FOLDER)
-    found = list(written_examples({"law": facts["law"]}, seed=1))
-    measured = {text for e in found if e.source == MEASURED for text in e.contexts}
-    others = {text for e in found if e.source != MEASURED for text in e.contexts}
-    assert measured
-    assert all(e.held_out for e in found if e.source == MEASURED)
-    assert not measured & others
-    rows = measured_rows({"law": facts["law"]}, limit=20, seed=1)
+def test_rows_to_measure_on_are_right_and_wrong_ones() -> None:
+    facts = {"law": read_facts(FOLDER)["law"]}
+    rows = measured_rows(facts, limit=20, seed=1)
     assert len(rows) == 20
     assert {row.supported for row in rows} == {True, False}
 
@@ -115,6 +112,21 @@ def test_the_same_seed_makes_the_same(folder: Path) -> None:
 def test_what_cannot_be_is_refused_by_file_and_entry(tmp_path: Path, rest: str, said: str) -> None:
     (tmp_path / "odd.yaml").write_text(f"- {{source: {rest}}}", encoding="utf-8")
     with pytest.raises(DataError, match=r"odd\.yaml, entry 1") as caught:
+        read_facts(tmp_path)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"- {source: ", "can't be read as YAML"),
+        (b"\xff\xfe\xff", "can't be read"),
+        (b"a: 1", "no list of facts"),
+    ],
+)
+def test_a_file_that_holds_no_facts_is_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "odd.yaml").write_bytes(content)
+    with pytest.raises(DataError, match=r"odd\.yaml: ") as caught:
         read_facts(tmp_path)
     assert said in str(caught.value)
 
