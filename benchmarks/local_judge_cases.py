@@ -63,9 +63,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--verifier", type=Path, help="folder of another verifier; --parameters goes with it")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--verifier", type=Path, help="folder of another verifier; --parameters goes with it")
+    which.add_argument("--rules", action="store_true", help="without a verifier")
     parser.add_argument("--parameters", type=Path, help="file of parameters; default: the packaged one")
-    parser.add_argument("--rules", action="store_true", help="without a verifier")
     parser.add_argument("--threads", type=int, help="of the verifier")
     parser.add_argument("--misjudged", action="store_true", help="list the cases that are judged wrongly too")
     options = parser.parse_args()
