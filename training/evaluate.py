@@ -7,8 +7,9 @@
 on) and the data sets trained on, of which only held-out rows are used: the thresholds of those without
 verdicts of their own (word overlap, a verifier alone) come from these. In one run: word overlap, the
 rules, the same base untrained (``--untrained``: what ``training.export --base`` wrote), the verifier
-alone, the whole local judge. Default are the packaged verifier and parameters. Writes ``report.json``,
-``report.md`` and ``reliability.png`` to ``--out``.
+alone, the whole local judge; beside the data sets, changed sentences and the project's written facts that
+nothing was fitted on (``training.written``). Default are the packaged verifier and parameters. Writes
+``report.json``, ``report.md`` and ``reliability.png`` to ``--out``.
 """
 
 from __future__ import annotations

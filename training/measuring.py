@@ -23,6 +23,7 @@ from training.metrics import (
     best_threshold,
     calibration_error,
     f1,
+    mean,
     precision_at_recall,
 )
 from training.rows import Row
@@ -154,11 +155,11 @@ def figures(claims: Sequence[Scored], judge: str) -> dict[str, float]:
 
 
 def caught(claims: Sequence[Scored], judge: str) -> dict[str, float]:
-    """Of made claims the shares that a judge doesn't call supported, and calls contradicted."""
+    """Of claims the shares that a judge doesn't call supported, and calls contradicted; of none ``nan``."""
     answers = [claim.answers[judge] for claim in claims]
     return {
-        "not_supported": sum(not a.supported for a in answers) / len(answers),
-        "contradicted": sum(a.contradicted for a in answers) / len(answers),
+        "not_supported": mean([float(not a.supported) for a in answers]),
+        "contradicted": mean([float(a.contradicted) for a in answers]),
     }
 
 

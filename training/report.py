@@ -158,8 +158,9 @@ def _written(report: Mapping[str, Any], judges: Sequence[str]) -> list[str]:
     )  # fmt: skip
     return [
         "## Facts written for training, of those that nothing was fitted on\n",
-        f"{found['claims']:,} claims in the words of chat assistants, {found['supported']:,} faithful. "
-        "By the same writers as a part of the training data, about other facts.\n",
+        f"{found['claims']:,} claims in the words of chat assistants or of their sources, "
+        f"{found['supported']:,} faithful. By the same writers as a part of the training data, about other "
+        "facts.\n",
         table(
             ["judge", *(title for _, title in columns)],
             ([judge, *_percents(found[judge], columns)] for judge in judges),

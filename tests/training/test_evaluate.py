@@ -93,7 +93,7 @@ def test_evaluation_reports_every_judge_on_every_set(
 
 def test_without_a_verifier_overlap_and_rules_are_compared(data: Path, tmp_path: Path) -> None:
     run(evaluate, "--data", data, "--verifier", "none", "--out", tmp_path, "--pairs", 2, "--timed", 0,
-        "--written", 0)  # fmt: skip
+        "--written", 1)  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert report["judges"] == [OVERLAP, RULES]
     assert report["verifier"] is None
