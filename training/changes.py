@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-LABELS: Final[dict[str, str]] = {
+from training.examples import Label
+
+LABELS: Final[dict[str, Label]] = {
     "qualifier": "unsupported",
     "overgeneralisation": "unsupported",
     "absent": "unsupported",
@@ -29,9 +31,14 @@ class Change:
     old: tuple[int, int] | None
 
     @property
-    def label(self) -> str:
+    def label(self) -> Label:
         """The verdict that the claim deserves of its source."""
-        return LABELS.get(self.kind, "contradicted")
+        return label_of(self.kind)
+
+
+def label_of(kind: str) -> Label:
+    """The verdict on a claim that was made wrong in this way."""
+    return LABELS.get(kind, "contradicted")
 
 
 def replaced(kind: str, sentence: str, span: tuple[int, int], new: str) -> Change:

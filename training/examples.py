@@ -25,7 +25,8 @@ class Example:
 
     ``kind`` says how a claim was made wrong (number, date, name, ...), or None. ``spans`` are the code points
     of the claim that the contexts don't support: None where nobody marked them. ``held_out``: no model is
-    trained on it; thresholds and calibration are.
+    trained on it; thresholds and calibration are, but for what ``source`` says is measured only
+    (``training.written.MEASURED``).
     """
 
     dataset: str

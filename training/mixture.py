@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -30,8 +30,8 @@ REPEATED: Final[Mapping[str, int]] = {
 _SHORT_WORDS: Final = 70  # contexts that are read as they are
 _SENTENCES: Final = 8
 _TOGETHER: Final = 3
-_FIRST_READING: Final = 0.7
-_NEARLY: Final = 0.9
+_FIRST_READING: Final = 0.7  # of pairs whose example has two readings
+_NEARLY: Final = 0.9  # of what the sentences together have of the claim, for one of them to be read alone
 _CHAT: Final = 0.2  # of claims are worded as chat assistants do
 
 
@@ -49,8 +49,8 @@ class TrainingPair:
 
 def training_pairs(
     examples: Iterable[Example], rarity: Rarity, *, pairs: int | None, seed: int
-) -> tuple[list[TrainingPair], Counter[str]]:
-    """At most ``pairs`` of them, every data set cut in proportion, and how many there are of each set.
+) -> list[TrainingPair]:
+    """At most ``pairs`` of them, every data set cut in proportion.
 
     Examples that are held out have no part. Of long contexts one reading is drawn, as the judge reads them.
     """
@@ -67,8 +67,7 @@ def training_pairs(
         for example in random_.sample(found, round(share * len(found)))
     ]
     random_.shuffle(chosen)
-    made = [_pair(example, rarity, random_) for example in chosen]
-    return made, Counter(pair.dataset for pair in made)
+    return [_pair(example, rarity, random_) for example in chosen]
 
 
 def _times(dataset: str) -> int:

@@ -22,11 +22,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from training.balance import balanced
-from training.changes import LABELS
-from training.examples import DataError, Example, Label, write_examples
+from training.changes import label_of
+from training.examples import DataError, Example, write_examples
 from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.published import folders, sources
 from training.rows import LICENCES, Row
@@ -171,7 +171,7 @@ def _variants(
                     dataset=f"{row.dataset}-changed",
                     claim=changed,
                     contexts=contexts,
-                    label=cast("Label", LABELS.get(kind, "contradicted")),
+                    label=label_of(kind),
                     kind=kind,
                     spans=changed_spans(row.claim, changed),
                 )

@@ -220,7 +220,7 @@ def main() -> None:
             for example in read_examples(options.work / f"{name}.jsonl.gz")
         ]
         rarity = Rarity(load_parameters(None).rarity)
-        pairs, _ = training_pairs(examples, rarity, pairs=options.pairs, seed=options.seed)
+        pairs = training_pairs(examples, rarity, pairs=options.pairs, seed=options.seed)
         counts = Counter(pair.dataset for pair in pairs[: options.stop_at or len(pairs)])
         licences: dict[str, set[str]] = defaultdict(set)  # made examples have those of their texts
         for example in examples:
