@@ -281,10 +281,9 @@ def _you_do_it(claim: str, _random: random.Random) -> str | None:
     match = _PASSIVE.match(claim)
     if not match or not match[1]:
         return None
-    thing = _OBJECTS.get(match[1]) or running_on(match[1] + " x.")
+    thing = _OBJECTS.get(match[1]) or running_on(match[1])
     if thing is None or (match[3] == "not" and match[2] == "may"):
         return None
-    thing = thing.removesuffix(" x.")
     between = f" {match[3]}" if match[3] else ""
     return f"You {match[2]}{between} {_VERBS[match[4]]} {thing}{claim[match.end() :]}"
 
