@@ -3,9 +3,10 @@
     python -m training.synthesise --data DIR --work WORK [--pairs N] [--seed S]
 
 Half of the pairs are supported. A claim is a sentence of the passage, mostly in other words, or the same with
-one detail changed (``training.perturb``), something added, or its sentence missing from the passage. In about
-a fourth of the pairs it is the *passage* that was changed, so that neither the wording of a claim nor what is
-likely in the world tells its label.
+one detail changed (``training.perturb``), something added, or its sentence missing from the passage; or it
+gathers what the passage says in several. In one pair of seven or so it is the *passage* that was changed, or
+hedged (``training.perturb_hedges``), so that neither the wording of a claim nor what is likely in the world
+tells its label.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ _ENTAILED: Final = ("addition", "qualifier", "overgeneralisation")
 _TELLING: Final = ("overgeneralisation", "negation", "addition", "swap", "unit")
 """Kinds whose wording gives them away: the same wording is to be seen in supported claims."""
 _MIRRORED_SHARE: Final = 0.26
-_HEDGED_SHARE: Final = 0.14
+_HEDGED_SHARE: Final = 0.14  # of those that aren't gathered are tried; the others may be mirrored
 _OWN: Final = ("absent", "merge")  # kinds that are made by methods of their own
-_MANY_SENTENCES: Final = 6
+_MANY_SENTENCES: Final = 6  # of a document: its sentences are taken more often
 _RICH: Final = re.compile(
     r"(?<!\d)\d{1,3}(?:,\d{3})*(?:\.\d+)?(?!\d)|\b(?:some|many|most|often|usually|sometimes|mainly|mostly|largely|may"
     r"|might|probably|up to|fewer|less|more than|increased?|larger|higher|lower|largest|if|tried|expected)\b"
@@ -79,7 +80,7 @@ class Pair:
 
 
 class Maker:
-    """Makes pairs from sources; ``others`` are sentences of the same side of the split."""
+    """Makes pairs from sources; what else stands in a passage is of the same side of the split."""
 
     def __init__(self, found: Sequence[Source], random_: random.Random) -> None:
         self._random = random_
@@ -103,7 +104,8 @@ class Maker:
 
     def _gathered(self, source: Source, *, supported: bool) -> Pair | None:
         """The passage says in several sentences, apart from each other, what the claim says in one."""
-        others = [*source.siblings[:5], *self._random.sample(self._alone[source.document.held_out], 3)]
+        alone = self._alone[source.document.held_out]
+        others = [*source.siblings[:5], *self._random.sample(alone, min(3, len(alone)))]
         others = [other for other in others if not covers(other, source.sentence)]
         self._random.shuffle(others)
         texts = list(source.parts)
