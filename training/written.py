@@ -67,14 +67,18 @@ class Fact(BaseModel):
 
     @model_validator(mode="after")
     def _filled(self) -> Fact:
-        for text in (self.source, *self.says, *(claim for _, claim in self.wrong)):
+        right = (self.source, *self.says)
+        for text in (*right, *(claim for _, claim in self.wrong)):
             for name, other in _SLOT.findall(text):
                 if name not in self.slots:
                     raise ValueError(f"{text!r} names {{{name}}}, which is none of the slots")
-                if other and text in (self.source, *self.says):
+                if other and text in right:
                     raise ValueError(f"{text!r}: {{{name}!}} may stand in wrong claims only")
-        if any(label == "supported" for label, _ in self.wrong):
-            raise ValueError(f"{self.source!r}: a claim of wrong is labelled supported")
+        for label, claim in self.wrong:
+            if label == "supported":
+                raise ValueError(f"{claim!r} of wrong is labelled supported; move it to says")
+            if claim in right:
+                raise ValueError(f"{claim!r} of wrong is the source or stands in says; drop one of both")
         return self
 
 

@@ -103,6 +103,7 @@ def test_the_same_seed_makes_the_same(folder: Path) -> None:
         ('"Too few keys.", says: ["A claim."]', "wrong"),
         ('"It takes {n} days.", says: ["A claim."], wrong: [[unsupported, "Another."]]', "none of the slots"),
         ('"A source.", says: ["A claim."], wrong: [[supported, "Another."]]', "labelled supported"),
+        ('"A source.", says: ["A claim."], wrong: [[unsupported, "A claim."]]', "stands in says"),
         (
             '"A {n}.", slots: {n: [1, 2]}, says: ["A {n!}."], wrong: [[unsupported, "Another."]]',
             "wrong claims",
