@@ -6,6 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from guardrail.claims.model import Claim
@@ -14,6 +15,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local.candidates import find_candidates
 from guardrail.judges.local.claim_view import view_of
 from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.local.readings import TOGETHER, together
 from guardrail.judges.local.source import Source
 from training.chat_wording import chat_worded, spans_in
 from training.examples import Example
@@ -29,7 +31,6 @@ REPEATED: Final[Mapping[str, int]] = {
 
 _SHORT_WORDS: Final = 70  # contexts that are read as they are
 _SENTENCES: Final = 8
-_TOGETHER: Final = 3
 _FIRST_READING: Final = 0.7  # of pairs whose example has two readings
 _NEARLY: Final = 0.9  # of what the sentences together have of the claim, for one of them to be read alone
 _CHAT: Final = 0.2  # of claims are worded as chat assistants do
@@ -98,16 +99,10 @@ def readings(example: Example, rarity: Rarity) -> list[str]:
     matches = find_candidates(index.layout, view, _SENTENCES, 1).sentences
     if not matches:
         return [" ".join(example.contexts[0].split()[:_SHORT_WORDS])]
-    held: frozenset[int] = frozenset()
-    left = list(matches)
-    together: list[int] = []
-    while left and len(together) < _TOGETHER:
-        best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
-        left.remove(best)
-        together.append(best.number)
-        held |= best.terms
+    chosen = together(view, matches, TOGETHER)
+    held = frozenset(chain.from_iterable(match.terms for match in chosen))
     source = Source(index)
-    texts = [" ".join(source.sentence(n).text.split()) for n in sorted(together)]
+    texts = [" ".join(source.sentence(n).text.split()) for n in sorted(m.number for m in chosen)]
     if view.share(matches[0].terms) < _NEARLY * view.share(held):
         return [" ".join(texts)]  # alone, the best sentence would say less than the label is about
     alone = " ".join(source.sentence(matches[0].number).text.split())

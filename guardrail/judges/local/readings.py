@@ -19,7 +19,13 @@ SHORT_WORDS: Final = 70  # contexts that are read as they are
 PASSAGE_WORDS: Final = 150
 MOST_CHARS_A_TOKEN: Final = 40
 """In the mean over a text; one of more is no prose."""
-_TOGETHER: Final = 3
+TOGETHER: Final = 3
+"""Most sentences that are read together."""
+_LEAST_GAIN: Final = 0.03
+"""Share of the claim's words that a further sentence must bring: one that brings less costs time, and
+distracts. Until the sentences have ``_ENOUGH`` of the words any further one counts: a claim in other words
+has few of its source's."""
+_ENOUGH: Final = 0.7
 
 Encode = Callable[[str], "Encoding"]
 
@@ -82,7 +88,7 @@ def _choices(
     source = Source(evidence)
     best = found.sentences[0].number
     if kind is ReadingKind.SENTENCES:
-        chosen = together(view, found.sentences, _TOGETHER)
+        chosen = _worth_reading(view, together(view, found.sentences, TOGETHER))
         if len(source.layout.terms) <= SHORT_WORDS:
             yield _plain(" ".join(context.text for context in evidence.contexts)), tuple(chosen)
         for count in range(len(chosen), 1, -1):
@@ -94,18 +100,31 @@ def _choices(
     yield _joined(source, evidence, [best]), (best,)
 
 
-def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[int]:
-    """The numbers of up to ``count`` sentences that hold most of the claim together, best first: each one
-    adds most to those before it."""
+def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[Match]:
+    """Up to ``count`` sentences that hold most of the claim together, best first: each one adds most to
+    those before it."""
     held: frozenset[int] = frozenset()
     left = list(matches)
-    chosen: list[int] = []
+    chosen: list[Match] = []
     while left and len(chosen) < count:
         best = max(left, key=lambda match: (view.share(held | match.terms), match.rank))
         left.remove(best)
-        chosen.append(best.number)
+        chosen.append(best)
         held |= best.terms
     return chosen
+
+
+def _worth_reading(view: ClaimView, chosen: Sequence[Match]) -> list[int]:
+    """The numbers of sentences chosen ``together``, up to the first that brings next to nothing new."""
+    held: frozenset[int] = frozenset()
+    numbers: list[int] = []
+    for match in chosen:
+        share = view.share(held)
+        if numbers and share >= _ENOUGH and view.share(held | match.terms) < share + _LEAST_GAIN:
+            break
+        numbers.append(match.number)
+        held |= match.terms
+    return numbers
 
 
 def _around(source: Source, number: int, words: int) -> list[int]:

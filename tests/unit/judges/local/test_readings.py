@@ -58,6 +58,13 @@ def test_sentences_are_those_that_say_most_together_in_the_order_of_the_text(ver
     assert len(premise.sentences) == 3
 
 
+def test_a_sentence_that_brings_nothing_new_of_the_claim_is_left_out(verifier: Verifier) -> None:
+    again = f"The courier collects parcels on Mondays. {FILLER} Parcels go with the courier. {FILLER}"
+    (premise,) = read(verifier, "The courier collects parcels on Mondays.", [again], [SENTENCES])
+    assert premise.text == "The courier collects parcels on Mondays."
+    assert len(premise.sentences) == 1
+
+
 def test_contexts_that_are_short_are_read_whole(verifier: Verifier) -> None:
     contexts = [
         "Parcels at the front desk of the building are left\nuntil Mondays.",

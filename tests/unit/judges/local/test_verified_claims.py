@@ -40,6 +40,8 @@ from tests.unit.judges.local.tiny_verifier import parameters_for, write_paramete
 
 FILLER = " ".join(["Filler filler filler filler filler filler filler filler filler."] * 9)
 SKY = EvidenceIndex([Context(id="d0", text=f"{FILLER} The sky is blue. {FILLER} The sky is not red.")])
+OF_TWO = "The sky is blue red."
+"""A claim that takes both sentences: they are read together, and the better one alone."""
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +66,12 @@ def request_of(claims: Sequence[str], index: EvidenceIndex, deadline: float | No
 
 def test_features_are_those_of_the_readings(folder: Path, verifier: Verifier) -> None:
     checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
-    examined = checker.examine(claim_of("The sky is blue."), "", SKY)
+    examined = checker.examine(claim_of(OF_TWO), "", SKY)
     assert examined is not None
     assert examined.verification is not None
     assert set(FEATURES) < set(examined.features)
     by_kind = {
-        premise.kind: verifier.score([("The sky is blue.", premise.text)])[0]
+        premise.kind: verifier.score([(OF_TWO, premise.text)])[0]
         for premise in examined.verification.premises
     }
     assert set(by_kind) == {ReadingKind.SENTENCES, ReadingKind.SENTENCE}
@@ -105,7 +107,7 @@ def test_claims_together_are_judged_as_one_by_one(folder: Path, batch_size: int)
 def test_the_same_claim_and_premise_are_read_once_a_request(folder: Path, verifier: Verifier) -> None:
     counting = Counting(folder)
     checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), counting)
-    claims = {f"c{n}": claim_of("The sky is blue.") for n in range(5)}
+    claims = {f"c{n}": claim_of(OF_TWO) for n in range(5)}
     assert len(list(checker.check_all(claims, "", SKY, lambda: False))) == 5
     assert counting.runs == 2
 
@@ -151,7 +153,7 @@ async def test_a_cancelled_request_stops_before_its_next_batch(folder: Path) -> 
 
 async def test_a_claim_that_is_not_read_in_time_gets_no_verdict(folder: Path) -> None:
     judge, gated = gated_judge(folder)
-    request = request_of(["The sky is blue.", "The sky is red."], SKY)
+    request = request_of([OF_TWO, "The sky is red."], SKY)
     task = asyncio.create_task(judge.judge(request))
     await asyncio.to_thread(gated.reached.wait, 30)
     object.__setattr__(request, "deadline", time.monotonic() - 1)  # passes while the first pair is read
@@ -308,7 +310,7 @@ def test_settings_say_how_much_is_read(folder: Path, verifier: Verifier) -> None
     def kinds(**settings: object) -> list[ReadingKind]:
         chosen = LocalJudgeSettings.model_validate({"verifier": settings})
         checker = ClaimChecker(chosen, parameters_for(folder), verifier)
-        examined = checker.examine(claim_of("The sky is blue blue blue."), "", SKY)
+        examined = checker.examine(claim_of(OF_TWO), "", SKY)
         assert examined is not None
         assert examined.verification is not None
         return [premise.kind for premise in examined.verification.premises]
