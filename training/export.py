@@ -166,7 +166,7 @@ def main() -> None:
     source.add_argument("--base", type=Path, help="a base model with fresh heads instead")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, help="folder of prepared.jsonl.gz; default: the checkpoint's")
-    parser.add_argument("--name", default="claims-minilm-l6-en-1")
+    parser.add_argument("--name", help="default: the name of the folder --out")
     parser.add_argument("--bits", type=int, choices=(7, 8), default=7, help="of the encoder's weights")
     parser.add_argument("--most-lost", type=float, default=MOST_LOST, help="points of AUROC, by int8")
     parser.add_argument("--report", type=Path, help="report.json of training.evaluate, for the card")
@@ -182,7 +182,8 @@ def main() -> None:
 def _run(options: argparse.Namespace) -> None:
     report = _read(options.report) if options.report else None
     training = {"base": str(options.base.name), "steps": 0} if options.base else {}
-    name = f"{options.name}-untrained" if options.base else options.name
+    name = options.name or options.out.resolve().name
+    name = f"{name}-untrained" if options.base else name
     if options.checkpoint:
         training = _read(options.checkpoint / "training.json")
         if bad := unshippable(training):
