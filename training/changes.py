@@ -11,12 +11,15 @@ LABELS: Final[dict[str, Label]] = {
     "qualifier": "unsupported",
     "overgeneralisation": "unsupported",
     "absent": "unsupported",
+    "word": "unsupported",
     "addition": "partially_supported",
     "merge": "partially_supported",
 }
 """The verdict by kind; of the others it is ``contradicted``."""
 
-MIRRORED: Final = frozenset(("number", "date", "unit", "name", "swap", "negation", "antonym", "comparison"))
+MIRRORED: Final = frozenset(
+    ("number", "date", "unit", "name", "swap", "negation", "antonym", "comparison", "word")
+)
 """Kinds where the original is wrong, too, if the changed sentence is what the source says."""
 
 

@@ -3,10 +3,10 @@
     python -m training.synthesise --data DIR --work WORK [--pairs N] [--seed S]
 
 Half of the pairs are supported. A claim is a sentence of the passage, mostly in other words, or the same with
-one detail changed (``training.perturb``), something added, or its sentence missing from the passage; or it
-gathers what the passage says in several. In one pair of seven or so it is the *passage* that was changed, or
-hedged (``training.perturb_hedges``), so that neither the wording of a claim nor what is likely in the world
-tells its label.
+one detail changed (``training.perturb``), one word replaced (``training.perturb_words``), something added, or
+its sentence missing from the passage; or it gathers what the passage says in several. In one pair of seven or
+so it is the *passage* that was changed, or hedged (``training.perturb_hedges``), so that neither the wording
+of a claim nor what is likely in the world tells its label.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from training.changes import MIRRORED, Change
+from training.changes import MIRRORED, Change, label_of
 from training.examples import DataError
 from training.paraphrase import SHORTENING, joined, left_out, paraphrased
 from training.passages import Source, claimable, covers, neighbours, sources
 from training.perturb import altered
 from training.perturb_hedges import hedged
 from training.perturb_meaning import crossed, joined_with
+from training.perturb_words import Substitutes
 from training.prepare import source_rows
 
 SEED: Final = 20260606
@@ -36,7 +37,7 @@ PAIRS: Final = 60_000
 _WEIGHTS: Final[dict[str, float]] = {
     "number": 6.0, "date": 1.8, "unit": 7.0, "name": 2.2, "swap": 5.0, "negation": 0.7, "antonym": 0.9,
     "comparison": 3.0, "qualifier": 9.0, "overgeneralisation": 6.0, "addition": 1.5, "merge": 0.3,
-    "absent": 1.4,
+    "absent": 1.4, "word": 1.5,
 }  # fmt: skip
 _ENTAILED: Final = ("addition", "qualifier", "overgeneralisation")
 _TELLING: Final = ("overgeneralisation", "negation", "addition", "swap", "unit")
@@ -91,6 +92,7 @@ class Maker:
             side: sorted({n for s in found if s.document.held_out == side for n in s.document.names})
             for side in (True, False)
         }
+        self._substitutes = Substitutes(sorted({s.sentence for s in found if not s.document.held_out}))
 
     def pair(self, source: Source, *, supported: bool) -> Pair | None:
         """A pair from the source, or None where nothing fits it."""
@@ -195,7 +197,7 @@ class Maker:
 
     def _new(self, change: Change, passage: str) -> bool:
         """Whether the passage doesn't say what was put in, where that can be told."""
-        if change.kind in ("addition", "merge"):
+        if change.kind in ("addition", "merge", "word"):
             return not covers(passage, " ".join(change.claim[a:b] for a, b in change.spans))
         return True
 
@@ -248,6 +250,8 @@ class Maker:
         return None
 
     def _changed(self, kind: str, sentence: str, source: Source) -> Change | None:
+        if kind == "word":
+            return self._substitutes.replaced(sentence, self._random)
         material: Sequence[str] = source.document.names
         if kind == "addition":
             material = source.document.clauses
@@ -287,7 +291,7 @@ class Maker:
                 if at < 0 or not words:
                     return None
                 spans = ((at, at + len(words)),) if not steps or claim.count(words) == 1 else None
-            return Pair(claim, passage, "contradicted", kind, spans, "changed passage")
+            return Pair(claim, passage, label_of(kind), kind, spans, "changed passage")
         return None
 
     def _neighbours(self, source: Source) -> tuple[list[str], list[str]]:
