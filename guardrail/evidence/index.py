@@ -13,6 +13,7 @@ from guardrail.evidence.locate import find_quote
 from guardrail.evidence.model import Passage
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import words
+from guardrail.evidence.turns import Turns, find_turns
 
 _K1: Final = 1.2
 _B: Final = 0.75
@@ -26,7 +27,7 @@ class EvidenceIndex:
     ``layout`` off the event loop. ``release`` drops what was built; the next search builds it again.
     """
 
-    __slots__ = ("_layout", "_lock", "_overlap_words", "_passage_words", "contexts")
+    __slots__ = ("_layout", "_lock", "_overlap_words", "_passage_words", "_turns", "contexts")
 
     def __init__(
         self, contexts: Sequence[Context], *, passage_words: int = 110, overlap_words: int = 40
@@ -38,6 +39,7 @@ class EvidenceIndex:
         self._passage_words = passage_words
         self._overlap_words = overlap_words
         self._layout: Layout | None = None
+        self._turns: dict[int, Turns] = {}
         self._lock = threading.Lock()
 
     @property
@@ -103,9 +105,17 @@ class EvidenceIndex:
                 return Evidence(context_id=context.id, quote=context.text[span[0] : span[1]], span=span)
         return None
 
+    def turns(self, context: int) -> Turns:
+        """The turns of a context, by its number; none where it is no conversation."""
+        found = self._turns.get(context)
+        if found is None:  # two threads may both look: they find the same
+            found = self._turns[context] = find_turns(self.contexts[context].text)
+        return found
+
     def release(self) -> None:
         """Drop what was built; safe while others search."""
         self._layout = None
+        self._turns = {}
 
     def _passage(self, number: int, score: float = 0.0) -> Passage:
         passages = self.layout.passages

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.turns import in_turns, speaker_of
 from guardrail.judges.local.candidates import Candidates, Match
-from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 from guardrail.judges.local.fitted import ReadingKind
 from guardrail.judges.local.source import Source
 
@@ -19,8 +20,10 @@ SHORT_WORDS: Final = 70  # contexts that are read as they are
 PASSAGE_WORDS: Final = 150
 MOST_CHARS_A_TOKEN: Final = 40
 """In the mean over a text; one of more is no prose."""
-TOGETHER: Final = 3
-"""Most sentences that are read together."""
+_MOST_WORDS_A_TOKEN: Final = 4  # of scripts without spaces each two characters count as a word
+_MOST_WORDS: Final = 4_096
+_TOGETHER: Final = 3  # most sentences that are read together for a claim of up to
+_WORDS_A_SENTENCE: Final = 8  # times as many words; longer ones may have more
 _LEAST_GAIN: Final = 0.03
 """Share of the claim's words that a further sentence must bring: one that brings less costs time, and
 distracts. Until the sentences have ``_ENOUGH`` of the words any further one counts: a claim in other words
@@ -60,10 +63,10 @@ def readings_of(
     chosen: list[Premise] = []
     for kind in kinds:
         spare: Premise | None = None
-        for text, sentences in _choices(kind, view, evidence, found):
+        for text, sentences in _choices(kind, view, evidence, found, _MOST_WORDS_A_TOKEN * room):
             if any(premise.text == text for premise in chosen):
                 break
-            if len(text) > MOST_CHARS_A_TOKEN * room:
+            if len(text) > MOST_CHARS_A_TOKEN * room or text.count(" ") >= room:
                 continue  # tokenising it would take longer than reading it is worth
             encoded = encode(text)
             length = len(encoded.ids)
@@ -82,27 +85,68 @@ def readings_of(
 
 
 def _choices(
-    kind: ReadingKind, view: ClaimView, evidence: EvidenceIndex, found: Candidates
+    kind: ReadingKind, view: ClaimView, evidence: EvidenceIndex, found: Candidates, most_words: int
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """``(text, sentences)``, the fullest first, each next one shorter."""
+    """``(text, sentences)``, the fullest first, the shortest last."""
     source = Source(evidence)
     best = found.sentences[0].number
     if kind is ReadingKind.SENTENCES:
-        chosen = _worth_reading(view, together(view, found.sentences, TOGETHER))
-        if len(source.layout.terms) <= SHORT_WORDS:
-            yield _plain(" ".join(context.text for context in evidence.contexts)), tuple(chosen)
-        for count in range(len(chosen), 1, -1):
-            yield _joined(source, evidence, sorted(chosen[:count])), tuple(chosen[:count])
+        chosen = worth_reading(view, together(view, found.sentences))
+        yield from sentence_choices(evidence, chosen, most_words)
     elif kind is ReadingKind.PASSAGE:
         for words in (PASSAGE_WORDS, PASSAGE_WORDS // 2):
             numbers = _around(source, best, words)
             yield _joined(source, evidence, numbers), (best,)
-    yield _joined(source, evidence, [best]), (best,)
+    yield sentence_alone(evidence, best), (best,)
 
 
-def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[Match]:
-    """Up to ``count`` sentences that hold most of the claim together, best first: each one adds most to
-    those before it."""
+def sentence_choices(
+    evidence: EvidenceIndex, chosen: Sequence[int], most_words: int = _MOST_WORDS
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """``(text, sentences)`` of sentences that are read together, the fullest first, without the best alone.
+
+    Short contexts as they are; of conversations the turns that answer each other, and before a sentence that
+    begins with "it" or "they" the one that says who that is, if there is room. Turns of more than
+    ``most_words`` words are left out: joining them would take longer than their reading is worth.
+    """
+    source = Source(evidence)
+    sentences = source.layout.sentences
+    if len(source.layout.terms) <= SHORT_WORDS:
+        yield _plain(" ".join(context.text for context in evidence.contexts)), tuple(chosen)
+    tried = [sorted(chosen)]  # comes by itself below
+    for fuller in (
+        in_turns(sentences, evidence.turns, chosen, 1, most_words),
+        in_turns(sentences, evidence.turns, chosen, 0, most_words),
+        _with_antecedents(source, chosen),
+    ):
+        if fuller not in tried:
+            tried.append(fuller)
+            yield _joined(source, evidence, fuller), tuple(chosen)
+    for count in range(len(chosen), 1, -1):
+        yield _joined(source, evidence, sorted(chosen[:count])), tuple(chosen[:count])
+
+
+def sentence_alone(evidence: EvidenceIndex, number: int) -> str:
+    """A sentence, after the name of who says it."""
+    return _joined(Source(evidence), evidence, [number])
+
+
+def _with_antecedents(source: Source, numbers: Iterable[int]) -> list[int]:
+    """The sentences, and before those that begin with a pronoun the ones that they follow; ascending."""
+    layout = source.layout
+    sentences = layout.sentences
+    held = set(numbers)
+    for number in tuple(held):
+        leans = layout.terms[sentences.first[number]] in PRONOUNS
+        if leans and number and sentences.context[number - 1] == sentences.context[number]:
+            held.add(number - 1)
+    return sorted(held)
+
+
+def together(view: ClaimView, matches: Sequence[Match]) -> list[Match]:
+    """The sentences that hold most of the claim together, best first: each one adds most to those before
+    it. Three, or more for a long claim."""
+    count = max(_TOGETHER, len(view.terms) // _WORDS_A_SENTENCE)
     held: frozenset[int] = frozenset()
     left = list(matches)
     chosen: list[Match] = []
@@ -114,7 +158,7 @@ def together(view: ClaimView, matches: Sequence[Match], count: int) -> list[Matc
     return chosen
 
 
-def _worth_reading(view: ClaimView, chosen: Sequence[Match]) -> list[int]:
+def worth_reading(view: ClaimView, chosen: Sequence[Match]) -> list[int]:
     """The numbers of sentences chosen ``together``, up to the first that brings next to nothing new."""
     held: frozenset[int] = frozenset()
     numbers: list[int] = []
@@ -151,6 +195,9 @@ def _joined(source: Source, evidence: EvidenceIndex, numbers: Sequence[int]) -> 
     sentences = source.layout.sentences
     spans: list[tuple[int, int, int]] = []
     for number in numbers:
+        speaker = speaker_of(sentences, evidence.turns, number)
+        if speaker and (not spans or (sentences.context[number], speaker[0]) > (spans[-1][0], spans[-1][2])):
+            spans.append((sentences.context[number], *speaker))
         context, start, end = sentences.context[number], sentences.start[number], sentences.end[number]
         if spans and spans[-1][0] == context and start < spans[-1][2]:
             spans[-1] = context, spans[-1][1], max(end, spans[-1][2])

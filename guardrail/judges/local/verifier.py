@@ -17,6 +17,7 @@ from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.processors import usable_processors
 from guardrail.judges.local.verifier_files import (
+    MANIFEST,
     MODEL,
     RUNTIME,
     TOKENIZER,
@@ -139,6 +140,17 @@ class Verifier:
             for number, (logits, tokens) in zip(batch, rows, strict=True):
                 yield number, _reading(pairs[number][0], joined[number], logits, tokens)
 
+    def read_longest(self) -> None:
+        """Have the model read a pair of ``max_tokens``, to see that it has as many positions.
+
+        Raises JudgeUnavailable where it fails, and JudgeReplyError as ``read`` does.
+        """
+        claim = self.encode("a")
+        joined = self._tokenizer.post_process(claim, claim)
+        # Lengthened by a token of a text: a model may count no position for the one that pads.
+        joined.pad(self.max_tokens, pad_id=claim.ids[0], pad_type_id=joined.type_ids[-1])
+        self._run([joined])
+
     def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
         size = self.batch_size
         span = 1 if size == 1 else size * _SORTED_TOGETHER
@@ -191,11 +203,11 @@ def default_threads() -> int:
 
 
 def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1) -> Verifier:
-    """The verifier of a folder, tried on one pair. Blocks for some tenths of a second.
+    """The verifier of a folder, tried on a short pair and the longest. Blocks for some tenths of a second.
 
     ``threads`` are those of one run of the model; None: ``default_threads``. Whoever asks for as many shares
     one model. Raises ConfigError: a file that is missing, damaged or too large, a graph with other inputs or
-    outputs, a runtime that is not installed.
+    outputs or fewer positions than the manifest's ``max_tokens``, a runtime that is not installed.
     """
     with _LOADING:  # who asks meanwhile waits for the same model, rather than load it again
         verifier = _load(folder, threads or default_threads())
@@ -224,6 +236,14 @@ def _load(folder: Path, threads: int) -> Verifier:
         raise ConfigError(
             f"{_FIELD}: the verifier in {folder} fails on a pair of sentences ({error}); check that "
             "model and tokenizer go together, and export again"
+        ) from None
+    try:
+        verifier.read_longest()  # the manifest's own numbers are under no checksum
+    except Exception as error:  # noqa: BLE001 (as above)
+        raise ConfigError(
+            f"{_FIELD}: {folder / MANIFEST}, max_tokens: the model fails on a pair of {manifest.max_tokens} "
+            f"tokens ({error}); set it to what the model was exported with, no more than its positions, or "
+            "copy the folder again"
         ) from None
     return verifier
 

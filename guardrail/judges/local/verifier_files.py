@@ -15,7 +15,7 @@ from guardrail.errors import ConfigError
 MOST_BYTES: Final = 35_000_000
 MODEL: Final = "model.onnx"
 TOKENIZER: Final = "tokenizer.json"
-_MANIFEST: Final = "manifest.json"
+MANIFEST: Final = "manifest.json"
 _MOST_MANIFEST_BYTES: Final = 65_536
 _FIELD: Final = "judge.local.verifier.path"
 _READ: Final = (MODEL, TOKENIZER)
@@ -54,7 +54,7 @@ def missing_runtime(module: str) -> ConfigError:
 def packaged_folder() -> Path | None:
     """The verifier that this package ships, or None where it ships none."""
     folder = Path(str(files(__package__).joinpath("verifier_model")))
-    return folder if (folder / _MANIFEST).is_file() else None
+    return folder if (folder / MANIFEST).is_file() else None
 
 
 def read_folder(folder: Path) -> tuple[Manifest, bytes, bytes]:
@@ -76,7 +76,7 @@ def read_folder(folder: Path) -> tuple[Manifest, bytes, bytes]:
 
 
 def _manifest(folder: Path) -> Manifest:
-    path = folder / _MANIFEST
+    path = folder / MANIFEST
     if _size(path) > _MOST_MANIFEST_BYTES:
         raise ConfigError(f"{_FIELD}: {path} is no manifest: it is too large; export the verifier again")
     try:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Encoding
 
 from guardrail.events import Context
 from guardrail.evidence.index import EvidenceIndex
@@ -14,7 +15,7 @@ from guardrail.judges.local.candidates import find_candidates
 from guardrail.judges.local.claim_view import view_of
 from guardrail.judges.local.fitted import ReadingKind
 from guardrail.judges.local.rarity import Rarity
-from guardrail.judges.local.readings import PASSAGE_WORDS, Premise, readings_of
+from guardrail.judges.local.readings import PASSAGE_WORDS, Premise, readings_of, sentence_choices
 from guardrail.judges.local.verifier import Verifier, load_verifier
 from tests.unit.judges.local.contexts import claim_of
 from tests.unit.judges.local.tiny_verifier import write_verifier
@@ -43,7 +44,7 @@ def read(
 ) -> list[Premise]:
     index = EvidenceIndex([Context(id=f"d{n}", text=text) for n, text in enumerate(contexts)])
     view = view_of(claim_of(claim), "", Rarity({}))
-    found = find_candidates(index.layout, view, 4, 3)
+    found = find_candidates(index.layout, view, 6, 3)
     if not found.sentences:
         return []
     return readings_of(view, index, found, kinds, verifier.encode, room=room, overhead=12, tokens=tokens)
@@ -78,6 +79,82 @@ def test_contexts_that_are_short_are_read_whole(verifier: Verifier) -> None:
         ),
         (SENTENCE, "Parcels at the front desk of the building are left until Mondays."),
     ]
+
+
+CHAT = """Amira: Hi Jo, are you coming to the lake on Saturday?
+Jo: I'd love to. But my tent is broken.
+Amira: You can have mine. I bought a new one in May.
+Jo: Really? That's so kind.
+Amira: Sure. Bring the stove, please.
+Jo: Will do. And Piet?
+Amira: He can't make it.
+Jo: A pity."""
+
+
+def test_of_a_conversation_the_turns_around_a_sentence_are_read(verifier: Verifier) -> None:
+    (premise,) = read(verifier, "The stove is there.", [CHAT, FILLER], [SENTENCES])
+    assert premise.text == (
+        "Jo: Really? That's so kind. Amira: Sure. Bring the stove, please. Jo: Will do. And Piet?"
+    )
+    assert len(premise.sentences) == 1
+
+
+def test_without_room_the_turn_and_then_who_says_the_sentence_is_read(verifier: Verifier) -> None:
+    (longer,) = read(verifier, "The stove is there.", [CHAT, FILLER], [SENTENCES])
+    lengths = [len(longer.tokens.ids)]
+    for expected in ("Amira: Sure. Bring the stove, please.", "Amira: Bring the stove, please."):
+        (premise,) = read(
+            verifier, "The stove is there.", [CHAT, FILLER], [SENTENCES], tokens=lengths[-1] + 11
+        )
+        assert premise.text == expected
+        lengths.append(len(premise.tokens.ids))
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_no_turn_is_joined_or_tokenised_that_has_no_room(verifier: Verifier) -> None:
+    """A turn may be as long as a hostile context, and each claim would have it read."""
+    text = f"{CHAT}\nAmira: {'So it is. ' * 20_000}The stove is green.\nJo: Well."
+    index = EvidenceIndex([Context(id="a", text=text)])
+    view = view_of(claim_of("The stove is green."), "", Rarity({}))
+    found = find_candidates(index.layout, view, 2, 1)
+    green = found.sentences[0].number
+    assert [text for text, _ in sentence_choices(index, [green])] == []
+    tokenised: list[str] = []
+
+    def encode(text: str) -> Encoding:
+        tokenised.append(text)
+        return verifier.encode(text)
+
+    (premise,) = readings_of(view, index, found, [SENTENCES], encode, room=60, overhead=12, tokens=5000)
+    assert "Amira: The stove is green." in premise.text
+    assert all(len(text.split()) <= 60 for text in tokenised)
+
+
+def test_turns_that_have_no_neighbours_left_are_not_offered_twice() -> None:
+    chat = "Ann: Hi. It rains.\nBo: Hi. It does.\nAnn: Well. Bye.\nBo: Bye. See you."
+    index = EvidenceIndex([Context(id="a", text=chat), Context(id="b", text=FILLER)])
+    texts = [text for text, _ in sentence_choices(index, [0, 2, 4, 6])]
+    assert texts[0] == " ".join(chat.split())
+    assert texts[1] == "Ann: Hi. Bo: Hi. Ann: Well. Bo: Bye."
+    assert len(set(texts)) == len(texts)
+
+
+def test_a_sentence_that_begins_with_a_pronoun_is_read_with_the_one_before(verifier: Verifier) -> None:
+    text = f"{FILLER} The courier comes on Mondays. She takes heavy parcels. {FILLER}"
+    (premise,) = read(verifier, "Heavy parcels are taken.", [text], [SENTENCES])
+    assert premise.text == "The courier comes on Mondays. She takes heavy parcels."
+    (alone,) = read(verifier, "Heavy parcels are taken.", [f"She takes heavy parcels. {FILLER}"], [SENTENCES])
+    assert alone.text == "She takes heavy parcels."
+
+
+def test_more_sentences_are_read_for_a_long_claim(verifier: Verifier) -> None:
+    things = [f"the {word}hand stores {word}wood" for word in ("oak", "ash", "elm", "fir", "yew", "box")]
+    text = f" {FILLER} ".join(f"{thing.capitalize()}." for thing in things)
+    (premise,) = read(verifier, f"{', '.join(things)}.".capitalize(), [text], [SENTENCES])
+    assert len(premise.sentences) == 3
+    claim = f"{', and you should also know that '.join(things)}.".capitalize()
+    (premise,) = read(verifier, claim, [text], [SENTENCES])
+    assert len(premise.sentences) == 6
 
 
 def test_pieces_of_one_sentence_are_read_as_one(verifier: Verifier) -> None:
@@ -123,7 +200,22 @@ def test_nothing_is_cut_to_fit_the_window(verifier: Verifier) -> None:
 
 
 TEXTS = st.lists(
-    st.sampled_from(["courier", "parcels", "ten.", "Mondays", "[SEP]", "\n\n", "é", "空港", "", "x" * 200]),
+    st.sampled_from(
+        [
+            "courier",
+            "\nJo:",
+            "\nAmira: it",
+            "parcels",
+            "ten.",
+            "Mondays",
+            "[SEP]",
+            "\n\n",
+            "é",
+            "空港",
+            "",
+            "x" * 200,
+        ]
+    ),
     max_size=80,
 ).map(" ".join)
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
@@ -22,6 +23,7 @@ from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings, assembly
+from guardrail.judges.local import judge as judge_module
 from guardrail.judges.local.assembly import build_checker
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import (
@@ -341,16 +343,23 @@ def test_in_haste_the_rules_judge_and_say_so(folder: Path, verifier: Verifier) -
     assert list(checker.check_all(claims, "", SKY, lambda: True, lambda: True)) == []
 
 
-async def test_a_request_that_waited_long_is_judged_in_haste(folder: Path) -> None:
+@pytest.mark.parametrize(("waited_s", "in_haste"), [(1.9, False), (2.1, True)])
+async def test_a_request_that_waited_for_half_of_its_time_is_judged_in_haste(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, waited_s: float, in_haste: bool
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: now))
     judge = LocalJudge(settings_for(folder, parameters_for(folder)))
-    release = threading.Event()
-    judge._pool.submit(release.wait)
-    asked = asyncio.create_task(judge.judge(request_of(["The sky is blue."], SKY, time.monotonic() + 4.0)))
-    await asyncio.sleep(2.1)
-    release.set()
+    free = threading.Event()
+    for _ in range(judge.settings.workers):
+        judge._pool.submit(free.wait)
+    asked = asyncio.create_task(judge.judge(request_of(["The sky is blue."], SKY, now + 4.0)))
+    await asyncio.sleep(0)  # it has asked by now, and waits for a thread
+    now += waited_s
+    free.set()
     (judgement,) = (await asked).judgements
-    assert judgement.degraded_from
-    reply = await judge.judge(request_of(["The sky is blue."], SKY))
+    assert bool(judgement.degraded_from) == in_haste
+    reply = await judge.judge(request_of(["The sky is blue."], SKY, now + 4.0))
     assert not reply.judgements[0].degraded_from
     await judge.aclose()
 

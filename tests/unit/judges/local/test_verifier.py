@@ -11,13 +11,16 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 
 from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.judges.local.verifier import Reading, Verifier, default_threads, load_verifier
-from guardrail.judges.local.verifier_files import MOST_BYTES
+from guardrail.judges.local.verifier_files import MOST_BYTES, packaged_folder
 from tests.unit.judges.local.tiny_verifier import SPECIAL, graph, write_verifier
 
 PIECES = st.sampled_from(
@@ -222,3 +225,53 @@ def test_a_file_that_is_no_model_is_a_config_error(tmp_path: Path) -> None:
     manifest(folder, sha256=sums | {"model.onnx": hashlib.sha256(b"no model").hexdigest()})
     with pytest.raises(ConfigError, match="can't be loaded"):
         load_verifier(folder)
+
+
+def graph_of_positions(most: int) -> onnx.ModelProto:
+    """The tiny graph with an embedding of ``most`` positions, which adds nothing and fails beyond them."""
+    made = graph(("logits", "without_positions"))
+    constants: dict[str, np.ndarray] = {
+        "first": np.array(0, dtype=np.int64),
+        "step": np.array(1, dtype=np.int64),
+        "position_embedding": np.zeros(most, dtype=np.float32),
+    }
+    made.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in constants.items())
+    made.graph.node.extend(
+        [
+            helper.make_node("Shape", ["input_ids"], ["shape"]),
+            helper.make_node("Gather", ["shape", "step"], ["length"]),
+            helper.make_node("Range", ["first", "length", "step"], ["positions"]),
+            helper.make_node("Gather", ["position_embedding", "positions"], ["embedded"]),
+            helper.make_node("Add", ["without_positions", "embedded"], ["token_logits"]),
+        ]
+    )
+    made.graph.output[1].name = "token_logits"
+    onnx.checker.check_model(made)
+    return made
+
+
+def test_a_pair_of_all_the_positions_is_read(tmp_path: Path) -> None:
+    folder = write_verifier(tmp_path, model=graph_of_positions(100), max_tokens=100)
+    (reading,) = load_verifier(folder).score([("sky", "blue " * 96)])
+    assert len(reading.tokens) == 1
+
+
+def test_more_tokens_than_positions_are_refused_when_the_model_is_loaded(tmp_path: Path) -> None:
+    """No checksum covers the number: the claims of every long pair would be UNVERIFIED at run time."""
+    folder = write_verifier(tmp_path, model=graph_of_positions(100), max_tokens=101)
+    with pytest.raises(ConfigError, match=r"the model fails on a pair of 101 tokens .*; set it to") as caught:
+        load_verifier(folder)
+    assert str(caught.value).startswith(
+        f"judge.local.verifier.path: {folder / 'manifest.json'}, max_tokens: "
+    )
+
+
+def test_the_packaged_model_is_not_believed_to_read_4096_tokens(tmp_path: Path) -> None:
+    shipped = packaged_folder()
+    assert shipped is not None
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / name).symlink_to(shipped / name)
+    (tmp_path / "manifest.json").write_text((shipped / "manifest.json").read_text())
+    manifest(tmp_path, max_tokens=4096)
+    with pytest.raises(ConfigError, match="max_tokens: the model fails on a pair of 4096 tokens"):
+        load_verifier(tmp_path)

@@ -1,0 +1,146 @@
+"""Conversations among the contexts: where their turns begin, and who speaks.
+
+"Yes, I'd love to" says nothing without the turn before it, and the second sentence of a turn not even who
+said it: what is read of a transcript, a chat or a ticket needs both.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from typing import Final, NamedTuple
+
+from guardrail.evidence.layout import Windows
+
+# A line that begins with who speaks: "Nadia:", "Dr. Osei (cardiology):", "[10:32] Agent 2:", "**User**: ".
+_SPEAKER: Final = re.compile(
+    r"^[ \t]*+((?:\[[^\]\n]{1,20}\][ \t]*+)?"
+    r"(\**+[^\W\d_][\w .'’&/-]{0,39}(?:\([^)\n]{1,30}\))?\**[ \t]{0,4}:))(?=\s|\*)",
+    re.MULTILINE,
+)
+# Within a conversation also "Jane Doe, CEO:" or "Caller #2:" is who speaks, where it comes again: else what
+# she says would be the words of whoever spoke before. No items of lists ("- Price: 5"), no times of day.
+_ANY_LABEL: Final = re.compile(
+    r"^[^\S\n]*+((?:\[[^\]\n]{1,20}\][ \t]*+)?"
+    r"(\*{0,3}+[^\s\d*•·–—|#>+:：-][^:：\n]{0,59}+(?::(?=[\s*])|：)))",
+    re.MULTILINE,
+)
+_LINE: Final = re.compile(r"\S[^\n]*+")
+_LEAST_TURNS: Final = 4
+
+
+class Turns(NamedTuple):
+    """Where each turn of a text begins, and where its speaker's name ends: code points, ascending."""
+
+    starts: array[int]
+    name_ends: array[int]
+
+
+TurnsOf = Callable[[int], Turns]
+"""The turns of a context, by its number."""
+
+
+def find_turns(text: str) -> Turns:
+    """The turns of a conversation; of what is none, none.
+
+    Speakers come again in a conversation, where the names of fields ("Dose: ...") mostly don't. Linear in
+    the length of the text; eight bytes a turn are kept.
+    """
+    turns = Turns(array("I"), array("I"))
+    if text.count("\n") < _LEAST_TURNS - 1 or text.count(":") < _LEAST_TURNS:
+        return turns
+    speakers: Counter[str] = Counter()
+    for match in _SPEAKER.finditer(text):
+        turns.starts.append(match.start(1))
+        turns.name_ends.append(match.end())
+        speakers[match[2].strip("* :")] += 1
+    found = len(turns.starts)
+    again = sum(count for count in speakers.values() if count > 1)
+    if found < _LEAST_TURNS or 2 * again < found or 2 * found < _lines(text):
+        return Turns(array("I"), array("I"))
+    return _with_other_speakers(text, turns)
+
+
+def _with_other_speakers(text: str, turns: Turns) -> Turns:
+    """The turns, and those whose speaker only the wider pattern finds, at least twice."""
+    labels = Counter(label for label, _, _ in _other_labels(text, turns))
+    if not any(count > 1 for count in labels.values()):
+        return Turns(turns.starts[:], turns.name_ends[:])  # slices are exact, grown arrays have spare room
+    others = ((start, end) for label, start, end in _other_labels(text, turns) if labels[label] > 1)
+    merged = Turns(array("I"), array("I"))
+    for start, end in merge(zip(*turns, strict=True), others):
+        merged.starts.append(start)
+        merged.name_ends.append(end)
+    return merged
+
+
+def _other_labels(text: str, turns: Turns) -> Iterator[tuple[str, int, int]]:
+    """``(label, start, end)`` of lines that begin with one and begin no turn. Twice read rather than kept:
+    in a hostile context each line has its own."""
+    for match in _ANY_LABEL.finditer(text):
+        start, end = match.span(1)
+        at = bisect_left(turns.starts, start)
+        if at == len(turns.starts) or turns.starts[at] != start:
+            yield match[2], start, end
+
+
+def _lines(text: str) -> int:
+    """How many lines have anything but white space."""
+    return sum(1 for _ in _LINE.finditer(text))
+
+
+def in_turns(
+    sentences: Windows, turns_of: TurnsOf, numbers: Iterable[int], around: int, most_words: int
+) -> list[int]:
+    """The sentences that are of conversations with all others of their turns, and of ``around`` turns
+    before and after; those of other contexts as they are. Ascending.
+
+    All as they are where a conversation would have more than ``most_words`` words read for one of them: a
+    turn may be as long as a hostile context.
+    """
+    given = sorted(numbers)
+    held = set(given)
+    for number in given:
+        turns = turns_of(sentences.context[number])
+        if not turns.starts:
+            continue
+        first, last = _of_turns(sentences, turns, number, around)
+        if sentences.last[last - 1] - sentences.first[first] > most_words:
+            return given
+        held.update(range(first, last))
+    return sorted(held)
+
+
+def _of_turns(sentences: Windows, turns: Turns, number: int, around: int) -> tuple[int, int]:
+    """The sentences that begin in the turn of one, or ``around`` turns before or after: half-open.
+
+    Sentences ascend by context, and within one by where they begin.
+    """
+    context = sentences.context[number]
+    turn = _turn(turns, sentences.start[number])
+    first = bisect_left(sentences.context, context, hi=number)
+    last = bisect_right(sentences.context, context, lo=number)
+    if turn - around >= 0:  # else from the beginning: what stands before the first turn is one too
+        first = bisect_left(sentences.start, turns.starts[turn - around], lo=first, hi=number)
+    if turn + around + 1 < len(turns.starts):
+        last = bisect_left(sentences.start, turns.starts[turn + around + 1], lo=number, hi=last)
+    return first, last
+
+
+def speaker_of(sentences: Windows, turns_of: TurnsOf, number: int) -> tuple[int, int] | None:
+    """Where the name of who says the sentence stands, if it isn't in the sentence; None also where nobody
+    speaks."""
+    turns = turns_of(sentences.context[number])
+    turn = _turn(turns, sentences.start[number])
+    if turn < 0 or turns.name_ends[turn] > sentences.start[number]:
+        return None
+    return turns.starts[turn], turns.name_ends[turn]
+
+
+def _turn(turns: Turns, at: int) -> int:
+    """The number of the turn that holds a code point; -1 before the first one."""
+    return bisect_right(turns.starts, at) - 1
