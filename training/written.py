@@ -1,9 +1,9 @@
 """Facts written for training, in ``training/written/*.yaml`` -> examples.
 
-A fact is a sentence as a leaflet, terms or an encyclopedia word it (``source``), what chat assistants may
-say of it (``says``), and what they may not (``wrong``, with labels). ``slots`` are values: ``{name}`` stands
-for one, ``{name!}`` for another one of the same slot. Facts of one file make up the passages that theirs
-stand in.
+A fact is a sentence, a paragraph or a conversation as leaflets, terms or encyclopedias word it (``source``),
+what chat assistants may say of it (``says``), and what they may not (``wrong``, with labels). ``slots`` are
+values: ``{name}`` stands for one, ``{name!}`` for another one of the same slot. Facts of one file make up the
+passages that theirs stand in.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import Annotated, Any, Final
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from guardrail.evidence.sentences import sentence_spans
+from training.balance import balanced
 from training.chat_wording import chat_worded
 from training.examples import DataError, Example, Label
 from training.paraphrase import lowered, paraphrased
@@ -36,6 +38,10 @@ MEASURED: Final = "written, measured"
 _INSTANCES: Final = 3  # of a fact that has slots, each with other values
 _ALONE: Final = 0.2  # of passages have the source only
 _COMPANY: Final = (2, 8)
+_COMPANY_OF_LONG: Final = (0, 3)  # of paragraphs and conversations
+_LONG: Final = 60  # words
+_SUMMARIES: Final = 4  # of a long source, as many right as wrong
+_SUMMED_UP: Final = (2, 3)  # claims in one
 _PASSAGES: Final = 0.35  # of examples have their company in passages of their own
 _LEFT_OUT: Final = 0.4  # of claims stand once more where nothing says them
 _JOINED: Final = 0.3  # of claims are joined with one about another fact
@@ -95,12 +101,15 @@ class _Instance:
 
 
 def read_facts(folder: Path = FOLDER) -> dict[str, list[Fact]]:
-    """The facts by the names of their files. Raises DataError that names the folder, or file and entry."""
+    """The facts by the names of their files, a folder's name before those in it. Raises DataError that names
+    the folder, or file and entry."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no folder; name one that holds facts in YAML files (--facts)")
     return {
-        path.stem: [_fact(entry, f"{path}, entry {number}") for number, entry in enumerate(_entries(path), 1)]
-        for path in sorted(folder.glob("*.yaml"))
+        "-".join(path.relative_to(folder).with_suffix("").parts): [
+            _fact(entry, f"{path}, entry {number}") for number, entry in enumerate(_entries(path), 1)
+        ]
+        for path in sorted(folder.rglob("*.yaml"))
     }
 
 
@@ -134,17 +143,18 @@ def written_examples(facts: Mapping[str, Sequence[Fact]], *, seed: int) -> Itera
             instances = [instance for fact in mine for instance in _instances(fact, random_)]
             for instance in instances:
                 near = [other for other in instances if other.fact is not instance.fact]
-                for example in chain(_examples(instance, near, random_), _verbatim(instance, near, random_)):
+                long = instance.fact.source.count(" ") >= _LONG
+                made = (_examples, _summaries if long else _verbatim)
+                for example in chain.from_iterable(make(instance, near, random_) for make in made):
                     yield replace(example, dataset=WRITTEN + domain, source=source, held_out=held_out)
 
 
 def measured_rows(facts: Mapping[str, Sequence[Fact]], *, limit: int, seed: int) -> list[Row]:
-    """At most ``limit`` claims of the facts that nothing is fitted on."""
-    rows = [
-        Row(e.dataset, e.contexts, e.claim, e.label)
-        for e in written_examples(facts, seed=seed)
-        if e.source == MEASURED
-    ]
+    """At most ``limit`` claims of the facts that nothing is fitted on, balanced as those trained on are: else
+    a judge that only counts shared words is measured by what their writers did."""
+    measured = {name: [f for f in every if _side(f)[0] == MEASURED] for name, every in facts.items()}
+    made = balanced(written_examples(measured, seed=seed), seed=seed)
+    rows = [Row(e.dataset, e.contexts, e.claim, e.label) for e in made]
     return random.Random(seed).sample(rows, min(limit, len(rows)))
 
 
@@ -190,6 +200,25 @@ def _joined(instance: _Instance, claim: str, other: _Instance, random_: random.R
         yield _example(both, label, instance, [other], random_, all_near=True, kind="merge")
 
 
+def _summaries(instance: _Instance, near: Sequence[_Instance], random_: random.Random) -> Iterator[Example]:
+    """Several claims about a long source in one, all right or one of them wrong, and a sentence of it."""
+    fact = instance.fact
+    for number in range(_SUMMARIES):
+        count = min(random_.randint(*_SUMMED_UP), len(fact.says))
+        parts = [instance.text(template) for template in random_.sample(fact.says, count)]
+        label: Label = "supported"
+        if number % 2:
+            label, template = random_.choice(fact.wrong)
+            label = label if label in _STAYS else "partially_supported"
+            parts[random_.randrange(count)] = instance.text(template)
+        yield _example(" ".join(parts), label, instance, near, random_, kind="merge")
+    if "\n" not in fact.source:
+        text = instance.text(fact.source)
+        spans = list(zip(*sentence_spans(text), strict=True))
+        start, end = random_.choice(spans)
+        yield _example(text[start:end], "supported", instance, near, random_)
+
+
 def _verbatim(instance: _Instance, near: Sequence[_Instance], random_: random.Random) -> Iterator[Example]:
     """The source as a claim, as it stands, reworded, or joined with another one."""
     source = instance.text(instance.fact.source)
@@ -225,7 +254,11 @@ def _example(
     ``instance`` None: its source is left out. ``swapped``: its source has the other values. The data set's
     name and ``source`` are left to the caller.
     """
-    count = len(near) if all_near else min(len(near), random_.randint(*_COMPANY))
+    long = any(other.fact.source.count(" ") >= _LONG for other in near)
+    company = random_.randint(*(_COMPANY_OF_LONG if long else _COMPANY))
+    count = len(near) if all_near else min(len(near), company)
+    if instance is None:
+        count = max(1, count)
     if instance is not None and not all_near and random_.random() < _ALONE:
         count = 0
     texts = [other.text(other.fact.source) for other in random_.sample(near, count)]
@@ -237,7 +270,7 @@ def _example(
         dataset="",
         licence=LICENCE,
         claim=claim,
-        contexts=_passages(texts, random_) if random_.random() < _PASSAGES else (" ".join(texts),),
+        contexts=_passages(texts, random_) if random_.random() < _PASSAGES else (_one(texts),),
         label=label,
         kind=None if label == "supported" else kind,
         spans=() if label == "supported" else spans,
@@ -247,4 +280,9 @@ def _example(
 
 def _passages(texts: list[str], random_: random.Random) -> tuple[str, ...]:
     cut = random_.randint(1, len(texts))
-    return tuple(" ".join(part) for part in (texts[:cut], texts[cut:]) if part)
+    return tuple(_one(part) for part in (texts[:cut], texts[cut:]) if part)
+
+
+def _one(texts: Sequence[str]) -> str:
+    """One text of them; between conversations stands a line."""
+    return ("\n\n" if any("\n" in text for text in texts) else " ").join(texts)

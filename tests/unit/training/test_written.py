@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from training.balance import shared_words
 from training.examples import DataError, Example
 from training.synthesis import is_held_out
 from training.written import FOLDER, MEASURED, measured_rows, read_facts, written_examples
@@ -85,11 +87,54 @@ def test_no_fact_is_on_two_sides_of_the_split_or_measured_on_and_fitted_on() -> 
     assert set.union(*sides.values()) == {(False, "written"), (True, "written"), (True, MEASURED)}
 
 
+LONG = """
+- source: |-
+    Nadia: Did the boiler man come to the house on Monday, as he had promised us twice by now?
+    Timo: He came on Tuesday, with his son. They changed the pump and left the old one in the hall for us.
+    Nadia: And the bill for all of that, did they leave it with you or will they send it by post?
+    Timo: It came by mail: 240 euros. I have paid it, because they want the money within a week or so.
+    Nadia: Thanks, then I will give you half of it tonight, when I am back from the swimming pool.
+  says:
+    - "The boiler man came on Tuesday."
+    - "Timo has paid the bill of 240 euros."
+    - "Nadia will give half of the money to Timo."
+  wrong:
+    - [contradicted, "The boiler man came on Monday."]
+    - [unsupported, "The new pump is a quiet one."]
+- source: "{}"
+  says: ["The mill was sold in 1903.", "The mill has two wheels."]
+  wrong: [[contradicted, "The mill was sold in 1930."]]
+""".replace("{}", " ".join(f"Stone {n} of the mill was laid in this row." for n in range(12)))
+
+
+def test_of_long_sources_several_claims_are_summed_up(tmp_path: Path) -> None:
+    (tmp_path / "passages").mkdir()
+    (tmp_path / "passages" / "chats.yaml").write_text(LONG, encoding="utf-8")
+    found = [e for seed in range(20) for e in made(tmp_path, seed=seed)]
+    assert {example.dataset for example in found} == {"written-passages-chats"}
+    summaries = [e for e in found if "boiler man" in e.claim and "Timo" in e.claim]
+    assert {e.label for e in summaries} >= {"supported", "contradicted"}
+    assert not any("on Monday" in e.claim or "quiet" in e.claim for e in summaries if e.supported)
+    assert any("Stone 3" in e.claim and len(e.claim) < 60 for e in found)
+    chats = [text for e in found for text in e.contexts if "Nadia" in text]
+    assert all("\nTimo: He came" in text for text in chats)
+    assert not any(" Nadia: Did" in text for text in chats)
+
+
 def test_rows_to_measure_on_are_right_and_wrong_ones() -> None:
     facts = {"law": read_facts(FOLDER)["law"]}
-    rows = measured_rows(facts, limit=20, seed=1)
-    assert len(rows) == 20
+    rows = measured_rows(facts, limit=15, seed=1)
+    assert len(rows) == 15
     assert {row.supported for row in rows} == {True, False}
+
+
+def test_rows_to_measure_on_are_not_told_apart_by_the_words_they_share() -> None:
+    facts = {"law": read_facts(FOLDER)["law"]}
+    alike: Counter[tuple[int, bool]] = Counter()
+    for row in measured_rows(facts, limit=10**6, seed=1):
+        alike[round(10 * shared_words(row.claim, row.contexts)), row.supported] += 1
+    assert len(alike) > 4
+    assert all(count == alike[step, not supported] for (step, supported), count in alike.items())
 
 
 def test_the_same_seed_makes_the_same(folder: Path) -> None:
