@@ -15,10 +15,10 @@ import json
 from pathlib import Path
 from typing import Final
 
+from training.checkpoint import DESCRIPTION, described_in
 from training.examples import DataError
 from training.model_card import datasets_of
-from training.train import described_in
-from training.verifier import Verifier
+from training.steps import running
 
 _SHARE: Final = 0.7
 
@@ -29,6 +29,8 @@ def average(later: Path, earlier: Path, out: Path, *, share: float) -> None:
     Raises DataError, also where ``earlier`` read data sets that ``later`` doesn't tell of: what is exported
     must name all that it was trained on.
     """
+    from training.verifier import Verifier
+
     if not 0.0 <= share <= 1.0:
         raise DataError(f"--share {share}: must lie within 0 and 1")
     described, before = described_in(later), described_in(earlier)
@@ -53,7 +55,7 @@ def average(later: Path, earlier: Path, out: Path, *, share: float) -> None:
         f"{share} of those at the end, the rest of those of an earlier checkpoint, at "
         f"{before.get('pairs', '?')} pairs of its course, averaged"
     )
-    (out / "training.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    (out / DESCRIPTION).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -66,10 +68,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--share", type=float, default=_SHARE)
     options = parser.parse_args()
-    try:
+    with running(parser, "average"):
         average(options.later, options.earlier, options.out, share=options.share)
-    except (DataError, OSError) as error:
-        parser.exit(1, f"average: {error}\n")
 
 
 if __name__ == "__main__":

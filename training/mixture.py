@@ -14,9 +14,10 @@ from guardrail.events import Context, Severity
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local.candidates import find_candidates
 from guardrail.judges.local.claim_view import view_of
+from guardrail.judges.local.fitted import DEFAULT_TOKENS
 from guardrail.judges.local.rarity import Rarity
-from guardrail.judges.local.readings import TOGETHER, together
-from guardrail.judges.local.source import Source
+from guardrail.judges.local.readings import sentence_alone, sentence_choices, together, worth_reading
+from guardrail.judges.local.verification import OF_ITSELF
 from training.chat_wording import chat_worded, spans_in
 from training.examples import Example
 
@@ -31,6 +32,7 @@ REPEATED: Final[Mapping[str, int]] = {
 
 _SHORT_WORDS: Final = 70  # contexts that are read as they are
 _SENTENCES: Final = 8
+_TOKENS_A_WORD: Final = 1.35  # in the mean, of English text
 _FIRST_READING: Final = 0.7  # of pairs whose example has two readings
 _NEARLY: Final = 0.9  # of what the sentences together have of the claim, for one of them to be read alone
 _CHAT: Final = 0.2  # of claims are worded as chat assistants do
@@ -87,8 +89,8 @@ def _pair(example: Example, rarity: Rarity, random_: random.Random) -> TrainingP
 
 
 def readings(example: Example, rarity: Rarity) -> list[str]:
-    """What of the contexts is read for the claim: the best three sentences together, and the best one alone
-    where that has nearly as much of the claim."""
+    """What of the contexts is read for the claim, as the judge reads it: the best sentences together, and the
+    best one alone where that has nearly as much of the claim."""
     if sum(text.count(" ") for text in example.contexts) <= _SHORT_WORDS:
         return [" ".join(example.contexts)]
     index = EvidenceIndex(
@@ -99,11 +101,13 @@ def readings(example: Example, rarity: Rarity) -> list[str]:
     matches = find_candidates(index.layout, view, _SENTENCES, 1).sentences
     if not matches:
         return [" ".join(example.contexts[0].split()[:_SHORT_WORDS])]
-    chosen = together(view, matches, TOGETHER)
+    chosen = together(view, matches)
     held = frozenset(chain.from_iterable(match.terms for match in chosen))
-    source = Source(index)
-    texts = [" ".join(source.sentence(n).text.split()) for n in sorted(m.number for m in chosen)]
-    if view.share(matches[0].terms) < _NEARLY * view.share(held):
-        return [" ".join(texts)]  # alone, the best sentence would say less than the label is about
-    alone = " ".join(source.sentence(matches[0].number).text.split())
-    return [" ".join(texts), alone]
+    alone = sentence_alone(index, matches[0].number)
+    own = _TOKENS_A_WORD * len(view.terms)
+    room = (max(DEFAULT_TOKENS, OF_ITSELF * own) - own) / _TOKENS_A_WORD
+    texts = [text for text, _ in sentence_choices(index, worth_reading(view, chosen))]
+    several = next((text for text in texts if text.count(" ") < room), alone)
+    if several == alone or view.share(matches[0].terms) < _NEARLY * view.share(held):
+        return [several]  # alone, the best sentence would say less than the label is about
+    return [several, alone]

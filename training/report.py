@@ -49,14 +49,15 @@ def markdown(report: Mapping[str, Any]) -> str:
                 ),
             ),
         ]
-    slices = (f"{judge}: AUROC (balanced accuracy)" for judge in judges)
     parts += [
         "## By severity\n",
+        "Of all claims together: larger sets count for more.\n",
         table(
-            ["severity", "claims", *slices],
+            ["severity", "claims", "judge", *(title for _, title in _COLUMNS)],
             (
-                [name, f"{entry['claims']:,}", *(_both(entry[judge]) for judge in judges)]
+                [name, f"{entry['claims']:,}", judge, *_percents(entry[judge], _COLUMNS)]
                 for name, entry in report["severity"].items()
+                for judge in judges
             ),
         ),
         *_made(report, judges),
@@ -111,10 +112,6 @@ def plot(path: Path, bins: Mapping[str, Sequence[Bin]]) -> None:
 
 def _percents(entry: Mapping[str, float], columns: Iterable[tuple[str, str]]) -> list[str]:
     return [percent(entry[key]) for key, _ in columns]
-
-
-def _both(entry: Mapping[str, float]) -> str:
-    return f"{percent(entry['auroc'])} ({percent(entry['balanced_accuracy'])})"
 
 
 def _caught(entry: Mapping[str, float]) -> str:

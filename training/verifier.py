@@ -13,16 +13,23 @@ pooler, ``dense.*``, ``out.*``, ``tokens.*``), ``config.json`` (BertConfig) and 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import torch
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
+from training.checkpoint import require_model
+from training.examples import DataError
+
 MAX_TOKENS: Final = 256
 _DROPOUT: Final = 0.1
+_MOST_SAID: Final = 200  # characters of a library's error
 
 Attention = Literal["sdpa", "eager"]
 
@@ -40,14 +47,15 @@ def claim_mask(attention_mask: Tensor, token_type_ids: Tensor) -> Tensor:
 
 
 class Verifier(nn.Module):
-    """The encoder and its two heads. ``tokenizer_json`` is the text of the tokenizer that belongs to it."""
+    """The encoder and its two heads. ``tokenizer_json`` is the text of the tokenizer that belongs to it,
+    without truncation and padding of its own."""
 
     def __init__(
         self, config: BertConfig, tokenizer_json: str, *, attention: Attention = "sdpa", encoder: Any = None
     ) -> None:
         super().__init__()
         self.config = config
-        self.tokenizer_json = _unpadded(tokenizer_json)
+        self.tokenizer_json = tokenizer_json
         if encoder is None:
             config._attn_implementation = attention
             encoder = BertModel(config, add_pooling_layer=False)
@@ -78,27 +86,43 @@ class Verifier(nn.Module):
 
         The word embeddings are frozen: they are half of the parameters and see too few of the words here.
         The encoder has no dropout: every pair is read once, and random numbers take a third of the time.
-        Seed torch before for heads that can be made again.
+        Seed torch before for heads that can be made again. Raises DataError that names the file.
         """
-        encoder = BertModel.from_pretrained(
-            str(folder),
-            add_pooling_layer=False,
-            attn_implementation=attention,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-        ).float()
-        tokenizer = (Path(folder) / "tokenizer.json").read_text(encoding="utf-8")
+        require_model(folder)
+        with _readable(folder / "model.safetensors", "with its config.json"):
+            encoder = BertModel.from_pretrained(
+                str(folder),
+                add_pooling_layer=False,
+                attn_implementation=attention,
+                hidden_dropout_prob=0.0,
+                attention_probs_dropout_prob=0.0,
+            ).float()
+        with _readable(folder / "tokenizer.json"):
+            tokenizer = _unpadded((folder / "tokenizer.json").read_text(encoding="utf-8"))
         made = cls(encoder.config, tokenizer, encoder=encoder)
         made.encoder.embeddings.word_embeddings.weight.requires_grad_(False)
         return made
 
     @classmethod
     def load(cls, checkpoint: Path, *, attention: Attention = "sdpa") -> Verifier:
-        """What ``save`` wrote. A missing or foreign tensor is a RuntimeError that names it."""
-        config = BertConfig.from_json_file(str(checkpoint / "config.json"))
-        tokenizer = (checkpoint / "tokenizer.json").read_text(encoding="utf-8")
-        made = cls(config, tokenizer, attention=attention)
-        made.load_state_dict(load_file(checkpoint / "model.safetensors"))
+        """What ``save`` wrote. Raises DataError that names the file, and a tensor that doesn't fit."""
+        require_model(checkpoint)
+        with _readable(checkpoint / "tokenizer.json"):
+            tokenizer = _unpadded((checkpoint / "tokenizer.json").read_text(encoding="utf-8"))
+        with _readable(checkpoint / "config.json"):
+            config = BertConfig.from_json_file(str(checkpoint / "config.json"))
+            made = cls(config, tokenizer, attention=attention)
+        weights = checkpoint / "model.safetensors"
+        with _readable(weights):
+            tensors = load_file(weights)
+        expected = made.state_dict()
+        for name in sorted(expected.keys() | tensors.keys()):
+            if name not in tensors or name not in expected or tensors[name].shape != expected[name].shape:
+                raise DataError(
+                    f"{weights}: {name} is not of the shape that config.json asks for, or one of both lacks "
+                    "it; name a checkpoint that training.train wrote"
+                )
+        made.load_state_dict(tensors)
         made.encoder.embeddings.word_embeddings.weight.requires_grad_(False)
         return made
 
@@ -115,8 +139,26 @@ class Verifier(nn.Module):
         (checkpoint / "tokenizer.json").write_text(self.tokenizer_json, encoding="utf-8")
 
 
+@contextmanager
+def _readable(file: Path, beside: str = "") -> Iterator[None]:
+    """DataError that names ``file`` where a library can't read it: their errors have no base in common."""
+    try:
+        yield
+    except Exception as error:
+        what = " ".join(str(error).split())[:_MOST_SAID]
+        raise DataError(
+            f"{' '.join((str(file), beside)).rstrip()}: damaged ({type(error).__name__}: {what}); copy it "
+            "again, or name another folder"
+        ) from error
+
+
 def _unpadded(tokenizer_json: str) -> str:
-    """The tokenizer without truncation and padding of its own: callers cut and pad where they know why."""
+    """The tokenizer without truncation and padding of its own: callers cut and pad where they know why.
+
+    Raises an error of the library where it is none.
+    """
     raw = json.loads(tokenizer_json)
     raw["truncation"] = raw["padding"] = None
-    return json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
+    Tokenizer.from_str(text)
+    return text

@@ -20,6 +20,7 @@ from tests.unit.judges.local.tiny_verifier import write_verifier
 from training import calibrate, evaluate
 from training.evaluation_data import CRITICAL, labelled, made, passages_of_150_words, validation
 from training.measuring import ALONE, OVERLAP, RULES, WHOLE
+from training.report import percent
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,14 @@ def test_evaluation_reports_every_judge_on_every_set(
     # A changed number is what the rules are for: whoever only counts words can't see it.
     assert report["pairs"]["number"][RULES]["not_supported"] == 1.0
     assert report["milliseconds"][WHOLE]["p50"] > 0.0
+    assert sum(entry["claims"] for entry in report["severity"].values()) == report["claims"]
+    for entry in report["severity"].values():
+        assert all(entry[judge].keys() == report["macro"][judge].keys() for judge in report["judges"])
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    name, entry = next(iter(report["severity"].items()))
+    shown = ("auroc", "balanced_accuracy", "f1", "precision_at_recall", "calibration_error")
+    cells = (name, f"{entry['claims']:,}", WHOLE, *(percent(entry[WHOLE][key]) for key in shown))
+    assert f"| {' | '.join(cells)} |" in text
     assert "| fool-me-twice | 40 |" in text
     assert "critical changes caught" in text
     assert "8 claims in the words of chat assistants" in text

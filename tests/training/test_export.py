@@ -10,7 +10,7 @@ import pytest
 from tests.training.made_data import write_work
 from tests.unit.judges.classifier.tiny import VOCABULARY, write_tokenizer
 from training.examples import DataError, Example, write_examples
-from training.export import MOST_BYTES, _failures, held_out_pairs
+from training.export import FLOAT_TOLERANCE, MOST_BYTES, _failures, held_out_pairs
 from training.model_card import card, datasets_of, unshippable
 from training.parity import Difference
 
@@ -50,7 +50,7 @@ def text(report: dict[str, object] | None = None) -> str:
     ("same", "rounded", "size", "said"),
     [
         (FINE, FINE, MOST_BYTES, None),
-        (replace(FINE, logits_max=2e-4), FINE, 1, "from torch"),
+        (replace(FINE, logits_max=1.1 * FLOAT_TOLERANCE), FINE, 1, "from torch"),
         (replace(FINE, logits_max=float("nan")), FINE, 1, "from torch"),
         (FINE, replace(FINE, probability_mean=0.05), 1, "from float32"),
         (FINE, replace(FINE, probability_mean=float("nan")), 1, "from float32"),

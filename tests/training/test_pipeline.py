@@ -131,7 +131,8 @@ def test_checkpoints_are_averaged(place: Path, tmp_path: Path) -> None:
     [
         ('{"datasets": {"lingnli": {"pairs": 5, "licence": "not stated"}}}', "was trained on lingnli"),
         ("[]", "training.json: no object"),
-        (None, "training.json: can't be read"),
+        ('{"pairs": 5', "training.json: can't be read"),
+        (None, "training.json: missing"),
     ],
 )
 def test_what_is_no_earlier_checkpoint_of_the_same_training_is_not_averaged(
@@ -145,6 +146,65 @@ def test_what_is_no_earlier_checkpoint_of_the_same_training_is_not_averaged(
         run("average", "--later", later, "--earlier", tmp_path, "--out", tmp_path / "both")
     assert said in capsys.readouterr().err
     assert not (tmp_path / "both").exists()
+
+
+@pytest.mark.parametrize("step", ["train", "average", "export"])
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("training.json", "missing; training writes it at its end"),
+        ("model.safetensors", "damaged (SafetensorError"),
+        ("config.json", "damaged (JSONDecodeError"),
+        ("tokenizer.json", "damaged (JSONDecodeError"),
+    ],
+)
+def test_a_damaged_checkpoint_is_one_line_that_names_the_file(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], step: str, file: str, said: str
+) -> None:
+    whole, checkpoint, out = place / "work" / "checkpoint", tmp_path / "checkpoint", tmp_path / "out"
+    shutil.copytree(whole, checkpoint)
+    half = (checkpoint / file).read_bytes()[: (checkpoint / file).stat().st_size // 2]
+    (checkpoint / file).write_bytes(half)
+    if file == "training.json":
+        (checkpoint / file).unlink()
+    words = {
+        "train": ("--work", place / "work", "--start-from", checkpoint, "--pairs", 1, "--threads", 1),
+        "average": ("--later", whole, "--earlier", checkpoint),
+        "export": ("--checkpoint", checkpoint, "--work", place / "work"),
+    }
+    with pytest.raises(SystemExit) as left:
+        run(step, *words[step], "--out", out)
+    assert left.value.code == 1
+    told = capsys.readouterr().err.strip().splitlines()[-1]
+    assert told.startswith(f"{step}: {checkpoint / file}: {said}")
+    assert not out.exists()
+
+
+def test_a_checkpoint_with_the_tensors_of_another_is_told_by_the_first_that_differs(
+    place: Path, tmp_path: Path
+) -> None:
+    from training.examples import DataError
+    from training.verifier import Verifier
+
+    checkpoint = tmp_path / "checkpoint"
+    shutil.copytree(place / "work" / "checkpoint", checkpoint)
+    config = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
+    config["num_hidden_layers"] = 3
+    (checkpoint / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(DataError, match=r"model\.safetensors: encoder\.encoder\.layer\.2\."):
+        Verifier.load(checkpoint)
+
+
+def test_what_training_cannot_go_on_with_is_named(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "checkpoint"
+    shutil.copytree(place / "work" / "checkpoint", out)
+    (out / "optimizer.pt").write_bytes(b"cut sh")
+    with pytest.raises(SystemExit):
+        run("train", "--work", place / "work", "--out", out, "--base", place / "base", "--resume",
+            "--pairs", 1, "--threads", 1)  # fmt: skip
+    assert f"train: {out / 'optimizer.pt'}: can't be gone on with" in capsys.readouterr().err
 
 
 def test_the_claims_tokens_are_those_between_the_first_two_marks() -> None:

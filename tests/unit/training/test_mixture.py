@@ -64,4 +64,8 @@ def test_a_sentence_is_read_alone_where_it_has_all_that_several_have(rarity: Rar
     assert TOLD in together
     assert ALSO in together
     one = Example("x", "MIT", TOLD, both.contexts, "supported")
-    assert readings(one, rarity)[1:] == [TOLD]
+    assert readings(one, rarity) == [TOLD]
+    told = "The ferry to Skye leaves at noon."
+    reworded = Example("x", "MIT", "Midday sees the Skye ferry off, weather permitting.",
+                       (f"{FILLER}{told} {FILLER}The ferry is blue.",), "supported")  # fmt: skip
+    assert readings(reworded, rarity) == [f"{told} The ferry is blue.", told]

@@ -1,0 +1,188 @@
+"""The loop that trains a verifier: pairs -> batches -> loss -> steps, with checkpoints on the way.
+
+What the loss is made of, and what is written: ``training.train``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import pickle
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+from guardrail.judges.special_tokens import SpecialTokens
+from training.checkpoint import DESCRIPTION
+from training.encoding import encode
+from training.examples import DataError
+from training.mixture import TrainingPair
+from training.verifier import Verifier, claim_mask
+
+_WARM_UP: Final = 0.05
+_CONTRADICTION: Final = 0.5
+_TOKENS: Final = 0.33
+_UNKNOWN: Final = -1.0
+_SORTED_WITHIN: Final = 4096  # pairs; batches of like length are made of that many neighbours
+_OPTIMIZER: Final = "optimizer.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Inputs ``[B, T]``, targets ``[B, 2]`` (support, contradiction) and ``[B, T]`` (unsupported); a target
+    that nobody knows is -1."""
+
+    inputs: dict[str, Tensor]
+    targets: Tensor
+    tokens: Tensor
+
+    def to(self, device: str) -> Batch:
+        """The same on a device."""
+        moved = {name: tensor.to(device) for name, tensor in self.inputs.items()}
+        return Batch(moved, self.targets.to(device), self.tokens.to(device))
+
+
+def batches(
+    pairs: Sequence[TrainingPair], tokenizer: Any, *, batch_tokens: int, max_tokens: int, seed: int
+) -> Iterator[Batch]:
+    """The pairs in batches of at most ``batch_tokens`` (padding included), in an order that the seed sets."""
+    random_ = random.Random(seed)
+    for start in range(0, len(pairs), _SORTED_WITHIN):
+        part = list(pairs[start : start + _SORTED_WITHIN])
+        part.sort(key=lambda pair: len(pair.claim) + len(pair.premise))
+        groups: list[list[TrainingPair]] = [[]]
+        for pair in part:
+            longest = min(max_tokens, (len(pair.claim) + len(pair.premise)) // 4 + 4)
+            if groups[-1] and longest * (len(groups[-1]) + 1) > batch_tokens:
+                groups.append([])
+            groups[-1].append(pair)
+        random_.shuffle(groups)
+        for group in groups:
+            yield _batch(group, tokenizer, max_tokens)
+
+
+def _batch(group: Sequence[TrainingPair], tokenizer: Any, max_tokens: int) -> Batch:
+    arrays = encode(tokenizer, [(pair.claim, pair.premise) for pair in group], max_tokens)
+    inputs = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    targets = torch.tensor(
+        [
+            [float(pair.supported), _UNKNOWN if pair.contradicted is None else float(pair.contradicted)]
+            for pair in group
+        ]
+    )
+    marks = torch.full(inputs["input_ids"].shape, _UNKNOWN)
+    special = SpecialTokens(tokenizer)
+    for row, pair in enumerate(group):
+        if pair.spans is None:
+            continue
+        offsets = special.encode(pair.claim).offsets
+        for at, (start, end) in enumerate(offsets[: marks.shape[1] - 1], 1):
+            marks[row, at] = float(any(start < last and first < end for first, last in pair.spans))
+    claim = claim_mask(inputs["attention_mask"], inputs["token_type_ids"])
+    return Batch(inputs, targets, torch.where(claim.bool(), marks, torch.tensor(_UNKNOWN)))
+
+
+def loss_of(logits: Tensor, token_logits: Tensor, batch: Batch) -> Tensor:
+    """The mean over what is known of each target, weighted as the module says."""
+    support = functional.binary_cross_entropy_with_logits(logits[:, 0], batch.targets[:, 0])
+    contradiction = _known(logits[:, 1], batch.targets[:, 1])
+    tokens = _known(token_logits, batch.tokens)
+    return support + _CONTRADICTION * contradiction + _TOKENS * tokens
+
+
+def _known(logits: Tensor, targets: Tensor) -> Tensor:
+    known = (targets != _UNKNOWN).to(logits.dtype)
+    each = functional.binary_cross_entropy_with_logits(logits, targets.clamp(min=0.0), reduction="none")
+    return (each * known).sum() / known.sum().clamp(min=1.0)
+
+
+def rate(done: float) -> float:
+    """The learning rate's share of its highest when ``done`` (0..1) of the pairs are read."""
+    return min(1.0, done / _WARM_UP) * min(1.0, (1.0 - done) / (1.0 - _WARM_UP))
+
+
+def train(
+    model: Verifier,
+    pairs: Sequence[TrainingPair],
+    out: Path,
+    *,
+    options: argparse.Namespace,
+    described: dict[str, Any],
+) -> dict[str, Any]:
+    """Train ``model`` in place and save it; returns what ``training.json`` says."""
+    device = options.device
+    tokenizer = Tokenizer.from_str(model.tokenizer_json)
+    for layer in model.encoder.encoder.layer[: options.freeze_layers]:
+        layer.requires_grad_(False)
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=options.rate, weight_decay=0.01)
+    model.to(device).train()
+    done, losses, began, saved = 0, [], time.monotonic(), time.monotonic()
+    if options.resume and (out / _OPTIMIZER).exists():
+        done = _resumed(optimizer, out / _OPTIMIZER)
+    read, last = 0, min(len(pairs), options.stop_at or len(pairs))
+    for number, batch in enumerate(
+        batches(
+            pairs,
+            tokenizer,
+            batch_tokens=options.batch_tokens,
+            max_tokens=options.max_tokens,
+            seed=options.seed,
+        )
+    ):
+        read += len(batch.targets)
+        if read <= done:
+            continue
+        if read > last:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = options.rate * rate(read / last)
+        here = batch.to(device)
+        with torch.autocast(device, torch.bfloat16, enabled=device != "cpu"):
+            logits, token_logits = model(**here.inputs)
+        loss = loss_of(logits.float(), token_logits.float(), here)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(loss.item())
+        if number % 20 == 0:
+            recent = losses[-100:]
+            mean, pace = sum(recent) / len(recent), (read - done) / (time.monotonic() - began)
+            print(f"{read:8,} of {last:,} pairs  loss {mean:.4f}  {pace:.1f}/s", flush=True)
+        if time.monotonic() - saved > options.save_minutes * 60:
+            model.save(out)
+            torch.save({"optimizer": optimizer.state_dict(), "done": read}, out / _OPTIMIZER)
+            saved = time.monotonic()
+        if math.isnan(losses[-1]):
+            raise DataError("the loss is no number; lower --rate")
+    model.save(out)
+    described |= {
+        "pairs": min(read, last),
+        "final_loss": round(sum(losses[-100:]) / max(1, len(losses[-100:])), 4),
+        "seconds": round(time.monotonic() - began),
+    }
+    (out / DESCRIPTION).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+    return described
+
+
+def _resumed(optimizer: torch.optim.Optimizer, file: Path) -> int:
+    """Put the optimizer where the training stopped; returns how many pairs it had read. Raises DataError."""
+    try:
+        state = torch.load(file, weights_only=True)
+        optimizer.load_state_dict(state["optimizer"])
+        return int(state["done"])
+    except (EOFError, KeyError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
+        raise DataError(
+            f"{file}: can't be gone on with ({type(error).__name__}); give the options of the run that was "
+            "cut short, or remove the file: the pairs are then read from the first one on"
+        ) from error
