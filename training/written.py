@@ -35,7 +35,8 @@ LICENCE: Final = "Apache-2.0"
 """This project's: they were written for it."""
 MEASURED: Final = "written, measured"
 """The ``source`` of examples that nothing at all is fitted on, no combiner either."""
-_INSTANCES: Final = 3  # of a fact that has slots, each with other values
+_INSTANCES: Final = 3  # of a fact for each two of its slots, with other values
+_MOST_INSTANCES: Final = 9
 _ALONE: Final = 0.2  # of passages have the source only
 _COMPANY: Final = (2, 8)
 _COMPANY_OF_LONG: Final = (0, 3)  # of paragraphs and conversations
@@ -165,7 +166,8 @@ def _side(fact: Fact) -> tuple[str, bool]:
 
 
 def _instances(fact: Fact, random_: random.Random) -> Iterator[_Instance]:
-    for _ in range(_INSTANCES if fact.slots else 1):
+    wanted = min(_MOST_INSTANCES, _INSTANCES * ((len(fact.slots) + 1) // 2))
+    for _ in range(max(1, wanted)):
         drawn = {name: random_.sample(values, 2) for name, values in fact.slots.items()}
         yield _Instance(
             fact, {n: str(v[0]) for n, v in drawn.items()}, {n: str(v[1]) for n, v in drawn.items()}
