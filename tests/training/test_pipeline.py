@@ -108,6 +108,59 @@ def test_training_goes_on_from_a_checkpoint_and_says_so(place: Path, tmp_path: P
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.state_dict().items())
 
 
+def test_an_exported_verifier_is_restored_and_trained_on(place: Path, exported: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer
+
+    from training.export import _torch_form, held_out_pairs
+    from training.parity import compare, onnx_form
+    from training.verifier import Verifier
+
+    run("restore", "--verifier", exported, "--out", tmp_path / "restored")
+    model = Verifier.load(tmp_path / "restored", attention="eager")
+    pairs = held_out_pairs(place / "work", count=60)
+    tokenizer = Tokenizer.from_str(model.tokenizer_json)
+    told = compare(_torch_form(model), onnx_form(exported / "model.onnx"), tokenizer, pairs, 256)
+    assert told.probability_mean < 0.02  # activations are rounded, nothing else
+    described = json.loads((tmp_path / "restored" / "training.json").read_text(encoding="utf-8"))
+    assert described["weights"] == "restored from those of tiny-1 in int8"
+    run("train", "--work", place / "work", "--out", tmp_path / "on", "--start-from", tmp_path / "restored",
+        "--pairs", "40", "--threads", "1", "--precision", "bfloat16", "--freeze-layers", "1")  # fmt: skip
+    trained = json.loads((tmp_path / "on" / "training.json").read_text(encoding="utf-8"))
+    assert (trained["before"], trained["precision"]) == (described, "bfloat16")
+    run("export", "--checkpoint", tmp_path / "on", "--work", place / "work", "--out", tmp_path / "again",
+        "--most-lost", "50")  # fmt: skip
+    assert "restored from those of tiny-1" in (tmp_path / "again" / "MODEL_CARD.md").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_the_shipped_verifier_is_restored(tmp_path: Path) -> None:
+    from training.verifier import Verifier
+
+    run("restore", "--out", tmp_path)
+    assert Verifier.load(tmp_path).config.num_hidden_layers == 6
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("training.json", "training.json: missing; name a folder that training.export wrote"),
+        ("model.onnx", "model.onnx: missing"),
+        ("model.onnx: no graph", "model.onnx: can't be read"),
+    ],
+)
+def test_what_is_no_exported_verifier_is_not_restored(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str, said: str
+) -> None:
+    copy = shutil.copytree(exported, tmp_path / "verifier")
+    name, _, content = broken.partition(": ")
+    (copy / name).write_text(content, encoding="utf-8") if content else (copy / name).unlink()
+    with pytest.raises(SystemExit):
+        run("restore", "--verifier", copy, "--out", tmp_path / "restored")
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "restored").exists()
+
+
 def test_checkpoints_are_averaged(place: Path, tmp_path: Path) -> None:
     import torch
 
