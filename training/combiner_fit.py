@@ -132,7 +132,9 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fi
     own, calibrated = fitted(features, ~apart, weights)
     scale, shift = platt(own[apart], y[apart], weights[apart])
     strange, known = _transferred(features, weights, fitted)
-    if scale > 0.0 and len(set(y[known].tolist())) == 2:
+    if len(set(y[known].tolist())) == 2 and fitted is _stacked:
+        scale, shift = platt(strange[known], y[known], weights[known])
+    elif scale > 0.0 and len(set(y[known].tolist())) == 2:
         line = -shift / scale
         flatter = slope(strange[known] - line, y[known], weights[known])
         scale = math.sqrt(scale * max(flatter, _FLATTEST * scale))
