@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -18,6 +19,7 @@ from consumers.transport import Commit, OutRecord, Partition, Record, Restored, 
 from guardrail.kafka_settings import KafkaSettings
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
+_PATIENCE_S: Final = 90.0  # less than a test's own timeout, which would only show the event loop
 
 
 class RecordingListener:
@@ -186,13 +188,30 @@ class KafkaHarness:
 async def poll_until(
     members: Transport | Sequence[Transport], enough: Callable[[list[Record]], bool], max_records: int = 500
 ) -> list[Record]:
-    """Poll all members until ``enough`` of what they returned; the test's own timeout is the bound."""
+    """Poll all members until ``enough`` of what they returned; after a long wait, say what each is at."""
     found: list[Record] = []
     several = members if isinstance(members, Sequence) else [members]
+    deadline = time.monotonic() + _PATIENCE_S
     while not enough(found):
+        if time.monotonic() > deadline:
+            states = "\n".join(_state_of(member) for member in several)
+            raise AssertionError(f"not enough after {_PATIENCE_S:g} s: {len(found)} records\n{states}")
         for batch in await asyncio.gather(*(member.poll(50, max_records) for member in several)):
             found += batch
     return found
+
+
+def _state_of(member: Transport) -> str:
+    """What a member is at, and where all tasks stand: a wait that never ends can't be seen otherwise."""
+    kept = {name: value for name, value in vars(member).items() if name not in {"_settings", "_listener"}}
+    stacks = [f"  {task.get_name()}: {' > '.join(_frames(task.get_coro()))}" for task in asyncio.all_tasks()]
+    return "\n".join((repr(kept), *stacks))
+
+
+def _frames(awaited: Any) -> Iterator[str]:
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        yield f"{awaited.cr_code.co_qualname}:{frame.f_lineno}"
+        awaited = awaited.cr_await
 
 
 async def poll_while(members: Transport | Sequence[Transport], waiting: Callable[[], bool]) -> list[Record]:
