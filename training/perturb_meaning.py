@@ -120,8 +120,8 @@ def _negated(sentence: str, random_: random.Random) -> Change | None:
         return replaced("negation", sentence, past.span(2), new)
     if perfect and (not match or perfect.start() < match.start()):
         match = perfect
-    if not match:
-        return None
+    if not match or sentence[match.end() : match.end() + 1] in ("'", "’"):
+        return None  # "can't" has its negation
     before = sentence[: match.start()]
     if before.endswith((", ", '" ')) or re.search(r"\b(?:what|how|where|when|that|which|who|as)\b", before):
         return None  # in a subordinate clause a negation may change little

@@ -289,7 +289,7 @@ def _as_set(
 def _unsupported(examined: Examination) -> tuple[Span, ...]:
     """The words of a claim that the rules find wrong or the verifier finds no support for."""
     text = examined.view.text
-    spans = wrong_details(examined.compared, examined.values)
+    spans = wrong_details(examined.view, examined.found, examined.compared, examined.values)
     if examined.verification is not None:
         spans += examined.verification.unsupported(text)
     return spans_within(text, spans)

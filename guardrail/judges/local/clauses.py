@@ -14,7 +14,7 @@ from typing import Final
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
-from guardrail.judges.local.polarity import LIMITS, NEGATORS, denying_signs
+from guardrail.judges.local.polarity import NEGATORS, denies_at, denying_signs
 
 
 def _terms(text: str) -> frozenset[int]:
@@ -99,11 +99,7 @@ def _clause(
     own = terms[first:last]
     charge, spent = _charge(text, starts, terms, first, last)
     denials = sum(
-        term in NEGATORS
-        and term not in _SECOND_HALVES
-        and i not in spent
-        and not (i + 1 < len(terms) and terms[i + 1] in LIMITS)
-        for i, term in enumerate(own, first)
+        denies_at(terms, i) and terms[i] not in _SECOND_HALVES and i not in spent for i in range(first, last)
     )
     end = starts[last] if last < len(starts) else len(text)
     denials += denying_signs(text, starts[first], end)

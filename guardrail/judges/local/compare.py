@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,9 @@ from guardrail.values import Value, ValueKind, agree
 _VERBATIM: Final = 0.85
 _RENAMED_WORDS: Final = 2
 _ALIGNED_TOKENS: Final = 80
+_LEAST_STEM: Final = 4
+_OF_A_PLACE: Final = ("n", "an", "ian", "ese", "ish")
+_INITIALS: Final = re.compile(r"(?:\w\.)+\w?\.?")
 _REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
 
 
@@ -196,12 +200,20 @@ def _other_name(
             and (verbatim or sentence.terms[j] not in view.terms)
         ]
         if others:
-            return (
-                view.starts[named[0]],
-                words_between(view.text, view.starts, named[0], named[-1] + 1),
-                sentence.words(others[0], others[-1] + 1),
-            )
+            mine = words_between(view.text, view.starts, named[0], named[-1] + 1)
+            other = sentence.words(others[0], others[-1] + 1)
+            if not _same_name(mine, other):
+                return view.starts[named[0]], mine, other
     return None
+
+
+def _same_name(one: str, other: str) -> bool:
+    """Whether two names are hardly those of two: one word, "Jamaica" and "Jamaican", or initials beside a
+    name that is written out."""
+    short, long = sorted((one.casefold(), other.casefold()), key=len)
+    if short == long or (len(short) >= _LEAST_STEM and long in {short + end for end in _OF_A_PLACE}):
+        return True
+    return (_INITIALS.fullmatch(one) is None) != (_INITIALS.fullmatch(other) is None)
 
 
 def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tuple[int, str, str] | None:
@@ -225,4 +237,6 @@ def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tupl
             sentence.terms[i] in view.terms for i in tokens_within(sentence.starts, value.start, value.end)
         )
     ]
-    return (names[0].start, names[0].text, others[0].text) if len(others) == 1 else None
+    if len(others) != 1 or _same_name(names[0].text, others[0].text):
+        return None
+    return names[0].start, names[0].text, others[0].text

@@ -190,7 +190,9 @@ def _in_sentence(
     values, matcher = sentence.facts
     match = matcher.match(value)
     if match.state is MatchState.FOUND and match.source is not None:
-        other = _said_of_another(view, value, sentence, frame)
+        other = _exchanged(view, value, match.source, values) or _said_of_another(
+            view, value, sentence, frame
+        )
         return (State.CONFLICT, other) if other else (State.FOUND, match.source)
     if match.state is MatchState.CONFLICT:
         rivals = [v for v in values if comparable(value, v)]
@@ -235,6 +237,16 @@ def _nearest(sentence: Sentence, rivals: list[Value], frame: dict[int, float]) -
     )
 
 
+def _exchanged(view: ClaimView, value: Value, found: Value, values: Iterable[Value]) -> Value | None:
+    """The number that the sentence gives of what the claim counts, where the claim has exchanged two: "12
+    cycles (3 doses)" for "3 cycles (12 doses)"."""
+    if value.noun is None or found.noun is None or found.noun == value.noun:
+        return None
+    if not any(other.noun == found.noun and not agree(other, found) for other in view.values):
+        return None
+    return next((v for v in values if v.noun == value.noun and not agree(value, v)), None)
+
+
 def _said_of_another(
     view: ClaimView, value: Value, sentence: Sentence, frame: dict[int, float]
 ) -> Value | None:
@@ -264,10 +276,20 @@ def _said_of_another(
             if telling <= said:
                 return None  # all that tells this value from the others is in the claim
         elif (
-            subject is None and telling and telling <= said and not _said_in_another_unit(view, value, rival)
+            subject is None
+            and telling
+            and telling <= said
+            and not _said_in_another_unit(view, value, rival)
+            and not _date_of_life(sentence.text, rival)
         ):
             subject = rival
     return subject
+
+
+def _date_of_life(text: str, value: Value) -> bool:
+    """Whether a date stands in brackets, as behind a person's name: it is that of nothing which is told."""
+    before = text[: value.start]
+    return value.kind is ValueKind.DATE and before.count("(") > before.count(")")
 
 
 def _also_said(view: ClaimView, value: Value, rival: Value) -> bool:

@@ -28,6 +28,8 @@ _STRONG: Final = frozenset(
     all every always only never must entirely completely solely guarantee none any exclusively
     """.split()  # noqa: SIM905
 )
+_NO, _NOT, _OR, _WHETHER = (term_of(word) for word in ("no", "not", "or", "whether"))
+_FIRST: Final = frozenset((term_of("1"),))
 _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 
 
@@ -36,12 +38,21 @@ def negates(term: int) -> bool:
     return term in NEGATORS
 
 
+def denies_at(terms: Sequence[int], i: int) -> bool:
+    """Whether a text's word negates where it stands: not in "no later than", "not only", "no. 1", "whether
+    or not" and "may or may not"."""
+    term, after = terms[i], terms[i + 1] if i + 1 < len(terms) else None
+    if term not in NEGATORS or after in LIMITS or (term == _NO and after in _FIRST):
+        return False
+    if term != _NOT or i < 1:
+        return True
+    either = terms[i - 1] == _OR and _WHETHER in terms[:i]
+    return not (either or (i > 2 and terms[i - 2] == _OR and terms[i - 1] == terms[i - 3]))
+
+
 def negations(terms: Sequence[int]) -> int:
-    """How many words of a text negate; "no later than" and "not only" do not."""
-    return sum(
-        term in NEGATORS and not (i + 1 < len(terms) and terms[i + 1] in LIMITS)
-        for i, term in enumerate(terms)
-    )
+    """How many words of a text negate where they stand."""
+    return sum(denies_at(terms, i) for i in range(len(terms)))
 
 
 def denying_signs(text: str, start: int = 0, end: int | None = None) -> int:

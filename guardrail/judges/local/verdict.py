@@ -13,7 +13,7 @@ from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.clauses import Charge
 from guardrail.judges.local.compare import Comparison, Turn
 from guardrail.judges.local.details import State, ValueCheck, settled_terms
-from guardrail.judges.local.source import Sentence
+from guardrail.judges.local.source import Sentence, tokens_within
 from guardrail.values import Value, ValueKind
 
 _VALUE_FRAME: Final = 0.4
@@ -40,6 +40,7 @@ _SAME_WORDS_IN_ORDER: Final = 0.25
 _ONE_FACT: Final = 14  # content words up to which a claim is taken to state one matter
 _CHARGED: Final = 0.5  # of the words for what is free or charged for, by rarity, in the sentence that says so
 _CHARGE_WORDS: Final = {Charge.FREE: "free", Charge.PAID: "charged for"}
+_OF_A_NAME, _DIGITS_OF_A_NAME = 4, 2  # letters and figures of "COVID-19"
 _MARGIN: Final = 0.1
 _MOST_QUOTED: Final = 60  # characters of words that are quoted in a reason
 _CAP_CONTRADICTED: Final = 0.1
@@ -107,7 +108,7 @@ def decide(
         return _contradicted(support, strength, (sentence.evidence,), reason)
     proof = _proof(compared, values)
     for check in values:
-        if check.state is not State.FOUND and _is_written_out(check.value):
+        if _in_no_source(check, view, found.present):
             support = min(support, _CAP_ABSENT, max(0.0, lines.partially_supported - 0.01))
             reason = f"{_quoted(check.value)} is in no source."
             return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
@@ -120,7 +121,7 @@ def decide(
     opposed = _excluded(view, compared, support, lines) or _opposed(seen, support, lines)
     if opposed is not None:
         return opposed
-    added = unmentioned_item(view, present)
+    added = unmentioned_item(view, present) if one_fact else None  # a summary has words of its own
     if added is not None and support >= lines.supported:
         support = max(lines.partially_supported, lines.supported - _MARGIN)
         reason = f"The sources say part of it; they do not mention '{added}'."
@@ -149,7 +150,9 @@ def decide(
     return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
 
 
-def wrong_details(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> list[Span]:
+def wrong_details(
+    view: ClaimView, found: Candidates, compared: Sequence[Comparison], values: Sequence[ValueCheck]
+) -> list[Span]:
     """Where the details of the claim stand that a source says otherwise, or none says, in its code points.
 
     Each is enough for a verdict that isn't SUPPORTED. A claim that is the opposite of a source by a negation
@@ -158,7 +161,7 @@ def wrong_details(compared: Sequence[Comparison], values: Sequence[ValueCheck]) 
     wrong = [
         (check.value.start, check.value.end)
         for check in values
-        if _says_another(check) or (check.state is not State.FOUND and _is_written_out(check.value))
+        if _says_another(check) or _in_no_source(check, view, found.present)
     ]
     turned = _turned(compared, values)
     if turned is not None and turned.claim_start is not None:
@@ -316,9 +319,21 @@ def _conflicting(
     return tuple(dict.fromkeys(context for context in against if context not in supporting))
 
 
-def _is_written_out(value: Value) -> bool:
-    """Whether a value is definite enough that its absence settles the matter: "one of the" is not."""
-    return value.kind not in (ValueKind.NAME, ValueKind.ORDINAL) and any(c.isdigit() for c in value.text)
+def _in_no_source(check: ValueCheck, view: ClaimView, present: frozenset[int]) -> bool:
+    """Whether a value is nowhere to be found, and definite enough that this settles the matter.
+
+    "One of the" is not, nor is a name with a number in it (COVID-19); and "at 7" may be "at 7 pm".
+    """
+    value = check.value
+    if check.state is State.FOUND or value.kind in (ValueKind.NAME, ValueKind.ORDINAL):
+        return False
+    if value.kind is ValueKind.IDENTIFIER:
+        letters = sum(c.isalpha() for c in value.text)
+        return letters < _OF_A_NAME or sum(c.isdigit() for c in value.text) > _DIGITS_OF_A_NAME
+    own = tokens_within(view.starts, value.start, value.end)
+    figures = {view.terms[i] for i in own if view.surfaces[i][0].isdigit()}
+    said = value.kind is ValueKind.TIME and figures <= present
+    return any(c.isdigit() for c in value.text) and not said
 
 
 def _quoted(value: Value, other: Value | None = None) -> str:

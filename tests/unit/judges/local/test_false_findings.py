@@ -1,0 +1,125 @@
+"""What looks like a wrong detail and is none, beside what looks like it and is one.
+
+A finding of the rules outweighs everything else, so one that is wrong costs a faithful answer.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail.events import Verdict
+from guardrail.judges.base import Judgement
+from guardrail.judges.local import LocalJudgeSettings
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import load_rules_parameters
+from tests.unit.judges.local.contexts import claim_of, index_of
+
+CHECKER = ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
+
+
+EASY = ClaimChecker(LocalJudgeSettings(supported_at=0.05), load_rules_parameters())
+"""Supports whatever nothing was found against."""
+
+
+def judged(source: str, claim: str, checker: ClaimChecker = CHECKER) -> Judgement:
+    return checker.check("c", claim_of(claim), "", index_of({"source": source}))
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        pytest.param(
+            "Anna Berg (3 May 1871 – 9 June 1940) was a Danish painter who exhibited in Paris in 1902.",
+            "Anna Berg exhibited in Paris in 1902.",
+            id="the dates of a life in brackets",
+        ),
+        pytest.param(
+            "Rocksteady is a style of music originating from Jamaica.",
+            "Rocksteady is a style of Jamaican music.",
+            id="a place and its adjective",
+        ),
+        pytest.param(
+            "It is unknown whether or not the tram line will be extended to the harbour.",
+            "It is unknown whether the tram line will be extended to the harbour.",
+            id="whether or not",
+        ),
+        pytest.param(
+            "The older models may or may not have a drain hose.",
+            "The older models may have a drain hose.",
+            id="may or may not",
+        ),
+        pytest.param(
+            "Maja: The lagoon is my no 1 beach on the island.",
+            "The lagoon is Maja's favourite beach on the island.",
+            id="no 1",
+        ),
+    ],
+)
+def test_what_only_looks_like_a_contradiction_is_none(source: str, claim: str) -> None:
+    assert judged(source, claim).verdict is not Verdict.CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("The virus spreads less where people wear masks outdoors.", "COVID-19 spreads less with masks."),
+        ("The virus spreads less where people wear masks outdoors.", "Masks slow the spread of COVID-19."),
+        ("Tom: Shall we meet? Ina: Let's make it 7.", "Tom and Ina agree to meet at 7 pm."),
+    ],
+)
+def test_a_name_with_a_number_and_an_hour_without_its_half_of_the_day_settle_nothing(
+    source: str, claim: str
+) -> None:
+    assert "is in no source" not in judged(source, claim).reasoning
+
+
+@pytest.mark.parametrize(
+    ("source", "claim", "reason"),
+    [
+        (
+            "The drug is given every week for 3 cycles (12 doses).",
+            "The drug is given every week for 12 cycles (3 doses).",
+            "The claim says '12', the source says '3'.",
+        ),
+        (
+            "Order the filter for the pump under AB-1234.",
+            "Order the filter for the pump under AB-1243.",
+            "The claim says '1243', the source says '1234'.",
+        ),
+        (
+            "The office is open from 9 in the morning.",
+            "The office is open from 8 pm.",
+            "'8 pm' is in no source.",
+        ),
+        (
+            "The line will not be extended to the harbour.",
+            "The line will be extended to the harbour.",
+            "The source denies what the claim says.",
+        ),
+    ],
+)
+def test_its_like_is_still_found(source: str, claim: str, reason: str) -> None:
+    assert judged(source, claim).reasoning == reason
+
+
+def test_numbers_of_several_things_are_not_exchanged_when_each_is_right() -> None:
+    source = "Of the 30 patients, 12 women had a fever on day 3."
+    assert judged(source, "12 of the patients were women.").verdict is not Verdict.CONTRADICTED
+
+
+SUMMARY = (
+    "The team meets on Monday to plan the launch of the new ticket machine, assigns the translation of the "
+    "manual to Ines, and concludes that the price list and the signage must be reviewed by the legal "
+    "department before the end of March."
+)
+
+
+def test_words_that_a_summary_adds_are_no_item_of_a_list() -> None:
+    source = (
+        "On Monday the team planned the launch of the new ticket machine. Ines will translate the manual. "
+        "The price list must be reviewed by the legal department before the end of March, and the signs, too."
+    )
+    assert judged(source, SUMMARY, EASY).verdict is Verdict.SUPPORTED
+    added = judged(source, "The price list and the brochure must be reviewed.", EASY)
+    assert added.verdict is Verdict.PARTIALLY_SUPPORTED
+    assert "'brochure'" in added.reasoning
