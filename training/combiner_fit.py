@@ -3,10 +3,11 @@
 For the rules alone: gradient-boosted trees, monotone where more of a feature can only speak for (or against)
 support, whatever the rest says. With a verifier: a logistic of few log-odds, what those trees say (they were
 fitted on other rows) and what the verifier says, because trees over all features learn the data sets: on sets
-they were kept from they were worse. Platt's logistic on rows that were not fitted on sets the line. Its slope
-is halfway (the geometric mean) between what these rows allow and what rows of data sets that the combiner was
-kept from allow: the judge meets texts that are of none of the sets, but seldom as strange as one puzzle of
-them is to others.
+they were kept from they were worse. Platt's logistic on rows that were not fitted on sets the line. For the
+rules alone its slope is halfway (the geometric mean) between what these rows allow and what rows of data sets
+that the combiner was kept from allow: the judge meets texts that are of none of the sets, but seldom as
+strange as one puzzle of them is to others. With a verifier, which has read texts of all the sets, slope and
+line are those of the sets that the combiner was kept from.
 """
 
 from __future__ import annotations

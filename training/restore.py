@@ -40,7 +40,7 @@ def restore(verifier: Path, out: Path) -> None:
     for name in (*READ, DESCRIPTION):
         if not (verifier / name).is_file():
             raise DataError(f"{verifier / name}: missing; name a folder that training.export wrote")
-    described = described_in(verifier)
+    described = described_in(verifier) | {"weights": f"restored from those of {_named(verifier)} in int8"}
     path = verifier / "model.onnx"
     try:
         graph = onnx.load(path).graph
@@ -53,19 +53,21 @@ def restore(verifier: Path, out: Path) -> None:
         tokenizer = (verifier / "tokenizer.json").read_text(encoding="utf-8")
         made = Verifier(config, tokenizer)
         made.load_state_dict({name: torch.from_numpy(values.copy()) for name, values in tensors.items()})
-    except (KeyError, IndexError, RuntimeError, ValueError) as error:
+    except (KeyError, IndexError, RuntimeError, StopIteration, ValueError) as error:
         what = " ".join(str(error).split())[:200]
         raise DataError(
             f"{path}: no graph of training.export ({type(error).__name__}: {what}); name what it wrote"
         ) from error
     made.save(out)
-    described["weights"] = f"restored from those of {_named(verifier)} in int8"
     (out / DESCRIPTION).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
 
 
 def _named(verifier: Path) -> str:
-    manifest = json.loads((verifier / "manifest.json").read_text(encoding="utf-8"))
-    return str(manifest["name"])
+    file = verifier / "manifest.json"
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["name"])
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{file}: can't be read ({error!r}); name what training.export wrote") from error
 
 
 def _tensors(graph: Any) -> Iterator[tuple[str, Any]]:

@@ -41,7 +41,9 @@ _GROUP_SPACE: Final = " \u00a0\u2009\u202f"
 
 # "mid-2021" is a date, "omega-3" a name.
 _PREFIXES: Final = (
-    "mid|pre|post|non|sub|late|early|top|under|over|age|aged|ages|between|from|to|and|or|twenty|page|pages"
+    "mid|pre|post|non|sub|late|early|top|under|over|age|aged|ages|between|from|to|and|or|twenty|page|pages|"
+    "jan|january|feb|february|mar|march|apr|april|may|jun|june|jul|july|aug|august|sep|sept|september|oct|"
+    "october|nov|november|dec|december"
 )
 
 _TOKEN: Final = re.compile(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +11,7 @@ from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.judges.local.alignment import Aligner, Alignment
 from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import ClaimView
-from guardrail.judges.local.polarity import denying_signs, negates, negations, opposition
+from guardrail.judges.local.polarity import denying_signs, left_open, negates, negations, opposition
 from guardrail.judges.local.source import Sentence, Source, is_number, tokens_within, words_between
 from guardrail.judges.local.stance import ChargeView, Polarity, charge, polarity, restricted
 from guardrail.values import Value, ValueKind, agree
@@ -20,9 +19,6 @@ from guardrail.values import Value, ValueKind, agree
 _VERBATIM: Final = 0.85
 _RENAMED_WORDS: Final = 2
 _ALIGNED_TOKENS: Final = 80
-_LEAST_STEM: Final = 4
-_OF_A_PLACE: Final = ("n", "an", "ian", "ese", "ish")
-_INITIALS: Final = re.compile(r"(?:\w\.)+\w?\.?")
 _REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
 
 
@@ -121,6 +117,9 @@ def _negated(view: ClaimView, sentence: Sentence, first: int, last: int, alignme
     theirs = negations(sentence.terms) + denying_signs(sentence.text)
     if ours == theirs and alignment.in_order >= _VERBATIM:
         return 0  # the same words but for a comma or two
+    choice = left_open(sentence.terms)
+    if choice is not None and choice in view.terms and ours == theirs - 1:
+        return 0  # "it is unknown whether", "it may": the claim leaves it open, too
     if side is Polarity.OTHER:
         return 1 if any(clause.denied for clause in view.clauses) else -1
     gap = ours - negations(sentence.terms[first:last])
@@ -202,18 +201,9 @@ def _other_name(
         if others:
             mine = words_between(view.text, view.starts, named[0], named[-1] + 1)
             other = sentence.words(others[0], others[-1] + 1)
-            if not _same_name(mine, other):
+            if mine.casefold() != other.casefold():
                 return view.starts[named[0]], mine, other
     return None
-
-
-def _same_name(one: str, other: str) -> bool:
-    """Whether two names are hardly those of two: one word, "Jamaica" and "Jamaican", or initials beside a
-    name that is written out."""
-    short, long = sorted((one.casefold(), other.casefold()), key=len)
-    if short == long or (len(short) >= _LEAST_STEM and long in {short + end for end in _OF_A_PLACE}):
-        return True
-    return (_INITIALS.fullmatch(one) is None) != (_INITIALS.fullmatch(other) is None)
 
 
 def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tuple[int, str, str] | None:
@@ -237,6 +227,4 @@ def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tupl
             sentence.terms[i] in view.terms for i in tokens_within(sentence.starts, value.start, value.end)
         )
     ]
-    if len(others) != 1 or _same_name(names[0].text, others[0].text):
-        return None
-    return names[0].start, names[0].text, others[0].text
+    return (names[0].start, names[0].text, others[0].text) if len(others) == 1 else None

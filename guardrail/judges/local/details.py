@@ -34,6 +34,8 @@ _TURNED_ROUND: Final = {
     Bound.UNDER: Bound.AT_LEAST,
     Bound.AT_MOST: Bound.OVER,
 }
+_DAY: Final = r"(?:\w+\.? ){0,2}\d{3,4}|\w+ \d{1,2}, \d{4}"
+_LIFE: Final = re.compile(rf"\s*(?:{_DAY})\s*[–—-]\s*(?:{_DAY})\s*")
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _RESPECTIVELY: Final = term_of("respectively")
 
@@ -237,14 +239,15 @@ def _nearest(sentence: Sentence, rivals: list[Value], frame: dict[int, float]) -
     )
 
 
-def _exchanged(view: ClaimView, value: Value, found: Value, values: Iterable[Value]) -> Value | None:
+def _exchanged(view: ClaimView, value: Value, found: Value, values: Sequence[Value]) -> Value | None:
     """The number that the sentence gives of what the claim counts, where the claim has exchanged two: "12
     cycles (3 doses)" for "3 cycles (12 doses)"."""
     if value.noun is None or found.noun is None or found.noun == value.noun:
         return None
     if not any(other.noun == found.noun and not agree(other, found) for other in view.values):
         return None
-    return next((v for v in values if v.noun == value.noun and not agree(value, v)), None)
+    own = [v for v in values if v.noun == value.noun]
+    return None if any(agree(value, v) for v in own) else next(iter(own), None)
 
 
 def _said_of_another(
@@ -287,9 +290,11 @@ def _said_of_another(
 
 
 def _date_of_life(text: str, value: Value) -> bool:
-    """Whether a date stands in brackets, as behind a person's name: it is that of nothing which is told."""
-    before = text[: value.start]
-    return value.kind is ValueKind.DATE and before.count("(") > before.count(")")
+    """Whether a date is one of two in brackets, as behind a person's name: of nothing else that is told."""
+    first, last = text.rfind("(", 0, value.start), text.find(")", value.end)
+    if value.kind is not ValueKind.DATE or first < 0 or last < 0 or ")" in text[first : value.start]:
+        return False
+    return _LIFE.fullmatch(text, first + 1, last) is not None
 
 
 def _also_said(view: ClaimView, value: Value, rival: Value) -> bool:

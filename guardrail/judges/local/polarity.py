@@ -29,7 +29,11 @@ _STRONG: Final = frozenset(
     """.split()  # noqa: SIM905
 )
 _NO, _NOT, _OR, _WHETHER = (term_of(word) for word in ("no", "not", "or", "whether"))
-_FIRST: Final = frozenset((term_of("1"),))
+_FIRST: Final = term_of("1")
+_OWNERS: Final = frozenset(
+    term_of(word)
+    for word in "my your his her its our their the a".split()  # noqa: SIM905
+)
 _NEGATIVE_PREFIXES: Final = ("un", "in", "im", "il", "ir", "non", "dis")
 
 
@@ -39,15 +43,21 @@ def negates(term: int) -> bool:
 
 
 def denies_at(terms: Sequence[int], i: int) -> bool:
-    """Whether a text's word negates where it stands: not in "no later than", "not only", "no. 1", "whether
-    or not" and "may or may not"."""
+    """Whether a text's word negates where it stands: not in "no later than", "not only", "my no. 1"."""
     term, after = terms[i], terms[i + 1] if i + 1 < len(terms) else None
-    if term not in NEGATORS or after in LIMITS or (term == _NO and after in _FIRST):
+    if term not in NEGATORS or after in LIMITS:
         return False
-    if term != _NOT or i < 1:
-        return True
-    either = terms[i - 1] == _OR and _WHETHER in terms[:i]
-    return not (either or (i > 2 and terms[i - 2] == _OR and terms[i - 1] == terms[i - 3]))
+    return not (term == _NO and after == _FIRST and i > 0 and terms[i - 1] in _OWNERS)
+
+
+def left_open(terms: Sequence[int]) -> int | None:
+    """The word by which a text leaves open whether something is so: "whether or not", "may or may not"."""
+    for i in range(2, len(terms)):
+        if terms[i] == _NOT and terms[i - 1] == _OR and terms[i - 2] == _WHETHER:
+            return _WHETHER
+        if terms[i] == _NOT and i > 2 and terms[i - 2] == _OR and terms[i - 1] == terms[i - 3]:
+            return terms[i - 1]
+    return None
 
 
 def negations(terms: Sequence[int]) -> int:

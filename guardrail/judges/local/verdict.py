@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -40,7 +41,11 @@ _SAME_WORDS_IN_ORDER: Final = 0.25
 _ONE_FACT: Final = 14  # content words up to which a claim is taken to state one matter
 _CHARGED: Final = 0.5  # of the words for what is free or charged for, by rarity, in the sentence that says so
 _CHARGE_WORDS: Final = {Charge.FREE: "free", Charge.PAID: "charged for"}
-_OF_A_NAME, _DIGITS_OF_A_NAME = 4, 2  # letters and figures of "COVID-19"
+_COPIED: Final = 0.85  # of a claim's words, in the order of a sentence
+_NAMED: Final = re.compile(r"[^\W\d_]{4,}(?:-[^\W\d_]+)*-\d{1,2}|[^\W\d_]+-[^\W\d_]+-\d{1,2}")
+_HOUR: Final = re.compile(
+    r"\b(?:at|by|from|until|till|before|after|around|about|it) (\d{1,2})(?=[.,;!?)]|$)", re.IGNORECASE
+)
 _MARGIN: Final = 0.1
 _MOST_QUOTED: Final = 60  # characters of words that are quoted in a reason
 _CAP_CONTRADICTED: Final = 0.1
@@ -108,7 +113,7 @@ def decide(
         return _contradicted(support, strength, (sentence.evidence,), reason)
     proof = _proof(compared, values)
     for check in values:
-        if _in_no_source(check, view, found.present):
+        if _in_no_source(check, view, found.present, compared):
             support = min(support, _CAP_ABSENT, max(0.0, lines.partially_supported - 0.01))
             reason = f"{_quoted(check.value)} is in no source."
             return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
@@ -121,7 +126,9 @@ def decide(
     opposed = _excluded(view, compared, support, lines) or _opposed(seen, support, lines)
     if opposed is not None:
         return opposed
-    added = unmentioned_item(view, present) if one_fact else None  # a summary has words of its own
+    # A summary in words of its own has words that no source has; one item more in a copy is another matter.
+    listed = one_fact or any(c.alignment.in_order >= _COPIED for c in compared)
+    added = unmentioned_item(view, present) if listed else None
     if added is not None and support >= lines.supported:
         support = max(lines.partially_supported, lines.supported - _MARGIN)
         reason = f"The sources say part of it; they do not mention '{added}'."
@@ -161,7 +168,7 @@ def wrong_details(
     wrong = [
         (check.value.start, check.value.end)
         for check in values
-        if _says_another(check) or _in_no_source(check, view, found.present)
+        if _says_another(check) or _in_no_source(check, view, found.present, compared)
     ]
     turned = _turned(compared, values)
     if turned is not None and turned.claim_start is not None:
@@ -319,21 +326,24 @@ def _conflicting(
     return tuple(dict.fromkeys(context for context in against if context not in supporting))
 
 
-def _in_no_source(check: ValueCheck, view: ClaimView, present: frozenset[int]) -> bool:
+def _in_no_source(
+    check: ValueCheck, view: ClaimView, present: frozenset[int], compared: Sequence[Comparison]
+) -> bool:
     """Whether a value is nowhere to be found, and definite enough that this settles the matter.
 
-    "One of the" is not, nor is a name with a number in it (COVID-19); and "at 7" may be "at 7 pm".
+    "One of the" is not, nor is a name with a number in it that no source has otherwise (COVID-19); and a
+    source's "at 7." may be the claim's "at 7 pm".
     """
     value = check.value
     if check.state is State.FOUND or value.kind in (ValueKind.NAME, ValueKind.ORDINAL):
         return False
-    if value.kind is ValueKind.IDENTIFIER:
-        letters = sum(c.isalpha() for c in value.text)
-        return letters < _OF_A_NAME or sum(c.isdigit() for c in value.text) > _DIGITS_OF_A_NAME
-    own = tokens_within(view.starts, value.start, value.end)
-    figures = {view.terms[i] for i in own if view.surfaces[i][0].isdigit()}
-    said = value.kind is ValueKind.TIME and figures <= present
-    return any(c.isdigit() for c in value.text) and not said
+    if value.kind is ValueKind.IDENTIFIER and _NAMED.fullmatch(value.text):
+        own = tokens_within(view.starts, value.start, value.end)
+        return any(view.terms[i] in present for i in own if view.surfaces[i][0].isalpha())
+    if value.kind is ValueKind.TIME and value.text.partition(" ")[0].isdigit():
+        hours = {hour for c in compared for hour in _HOUR.findall(c.sentence.text)}
+        return value.text.partition(" ")[0] not in hours
+    return any(c.isdigit() for c in value.text)
 
 
 def _quoted(value: Value, other: Value | None = None) -> str:
