@@ -6,8 +6,8 @@ fitted on other rows) and what the verifier says, because trees over all feature
 they were kept from they were worse. Platt's logistic on rows that were not fitted on sets the line. For the
 rules alone its slope is halfway (the geometric mean) between what these rows allow and what rows of data sets
 that the combiner was kept from allow: the judge meets texts that are of none of the sets, but seldom as
-strange as one puzzle of them is to others. With a verifier, which has read texts of all the sets, slope and
-line are those of the sets that the combiner was kept from.
+strange as one puzzle of them is to others. With a verifier, which has read other texts of all the sets, it is
+what rows of sets that the combiner was kept from allow.
 """
 
 from __future__ import annotations
@@ -133,12 +133,11 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fi
     own, calibrated = fitted(features, ~apart, weights)
     scale, shift = platt(own[apart], y[apart], weights[apart])
     strange, known = _transferred(features, weights, fitted)
-    if len(set(y[known].tolist())) == 2 and fitted is _stacked:
-        scale, shift = platt(strange[known], y[known], weights[known])
-    elif scale > 0.0 and len(set(y[known].tolist())) == 2:
+    if scale > 0.0 and len(set(y[known].tolist())) == 2:
         line = -shift / scale
         flatter = slope(strange[known] - line, y[known], weights[known])
-        scale = math.sqrt(scale * max(flatter, _FLATTEST * scale))
+        flatter = max(flatter, _FLATTEST * scale)
+        scale = flatter if fitted is _stacked else math.sqrt(scale * flatter)
         shift = -line * scale
     combiner = calibrated(scale, shift)
     _same(combiner, features, 1.0 / (1.0 + np.exp(-(scale * own[apart] + shift))))

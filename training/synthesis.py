@@ -40,9 +40,10 @@ def minimal_pairs(texts: list[str], *, per_document: int, seed: int) -> Iterator
     """
     random_ = random.Random(seed)
     for text in texts:
-        sentences = claim_sentences(text)
         names = names_of(text)
         contexts = _contexts(text, texts, random_)
+        shown = [" ".join(context.split()) for context in contexts]  # of a long text not all of it
+        sentences = [s for s in claim_sentences(text) if any(s in context for context in shown)]
         for sentence in random_.sample(sentences, min(per_document, len(sentences))):
             yield Row("synthetic-verbatim", contexts, sentence, "supported")
             if other := reworded(sentence, random_):
