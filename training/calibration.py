@@ -118,7 +118,7 @@ def calibrated(
     fitted = fit(features, w, seed=seed)
     combiner = fitted.combiner
     p = probabilities(combiner, features)
-    lines = lines_of(features, p, w)
+    lines = lines_of(features, p, w, fitted.strange)
     apart = features.apart
     made = sorted({s for s in features.sets if s not in LICENCES})
     return Parameters(

@@ -78,11 +78,13 @@ class Features:
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """The combiner with its calibration, and its expected error on rows set apart: of the data sets that it
-    knows, and of sets that it was kept from (``nan`` where there is one set only)."""
+    knows, and of sets that it was kept from (``nan`` where there is one set only). ``strange`` are the
+    probabilities of the latter, ``nan`` for rows that there are none of."""
 
     combiner: BoostedTrees | Logistic
     error_on_known_sets: float
     error_on_other_sets: float
+    strange: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ def fit(features: Features, weights: Any, *, seed: int, rounds: int = 150) -> Fi
         p = 1.0 / (1.0 + np.exp(-(scale * raw[part] + shift)))
         return calibration_error(y[part].tolist(), p.tolist(), weights=weights[part].tolist())
 
-    return Fitted(combiner, error(own, apart), error(strange, known))
+    unsure = np.where(known, 1.0 / (1.0 + np.exp(-(scale * strange + shift))), np.nan)
+    return Fitted(combiner, error(own, apart), error(strange, known), unsure)
 
 
 def _boosted(
@@ -221,8 +224,9 @@ def probabilities(combiner: BoostedTrees | Logistic, features: Features) -> Any:
     )
 
 
-def lines_of(features: Features, p: Any, weights: Any) -> Lines:
-    """The lines, from the rows that are set apart.
+def lines_of(features: Features, p: Any, weights: Any, strange: Any = None) -> Lines:
+    """The lines, from the rows that are set apart; with a verifier, that of partial support from
+    ``strange`` (see ``Fitted``): an answer on a matter that is new to it is not made up for that.
 
     For calibrated probabilities at even odds the line that is right most often, both classes counting
     alike, is one half. Partially supported is what lies above the lowest tenth of the supported claims. A
@@ -232,9 +236,12 @@ def lines_of(features: Features, p: Any, weights: Any) -> Lines:
     that costs next to nothing.
     """
     apart, y = features.apart, features.supported
-    order = np.argsort(p[apart & y])
-    cumulated = np.cumsum(weights[apart & y][order]) / weights[apart & y].sum()
-    low = float(p[apart & y][order][int(np.searchsorted(cumulated, _PARTLY_BELOW))])
+    said, mine = p, apart & y
+    if strange is not None and RULES_SUPPORT in features.names and (y & ~np.isnan(strange)).any():
+        said, mine = strange, y & ~np.isnan(strange)
+    order = np.argsort(said[mine])
+    cumulated = np.cumsum(weights[mine][order]) / weights[mine].sum()
+    low = float(said[mine][order][int(np.searchsorted(cumulated, _PARTLY_BELOW))])
     return Lines(0.5, min(0.5, low), _contradicted(features, p), _least_share(features, p, weights))
 
 

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.errors import ConfigError
+from guardrail.judges.local.verifier_files import packaged_folder, read_folder
 from training.checkpoint import DESCRIPTION, described_in
 from training.examples import DataError
 from training.steps import running
@@ -40,6 +41,10 @@ def restore(verifier: Path, out: Path) -> None:
     for name in (*READ, DESCRIPTION):
         if not (verifier / name).is_file():
             raise DataError(f"{verifier / name}: missing; name a folder that training.export wrote")
+    try:
+        read_folder(verifier)  # files that were changed since are of nobody knows what training
+    except ConfigError as error:
+        raise DataError(f"--verifier: {str(error).partition(': ')[2]}") from error
     described = described_in(verifier) | {"weights": f"restored from those of {_named(verifier)} in int8"}
     path = verifier / "model.onnx"
     try:

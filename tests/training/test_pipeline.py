@@ -146,7 +146,7 @@ def test_the_shipped_verifier_is_restored(tmp_path: Path) -> None:
     [
         ("training.json", "training.json: missing; name a folder that training.export wrote"),
         ("model.onnx", "model.onnx: missing"),
-        ("model.onnx: no graph", "model.onnx: can't be read"),
+        ("model.onnx: no graph", "restore: --verifier: "),
     ],
 )
 def test_what_is_no_exported_verifier_is_not_restored(

@@ -116,7 +116,13 @@ def _goes_on(terms: Sequence[int], before: Clause, first: int, last: int) -> boo
     own = terms[first:last]
     if not _AUXILIARIES.isdisjoint(own) or own[0] in _OPENERS:
         return False
+    if _OR in own and _forbids(terms[before.first : before.last]):
+        return True  # "do not wash pans, boards or glasses in the machine"
     return own[0] in _LIST_WORDS or (last - first <= _ITEM_TOKENS and terms[before.first] not in NEGATORS)
+
+
+def _forbids(terms: Sequence[int]) -> bool:
+    return any(one == _DO and other == _NOT for one, other in pairwise(terms)) or terms[0] == _NEVER
 
 
 def _charge(
@@ -150,6 +156,7 @@ def _charge(
     return (Charge.FREE if free else Charge.PAID), frozenset(spent)
 
 
+_DO, _NEVER, _NOT, _OR = (term_of(word) for word in ("do", "never", "not", "or"))
 _OF: Final = term_of("of")
 _ZERO_WORD: Final = term_of("nothing")
 

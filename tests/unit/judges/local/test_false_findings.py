@@ -128,6 +128,15 @@ def test_its_like_is_still_found(source: str, claim: str, reason: str) -> None:
         ),
         ("The office hosts 8 desks. It is open every day.", "The office is open from 8 pm every day."),
         ("The sauna opens at 8 in the morning.", "The sauna opens at 8 pm."),
+        (
+            "Do not wash aluminium pans, wooden boards or crystal glasses in the machine.",
+            "You can wash wooden boards in the machine.",
+        ),
+        (
+            "Do not wash aluminium pans, wooden boards or crystal glasses in the machine.",
+            "Crystal glasses can be washed in the machine.",
+        ),
+        ("Do not take ibuprofen, aspirin or naproxen with this medicine.", "You can take aspirin with it."),
         ("Users of Windows 11 get the update for free.", "Users of Windows-10 get the update for free."),
     ],
 )
