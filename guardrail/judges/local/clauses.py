@@ -26,6 +26,7 @@ _CONDITIONS: Final = _terms("if when while because until although though whereas
 _JOINERS: Final = _terms("and or")
 _AUXILIARIES: Final = _terms("be have do can may might must shall should will would need") | NEGATORS
 _PRONOUNS: Final = _terms("it they you he she we this these")
+_OBJECTS: Final = _terms("it them")  # of a further order: "wipe it with a cloth or sponge"
 _LIST_WORDS: Final = _terms("or nor any")
 _SECOND_HALVES: Final = _terms("nor neither")  # "neither a nor b" denies once
 _ENDS: Final = frozenset(",;:.!?()|—–")
@@ -105,18 +106,26 @@ def _clause(
     denials += denying_signs(text, starts[first], end)
     denials += bool(_SECOND_HALVES.intersection(own)) and not denials
     denied = denials % 2 == 1
-    if before is not None and before.denied and not denials and _goes_on(terms, before, first, last):
+    if (
+        before is not None
+        and before.denied
+        and not denials
+        and _goes_on(text, starts, terms, before, first, last)
+    ):
         denied = True
     content = frozenset(own) - STOP_TERMS - NEGATORS
     return Clause(first, last, content, denied, charge, own[0] in _CONDITIONS)
 
 
-def _goes_on(terms: Sequence[int], before: Clause, first: int, last: int) -> bool:
+def _goes_on(
+    text: str, starts: Sequence[int], terms: Sequence[int], before: Clause, first: int, last: int
+) -> bool:
     """Whether a stretch after a comma is a further item of what was denied: "no cords, plugs or timers"."""
     own = terms[first:last]
     if not _AUXILIARIES.isdisjoint(own) or own[0] in _OPENERS:
         return False
-    if _OR in own and _forbids(terms[before.first : before.last]):
+    comma = _ENDS.isdisjoint(text[starts[first - 1] : starts[first]].replace(",", ""))
+    if comma and _OR in own and _OBJECTS.isdisjoint(own) and _forbids(terms[before.first : before.last]):
         return True  # "do not wash pans, boards or glasses in the machine"
     return own[0] in _LIST_WORDS or (last - first <= _ITEM_TOKENS and terms[before.first] not in NEGATORS)
 

@@ -153,6 +153,14 @@ def test_a_wrong_detail_beside_what_settles_nothing_is_caught(source: str, claim
         ),
         ("4 patients got 2 doses; 2 patients got 4 doses.", "2 patients got 4 doses."),
         ("The deadline is 12-May-2024.", "The deadline is 12 May 2024."),
+        (
+            "Do not immerse the base; wipe it with a damp cloth or a soft sponge.",
+            "Wipe the base with a damp cloth or a soft sponge.",
+        ),
+        (
+            "Never immerse the base; use a damp cloth or a soft sponge for the plate.",
+            "Use a damp cloth or a soft sponge for the plate.",
+        ),
         ("The deadline is 12 May 2024.", "The deadline is 12-May-2024."),
     ],
 )
