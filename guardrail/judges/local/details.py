@@ -72,8 +72,17 @@ def check_values(view: ClaimView, source: Source, candidates: Iterable[int]) -> 
     if not checked:
         return []
     numbers = list(dict.fromkeys(candidates))
-    taken = {i for value in checked for i in tokens_within(view.starts, value.start, value.end)}
+    telling = [value for value in checked if not _names_a_thing(view, value)]
+    taken = {i for value in telling for i in tokens_within(view.starts, value.start, value.end)}
     return [_check(view, source, value, numbers, taken) for value in checked]
+
+
+def _names_a_thing(view: ClaimView, value: Value) -> bool:
+    """Whether a value is a part of a name: "the DW-450 runs for 3 hours", "the Aero 300 for 8"."""
+    if value.kind is ValueKind.IDENTIFIER:
+        return True
+    at = tokens_within(view.starts, value.start, value.end).start - 1
+    return value.kind is ValueKind.NUMBER and at > 0 and view.surfaces[at][0].isupper()
 
 
 def settled_terms(view: ClaimView, checks: Iterable[ValueCheck]) -> frozenset[int]:
@@ -146,7 +155,7 @@ def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:
     near = _territory_in_claim(view, value)
     weights = dict(view.antecedents)
     for i, term in enumerate(view.terms):
-        if i in taken or term not in view.content or term in STOP_TERMS:
+        if i in taken or i in own or term not in view.content or term in STOP_TERMS:
             continue
         if value.kind is ValueKind.MONEY and term in _PRICING:
             continue
@@ -164,7 +173,7 @@ def _territory_in_claim(view: ClaimView, value: Value) -> range | None:
         return None
     spans = [tokens_within(view.starts, other.start, other.end) for other in rivals]
     own = tokens_within(view.starts, value.start, value.end)
-    if _values_come_first(view.terms, spans):
+    if _values_come_first(view, spans):
         territory = range(
             own.stop, min((s.start for s in spans if s.start > own.start), default=len(view.terms))
         )
@@ -263,7 +272,7 @@ def _said_of_another(
     if len(rivals) < 2 or _RESPECTIVELY in sentence.terms:
         return None
     spans = [tokens_within(sentence.starts, v.start, v.end) for v in rivals]
-    after = _values_come_first(sentence.terms, spans)
+    after = _values_come_first(sentence, spans)
     near = _territory_in_claim(view, value)
     said = frame.keys() if near is None else {view.terms[i] for i in near}
     counts: dict[int, int] = {}
@@ -307,9 +316,18 @@ def _said_in_another_unit(view: ClaimView, value: Value, rival: Value) -> bool:
     return any(other.unit != value.unit and agree(other, rival) for other in view.values)
 
 
-def _values_come_first(terms: Sequence[int], spans: Iterable[range]) -> bool:
-    """Whether a text gives values before what they are of: "$29 for Basic and $49 for Pro"."""
-    return any(span.stop < len(terms) and terms[span.stop] in _AFTER for span in spans)
+def _values_come_first(text: ClaimView | Sentence, spans: Iterable[range]) -> bool:
+    """Whether a text gives values before what they are of: "$29 for Basic and $49 for Pro".
+
+    "35 minutes at 45 °C" gives one value after the other.
+    """
+    return any(
+        span.stop < len(text.terms)
+        and text.terms[span.stop] in _AFTER
+        and not text.text[text.starts[span.stop + 1] : text.starts[span.stop + 1] + 1].isdigit()
+        for span in spans
+        if span.stop + 1 < len(text.terms)
+    )
 
 
 def _territory(sentence: Sentence, value: Value, rivals: list[Value], *, after: bool) -> tuple[int, ...]:

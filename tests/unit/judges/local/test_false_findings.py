@@ -168,6 +168,30 @@ def test_what_stands_in_the_source_is_supported(source: str, claim: str) -> None
     assert judged(source, claim).verdict is Verdict.SUPPORTED
 
 
+WARRANTIES = "The DW-450 comes with a 3-year warranty, the DW-460 with a 5-year warranty."
+HOURS = "The Aero 300 runs for 8 hours, the Aero 500 for 12 hours."
+PROGRAMMES = (
+    "The quick programme takes 35 minutes at 45 °C; the intensive programme takes 140 minutes at 70 °C."
+)
+ERRORS = "The error E45 clears after 10 seconds, the error E46 after 30 seconds."
+
+
+@pytest.mark.parametrize(
+    ("source", "right", "wrong"),
+    [
+        (WARRANTIES, "The DW-450 comes with a 3-year warranty.", "The DW-450 comes with a 5-year warranty."),
+        (WARRANTIES, "The DW-460 comes with a 5-year warranty.", "The DW-460 has a 3-year warranty."),
+        (HOURS, "The Aero 300 runs for 8 hours.", "The Aero 300 runs for 12 hours."),
+        (HOURS, "The Aero 500 runs for 12 hours.", "The Aero 500 runs for 8 hours."),
+        (PROGRAMMES, "The quick programme takes 35 minutes.", "The quick programme takes 140 minutes."),
+        (ERRORS, "The error E46 clears after 30 seconds.", "The error E45 clears after 30 seconds."),
+    ],
+)
+def test_each_of_several_things_has_its_own_value(source: str, right: str, wrong: str) -> None:
+    assert judged(source, right).verdict is Verdict.SUPPORTED
+    assert judged(source, wrong).verdict is Verdict.CONTRADICTED
+
+
 def test_numbers_of_several_things_are_not_exchanged_when_each_is_right() -> None:
     source = "Of the 30 patients, 12 women had a fever on day 3."
     assert judged(source, "12 of the patients were women.").verdict is not Verdict.CONTRADICTED
