@@ -1,6 +1,6 @@
 """The folder of an exported verifier -> a checkpoint that training can go on from.
 
-    python -m training.restore --verifier FOLDER --out WORK/checkpoint     # FOLDER: default, the shipped one
+    python -m training.restore --verifier FOLDER --out WORK/restored     # FOLDER: default, the shipped one
 
 What int8 rounded away does not come back: the checkpoint says what the exported verifier says, but for the
 rounding of activations, and training on heals the rest. That is enough to train the shipped verifier on texts
@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrail.errors import ConfigError
-from guardrail.judges.local.verifier_files import packaged_folder, read_folder
+from guardrail.judges.local.verifier_files import MANIFEST, MODEL, TOKENIZER, packaged_folder, read_folder
 from training.checkpoint import DESCRIPTION, described_in
 from training.examples import DataError
 from training.steps import running
 
-READ: Final = ("model.onnx", "tokenizer.json", "manifest.json")
 _LAYER: Final = re.compile(r"/encoder/encoder/layer\.(\d+)/(attention/output|intermediate|output)/dense/")
 _HEAD: Final = re.compile(r"/(dense|out|tokens)/")
 _AS_IT_IS: Final = re.compile(r"encoder\.|(?:dense|out|tokens)\.bias$")
@@ -38,41 +37,29 @@ def restore(verifier: Path, out: Path) -> None:
 
     from training.verifier import Verifier
 
-    for name in (*READ, DESCRIPTION):
+    for name in (MODEL, TOKENIZER, MANIFEST, DESCRIPTION):
         if not (verifier / name).is_file():
             raise DataError(f"{verifier / name}: missing; name a folder that training.export wrote")
     try:
-        read_folder(verifier)  # files that were changed since are of nobody knows what training
+        manifest, model, tokenizer = read_folder(verifier)
     except ConfigError as error:
         raise DataError(f"--verifier: {str(error).partition(': ')[2]}") from error
-    described = described_in(verifier) | {"weights": f"restored from those of {_named(verifier)} in int8"}
-    path = verifier / "model.onnx"
+    described = described_in(verifier) | {"weights": f"restored from those of {manifest.name} in int8"}
     try:
-        graph = onnx.load(path).graph
-    except Exception as error:  # protobuf's errors have no base in common
-        raise DataError(f"{path}: can't be read ({error}); name what training.export wrote") from error
-    try:
+        graph = onnx.load_from_string(model).graph
         tensors = dict(_tensors(graph))
         config = BertConfig(**_shape(graph, tensors), hidden_act="gelu", pad_token_id=0)
         config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
-        tokenizer = (verifier / "tokenizer.json").read_text(encoding="utf-8")
-        made = Verifier(config, tokenizer)
+        made = Verifier(config, tokenizer.decode("utf-8"))
         made.load_state_dict({name: torch.from_numpy(values.copy()) for name, values in tensors.items()})
-    except (KeyError, IndexError, RuntimeError, StopIteration, ValueError) as error:
+    except Exception as error:  # protobuf's and torch's have no base in common
         what = " ".join(str(error).split())[:200]
         raise DataError(
-            f"{path}: no graph of training.export ({type(error).__name__}: {what}); name what it wrote"
+            f"{verifier / MODEL}: no graph of training.export ({type(error).__name__}: {what}); name a "
+            "folder that it wrote"
         ) from error
     made.save(out)
     (out / DESCRIPTION).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
-
-
-def _named(verifier: Path) -> str:
-    file = verifier / "manifest.json"
-    try:
-        return str(json.loads(file.read_text(encoding="utf-8"))["name"])
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{file}: can't be read ({error!r}); name what training.export wrote") from error
 
 
 def _tensors(graph: Any) -> Iterator[tuple[str, Any]]:
@@ -146,7 +133,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--verifier", type=Path, default=packaged_folder(), help="default: the shipped one")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint, written over")
     options = parser.parse_args()
     with running(parser, "restore"):
         restore(options.verifier, options.out)
