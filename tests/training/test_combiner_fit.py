@@ -142,3 +142,16 @@ def test_with_a_verifier_its_scores_are_added_to_what_the_rules_say() -> None:
     p = probabilities(found.combiner, features)
     assert p[features.supported].mean() > p[~features.supported].mean() + 0.3
     assert found.error_on_known_sets < 0.08
+
+
+def test_with_a_verifier_partial_support_is_measured_on_sets_that_the_combiner_was_kept_from() -> None:
+    plain = made()
+    # model_contradiction is one of both lists.
+    names = [*STACKED, "anywhere", *(name for name in NAMES if name not in STACKED)]
+    x = np.full((2000, len(names)), 0.5)
+    features = Features(names, x, plain.labels, plain.sets, plain.apart)
+    sure, weights = np.where(plain.supported, 0.9, 0.1), np.ones(2000)
+    strange = np.where(plain.apart, 0.2, np.nan)
+    assert lines_of(features, sure, weights).partially == 0.5
+    assert lines_of(features, sure, weights, strange).partially == pytest.approx(0.2)
+    assert lines_of(plain, sure, weights, strange).partially == 0.5  # the rules alone
