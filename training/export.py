@@ -70,6 +70,7 @@ def export(
     from training.onnx_graph import write_float, write_int8
     from training.verifier import MAX_TOKENS
 
+    verifier.cut_positions()
     tokenizer = Tokenizer.from_str(verifier.tokenizer_json)
     with tempfile.TemporaryDirectory(prefix="export-") as temporary:
         made = Path(temporary)

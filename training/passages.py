@@ -19,6 +19,10 @@ _SPOKEN: Final = frozenset(("summedits-qmsumm",))
 """Transcripts of meetings: hardly a sentence of theirs can stand as a claim."""
 _OTHER_WORDS: Final = frozenset(("wikisplit", "fever", "fool-me-twice", "fever-symmetric"))
 """Data sets whose supported claims say in other words what their source says."""
+_NO_TEXTS: Final = frozenset(
+    ("breaking-nli", "counterfactual-nli", "help", "vitaminc-real", "vitaminc-synthetic")
+)
+"""Data sets whose premises are captions, or the same sentence many times over."""
 _SPLIT: Final = frozenset(("wikisplit",))
 """Data sets that say a sentence in several shorter ones."""
 _LEAST_WORDS: Final = 60
@@ -122,7 +126,7 @@ def sources(rows: Iterable[Row]) -> list[Source]:
             reworded[row.contexts[0]].append(row.claim)
     found: list[Source] = []
     for text, dataset in texts.items():
-        if dataset in ("breaking-nli", "counterfactual-nli", "help") or text.count(" ") < 5:
+        if dataset in _NO_TEXTS or text.count(" ") < 5:
             continue
         document = documents_of(text, dataset)
         good = [i for i, s in enumerate(document.sentences) if claimable(s)]

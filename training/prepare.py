@@ -18,7 +18,7 @@ import json
 import random
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -29,11 +29,12 @@ from training.changes import label_of
 from training.examples import DataError, Example, write_examples
 from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.published import folders, sources
-from training.rows import LICENCES, Row
+from training.rows import LICENCES, Row, pool
 from training.synthesis import is_held_out
 from training.written import FOLDER, read_facts, written_examples
 
 POOL: Final = "pool-train.jsonl.gz"
+VALIDATION: Final = "pool-val.jsonl.gz"
 SEED: Final = 20261121
 MOST_ROWS: Final[dict[str, int]] = {"breaking-nli": 4000, "help": 3000, "wikisplit": 30000}
 """Of sets that are large for what they teach; others are taken whole."""
@@ -52,24 +53,41 @@ def read_data(data: Path, *, experimental: bool) -> Iterator[tuple[Example, tupl
     A set that the pool holds is not read again from its folder, which a line on stderr says: the pool's rows
     may be the same ones, and what a pool gave before stays the same when a set is put beside it.
     """
-    pool, found = data / POOL, sources(data)
-    if not pool.exists() and not found:
+    file, found = data / POOL, sources(data)
+    if not file.exists() and not found:
         raise DataError(
             f"{data}: neither {POOL} nor a folder of a published data set ({', '.join(folders())});"
             " --data names the folder that holds them (docs/training.md, The data)"
         )
     in_pool = set()
-    if pool.exists():
-        for pair in read_pool(pool, experimental=experimental):
+    measured = {key for row in _validation(data) for key in map(_letters, (row.claim, *row.contexts))}
+    if file.exists():
+        for pair in read_pool(file, experimental=experimental):
             in_pool.add(pair[0].dataset)
             yield pair
     for source in found:
         if source.published.dataset in in_pool:
             folder = data / source.published.folder
-            print(f"{source.published.dataset} is in {pool}: {folder} is not read for it", file=sys.stderr)
+            print(f"{source.published.dataset} is in {file}: {folder} is not read for it", file=sys.stderr)
             continue
         for raw in source.rows():
-            yield _read(raw), tuple(raw.get("distractors") or ())
+            if not _measured_on(raw, measured):
+                yield _read(raw), tuple(raw.get("distractors") or ())
+
+
+def _validation(data: Path) -> Iterator[Row]:
+    """The rows that are measured on, where ``data`` has them: sets published apart share some texts."""
+    if (data / VALIDATION).exists():
+        yield from pool(data / VALIDATION)
+
+
+def _measured_on(raw: Mapping[str, Any], measured: Collection[str]) -> bool:
+    return any(_letters(text) in measured for text in (raw["claim"], *raw["contexts"]))
+
+
+def _letters(text: str) -> str:
+    """A text without what differs where it was put back from tokens."""
+    return "".join(filter(str.isalnum, text)).lower()
 
 
 def source_rows(data: Path) -> Iterator[Row]:
@@ -109,7 +127,7 @@ def _read(raw: Mapping[str, Any]) -> Example:
         contexts=contexts,
         label=raw["label"],
         spans=_marked(raw),
-        held_out=any(is_held_out(text) for text in contexts),
+        held_out=any(map(is_held_out, [raw["source"]] if "source" in raw else contexts)),
         question=raw.get("question") or "",
     )
 

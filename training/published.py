@@ -116,6 +116,16 @@ PUBLISHED: Final = (
         f"{_GITHUB}/TalSchuster/FeverSymmetric",
         readers.fever_symmetric,
     ),
+    *(
+        Published(
+            f"vitaminc-{part}",
+            "vitaminc",
+            (f"vitaminc_{part}/test.jsonl",),
+            f"{_GITHUB}/TalSchuster/talschuster.github.io (unpack static/vitaminc_{part}.zip)",
+            readers.vitaminc,
+        )
+        for part in ("real", "synthetic")
+    ),
     Published(
         "wikisplit",
         "wikisplit",

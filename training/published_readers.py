@@ -2,8 +2,8 @@
 
 A reader takes the data set's name and its files and yields rows in the form of a pool's: ``dataset``,
 ``contexts``, ``claim``, ``label`` and, where the data have them, ``question``, ``distractors``,
-``claim_tokens`` with ``non_supported_spans``. Rows without a claim or without any context are left out:
-there is nothing to decide. All raise DataError.
+``claim_tokens`` with ``non_supported_spans``, and ``source``: rows of one are held out together. Rows without
+a claim or without any context are left out: there is nothing to decide. All raise DataError.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ _QUOTE: Final = "\ue000"  # apart from quotes within words, until it is known wh
 _QUOTED: Final = re.compile(f"{_QUOTE} ?([^{_QUOTE}]*?) ?{_QUOTE}")
 """In pairs: some files open and close with the same mark, so a mark alone doesn't tell which it is."""
 _BLANK: Final = re.compile(r" (?=[?!]|n't\b)")  # left where a text has no other sign of being tokenised
+_LOST: Final = "\ufffd"  # VitaminC's no-break spaces
 _AS_WRITTEN: Final = {
     **dict.fromkeys(("``", "''", '"'), _QUOTE),
     **dict(zip(("-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-", "--"), "()[]{}–", strict=True)),
@@ -160,6 +161,19 @@ def fever_symmetric(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
                 [_untokenised(record.text("evidence"))],
                 _untokenised(record.text("claim")),
                 record.one_of("label", _FEVER),
+            )
+
+
+def vitaminc(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
+    """VitaminC: ``claim``, ``evidence`` and ``label``, tokenised, with the ``page`` of the revision."""
+    for path in files:
+        for record in json_lines(path):
+            yield from _row(
+                dataset,
+                [_untokenised(record.text("evidence").replace(_LOST, " "))],
+                _untokenised(record.text("claim").replace(_LOST, " ")),
+                record.one_of("label", _FEVER),
+                source=record.text("page"),
             )
 
 

@@ -32,6 +32,8 @@ LICENCES: Final[dict[str, str]] = {
     "fool-me-twice": "Apache-2.0; Wikipedia text CC-BY-SA",
     "fever": "CC-BY-SA-3.0",
     "fever-symmetric": "CC-BY-SA-3.0",
+    "vitaminc-real": "CC-BY-SA-3.0",
+    "vitaminc-synthetic": "CC-BY-SA-3.0",
     "wikisplit": "CC-BY-SA-4.0",
     "help": "CC-BY-SA-4.0",
 }

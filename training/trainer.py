@@ -126,7 +126,7 @@ def train(
     for layer in model.encoder.encoder.layer[: options.freeze_layers]:
         layer.requires_grad_(False)
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=options.rate, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(weights, lr=options.rate, weight_decay=0.01, fused=True)
     model.to(device).train()
     done, losses, began, saved = 0, [], time.monotonic(), time.monotonic()
     if options.resume and (out / _OPTIMIZER).exists():

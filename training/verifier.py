@@ -126,6 +126,14 @@ class Verifier(nn.Module):
         made.encoder.embeddings.word_embeddings.weight.requires_grad_(False)
         return made
 
+    def cut_positions(self) -> None:
+        """Leave out the positions behind ``MAX_TOKENS``: no pair is longer, and they are files' bytes."""
+        table = self.encoder.embeddings.position_embeddings
+        if table.num_embeddings > MAX_TOKENS:
+            kept = table.weight.detach()[:MAX_TOKENS].clone()
+            self.encoder.embeddings.position_embeddings = nn.Embedding.from_pretrained(kept)
+            self.config.max_position_embeddings = MAX_TOKENS
+
     def save(self, checkpoint: Path) -> None:
         """Write the folder; tensors in float32, whatever they were trained in."""
         checkpoint.mkdir(parents=True, exist_ok=True)

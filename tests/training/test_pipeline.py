@@ -305,6 +305,28 @@ def test_the_folder_says_what_it_is(exported: Path) -> None:
     assert "## Limits" in card
 
 
+def test_positions_that_no_pair_reaches_are_left_out(place: Path) -> None:
+    import torch
+    from transformers import BertConfig
+
+    from training.verifier import MAX_TOKENS, Verifier
+
+    tokenizer = (place / "base" / "tokenizer.json").read_text(encoding="utf-8")
+    config = BertConfig(
+        vocab_size=40, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64,
+        max_position_embeddings=MAX_TOKENS + 9,
+    )  # fmt: skip
+    model = Verifier(config, tokenizer, attention="eager").eval()
+    ids = torch.randint(5, 40, (1, MAX_TOKENS))
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": ids % 2}
+    before = model(**inputs)[0]
+    for _ in range(2):
+        model.cut_positions()
+        assert torch.equal(model(**inputs)[0], before)
+        assert model.encoder.embeddings.position_embeddings.num_embeddings == MAX_TOKENS
+        assert model.config.max_position_embeddings == MAX_TOKENS
+
+
 def test_words_are_looked_up_as_exactly_with_one_scale_each(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

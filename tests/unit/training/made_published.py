@@ -133,6 +133,12 @@ def write_all(data: Path) -> Path:
     pair = {"id": "7", "claim": "The mill is new .", "evidence": "The mill is n't new .", "label": "REFUTES"}
     write(data / "fever-symmetric/symmetric_v0.2/fever_symmetric_dev.jsonl", jsonl(pair))
     write(data / "fever-symmetric/symmetric_v0.2/fever_symmetric_test.jsonl", jsonl({"not": "read"}))
+    for part, evidence, label in (
+        ("real", "Sold in\ufffd1990 , the mill is n't new .", "REFUTES"),
+        ("synthetic", "The mill is new .", "SUPPORTS"),
+    ):
+        revision = {"claim": "The mill is new .", "evidence": evidence, "page": "Berg 's mill"}
+        write(data / f"vitaminc/vitaminc_{part}/test.jsonl", jsonl(revision | {"label": label}))
     write(
         data / "wikisplit/train.tsv",
         tsv(

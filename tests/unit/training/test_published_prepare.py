@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.training.made_published import write, write_all
+from tests.unit.training.made_published import jsonl, write, write_all
 from training.examples import DataError, read_examples
-from training.prepare import SEED, examples, main, read_data, read_pool, source_rows
+from training.prepare import SEED, VALIDATION, examples, main, read_data, read_pool, source_rows
 from training.published import PUBLISHED, sources
 from training.rows import pool
+from training.synthesis import is_held_out
 
 POOL = "pool-train.jsonl.gz"
 
@@ -131,6 +132,32 @@ def test_what_is_retrieved_but_decides_nothing_is_handed_on(tmp_path: Path) -> N
     write_all(tmp_path)
     found = [others for row, others in read_data(tmp_path, experimental=False) if row.dataset[:4] == "fool"]
     assert found == [("It is red.",), ()]
+
+
+def test_revisions_of_a_page_are_held_out_together(tmp_path: Path) -> None:
+    pages = [f"Mill {n}" for n in range(40)]
+    rows = [
+        {"claim": f"{page} is old.", "evidence": text, "page": page, "label": "SUPPORTS"}
+        for page in pages
+        for text in (f"{page} is old and red.", f"{page} is old and has {len(page)} floors.")
+    ]
+    write(tmp_path / "vitaminc/vitaminc_real/test.jsonl", jsonl(*rows))
+    write(tmp_path / "vitaminc/vitaminc_synthetic/test.jsonl", jsonl(rows[0]))
+    read = [row for row, _ in read_data(tmp_path, experimental=False) if row.dataset == "vitaminc-real"]
+    by_page = {page: {row.held_out for row in read if row.claim == f"{page} is old."} for page in pages}
+    assert by_page == {page: {is_held_out(page)} for page in pages}
+    assert {True, False} == {held for (held,) in by_page.values()}
+
+
+def test_what_is_measured_on_is_left_out_of_what_is_read(tmp_path: Path) -> None:
+    whole = [row.claim for row, _ in read_data(write_all(tmp_path), experimental=False)]
+    assert "The mill is younger than Leeds." in whole
+    claim = "the mill is younger than Leeds"
+    measured = {"dataset": "x", "claim": claim, "contexts": ["."], "label": "supported"}
+    with gzip.open(tmp_path / VALIDATION, "wt", encoding="utf-8") as lines:
+        lines.write(json.dumps(measured) + "\n")
+    left = [row.claim for row, _ in read_data(tmp_path, experimental=False)]
+    assert left == [claim for claim in whole if claim != "The mill is younger than Leeds."]
 
 
 def test_a_set_of_the_pool_is_not_read_again_from_its_folder(

@@ -98,6 +98,18 @@ def test_fever_symmetric(rows: dict[str, list[PoolRow]]) -> None:
     ]
 
 
+def test_vitaminc_keeps_the_page_whose_revisions_belong_together(rows: dict[str, list[PoolRow]]) -> None:
+    assert short(rows["vitaminc-real"]) == [
+        (["Sold in 1990, the mill isn't new."], "The mill is new.", "contradicted"),
+    ]
+    assert short(rows["vitaminc-synthetic"]) == [
+        (["The mill is new."], "The mill is new.", "supported"),
+    ]
+    assert {row["source"] for part in ("real", "synthetic") for row in rows[f"vitaminc-{part}"]} == {
+        "Berg 's mill"
+    }
+
+
 def test_wikisplit_makes_a_claim_of_each_part(rows: dict[str, list[PoolRow]]) -> None:
     whole = ['Berg\'s mill, "Old Tom", was built in 1871 and sold in 1990.']
     assert short(rows["wikisplit"]) == [
@@ -168,6 +180,11 @@ def test_quotes_are_closed_in_pairs_and_an_odd_one_stays(tmp_path: Path) -> None
             ("'hidden'", "SUPPORTS"),
         ),
         (readers.fever_symmetric, jsonl({"claim": "a", "label": "REFUTES"}), ("no field 'evidence'",)),
+        (
+            readers.vitaminc,
+            jsonl({"claim": "a", "evidence": "b", "label": "SUPPORTS"}),
+            ("line 1", "no field 'page'"),
+        ),
         (readers.wikisplit, tsv(("a b .", "a .")), ("line 1", "<::::>")),
         (readers.wikisplit, tsv(("a .",)), ("line 1", "1 columns, expected 2")),
         (readers.help_nli, tsv(NLI_COLUMNS), ("line 1", "ori_sentence")),
