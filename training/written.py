@@ -56,6 +56,7 @@ _CHAT: Final = 0.15  # of right claims are worded as chat assistants do
 _CHAT_WRONG: Final = 0.4  # of wrong ones: their writers keep to the source's words
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is one
 _SLOT: Final = re.compile(r"\{(\w+)(!?)\}")
+_BEGINS: Final = re.compile(r"(?:^|[.!?] |\n)\Z")  # what stands before a sentence
 _STAYS: Final = ("contradicted", "partially_supported")
 """What a wrong claim that is joined with a right one remains; an unsupported one then is partially so."""
 
@@ -98,7 +99,12 @@ class _Instance:
     def text(self, template: str, *, swapped: bool = False) -> str:
         """``swapped``: what the slots stand for is the other value."""
         mine, theirs = (self.others, self.values) if swapped else (self.values, self.others)
-        return _SLOT.sub(lambda match: (theirs if match[2] else mine)[match[1]], template)
+
+        def value(match: re.Match[str]) -> str:
+            found = (theirs if match[2] else mine)[match[1]]
+            return found[:1].upper() + found[1:] if _BEGINS.search(template, 0, match.start()) else found
+
+        return _SLOT.sub(value, template)
 
 
 def read_facts(folder: Path = FOLDER) -> dict[str, list[Fact]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -72,6 +73,20 @@ def test_claims_without_their_source_are_unsupported(folder: Path) -> None:
     for example in absent:
         assert example.label == "unsupported"
         assert example.spans == ((0, len(example.claim)),)
+
+
+def test_a_value_that_begins_a_sentence_is_written_with_a_capital(tmp_path: Path) -> None:
+    (tmp_path / "roles.yaml").write_text(
+        "- source: '{a} bills {b} monthly. {b} never bills {a}.'\n"
+        "  slots: {a: [the clinic, the surgery], b: [our laboratory, our pharmacy]}\n"
+        "  says: ['{a} sends bills to {b}.']\n"
+        "  wrong: [[contradicted, '{b} sends bills to {a}.']]\n",
+        encoding="utf-8",
+    )
+    found = [e for seed in range(20) for e in written_examples(read_facts(tmp_path), seed=seed)]
+    texts = [text for e in found for text in (e.claim, *e.contexts) if "bills" in text]
+    assert any(text.startswith(("The clinic bills our ", "The surgery bills our ")) for text in texts)
+    assert not any(re.search(r"(?:^|\. )(?:the|our) ", text) for text in texts)
 
 
 def test_no_fact_is_on_two_sides_of_the_split_or_measured_on_and_fitted_on() -> None:
