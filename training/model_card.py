@@ -11,6 +11,12 @@ from training.parity import Difference
 UNSHIPPABLE: Final = "not stated"
 """The licence of data sets that no shipped model may be trained on."""
 
+BASES: Final[Mapping[str, str]] = {
+    "all-MiniLM-L6-v2": "Apache-2.0",
+    "bge-small-en-v1.5": "MIT, copyright (c) 2022 staoxiao",
+}
+"""The licences of base models, by how their names begin. Weights that were trained on keep to them."""
+
 _USE: Final = """\
 Reads one claim beside one premise and says how likely it is that the premise wholly supports the
 claim, that it contradicts it, and for each token of the claim that the premise doesn't support it.
@@ -123,8 +129,14 @@ def _settings(training: Mapping[str, Any]) -> list[str]:
                 continue
             if isinstance(value, Mapping):
                 value = ", ".join(f"{k} {v}" for k, v in value.items())
+            if key == "base":
+                value = "; ".join([str(value), *_licence_of(str(value))])
             lines.append(f"- {key.replace('_', ' ')}: {value}")
     return lines or ["Not recorded: the checkpoint has no training.json."]
+
+
+def _licence_of(base: str) -> list[str]:
+    return [f"licence: {licence}" for name, licence in BASES.items() if base.startswith(name)]
 
 
 def _exported(exported: Mapping[str, Any]) -> list[str]:

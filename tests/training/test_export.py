@@ -77,6 +77,21 @@ def test_the_card_names_data_settings_and_limits() -> None:
     assert "| local judge | 71.2 | – | 50.0 | 4.0 |" in text(REPORT)
 
 
+def test_the_card_names_the_licence_of_the_base_where_it_is_known() -> None:
+    def line(base: str) -> str:
+        made = card(
+            name="v", max_tokens=256, sizes={"model.onnx": 1}, training={"base": base}, exported=EXPORTED,
+            report=None,
+        )  # fmt: skip
+        return next(line for line in made.splitlines() if line.startswith("- base: "))
+
+    assert line("bge-small-en-v1.5") == (
+        "- base: bge-small-en-v1.5; licence: MIT, copyright (c) 2022 staoxiao"
+    )
+    assert line("all-MiniLM-L6-v2 (a package)").endswith("; licence: Apache-2.0")
+    assert line("mine") == "- base: mine"
+
+
 def test_the_card_names_what_a_checkpoint_before_was_trained_on() -> None:
     before = {"seed": 7, "datasets": {"fever": {"pairs": 5, "licence": "CC-BY-SA-3.0"}}}
     fine = {"seed": 1, "datasets": {"help": {"pairs": 3, "licence": "MIT"}, "fever": {"pairs": 2}}}
