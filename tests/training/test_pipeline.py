@@ -138,7 +138,8 @@ def test_the_shipped_verifier_is_restored(tmp_path: Path) -> None:
     from training.verifier import Verifier
 
     run("restore", "--out", tmp_path)
-    assert Verifier.load(tmp_path).config.num_hidden_layers == 6
+    config = Verifier.load(tmp_path).config
+    assert (config.num_hidden_layers, config.max_position_embeddings) == (12, 256)
 
 
 @pytest.mark.parametrize(

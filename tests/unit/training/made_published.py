@@ -135,7 +135,7 @@ def write_all(data: Path) -> Path:
     write(data / "fever-symmetric/symmetric_v0.2/fever_symmetric_test.jsonl", jsonl({"not": "read"}))
     for part, evidence, label in (
         ("real", "Sold in\ufffd1990 , the mill is n't new .", "REFUTES"),
-        ("synthetic", "The mill is new .", "SUPPORTS"),
+        ("synthetic", "The mill is new and red .", "SUPPORTS"),
     ):
         revision = {"claim": "The mill is new .", "evidence": evidence, "page": "Berg 's mill"}
         write(data / f"vitaminc/vitaminc_{part}/test.jsonl", jsonl(revision | {"label": label}))

@@ -21,6 +21,7 @@ from training.rows import pool
 from training.synthesis import is_held_out
 
 POOL = "pool-train.jsonl.gz"
+ROW = {"claim": "Leeds is old .", "evidence": "Leeds is an old town .", "label": "SUPPORTS"}
 
 
 def pool_rows() -> list[dict[str, Any]]:
@@ -147,6 +148,36 @@ def test_revisions_of_a_page_are_held_out_together(tmp_path: Path) -> None:
     by_page = {page: {row.held_out for row in read if row.claim == f"{page} is old."} for page in pages}
     assert by_page == {page: {is_held_out(page)} for page in pages}
     assert {True, False} == {held for (held,) in by_page.values()}
+
+
+def test_a_text_that_another_set_has_on_the_other_side_is_left_out(tmp_path: Path) -> None:
+    pages = [f"Mill {n}" for n in range(40)]
+    texts = {page: f"{page} is old and red." for page in pages}
+    fever = ({"query": "It is old.", "context": text, "label": "SUPPORTS"} for text in texts.values())
+    write(tmp_path / "fever/train_fitems.jsonl", jsonl(*fever))
+    rows = (
+        {"claim": "It is red .", "evidence": f"{page} is old and red .", "page": page, "label": "SUPPORTS"}
+        for page in pages
+    )
+    for part in ("real", "synthetic"):
+        write(tmp_path / f"vitaminc/vitaminc_{part}/test.jsonl", jsonl(*rows, {**ROW, "page": part}))
+    read = [row for row, _ in read_data(tmp_path, experimental=False) if row.claim == "It is red."]
+    agreed = [page for page, text in texts.items() if is_held_out(page) == is_held_out(text)]
+    assert [row.contexts for row in read] == [(texts[page],) for page in agreed]
+    assert 0 < len(agreed) < len(pages)
+
+
+@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"dataset": "x"}\n')])
+def test_damaged_rows_to_measure_on_are_told(tmp_path: Path, content: bytes) -> None:
+    (write_all(tmp_path) / VALIDATION).write_bytes(content)
+    with pytest.raises(DataError, match=r"pool-val\.jsonl\.gz: no rows of a pool"):
+        list(read_data(tmp_path, experimental=False))
+
+
+def test_a_source_that_is_no_text_is_told(tmp_path: Path) -> None:
+    data = write_pool(tmp_path, [{**row, "source": 7} for row in pool_rows()[:3]])
+    with pytest.raises(DataError, match=r"line 1: no row of the pool .*'source' is no text"):
+        list(read_data(data, experimental=False))
 
 
 def test_what_is_measured_on_is_left_out_of_what_is_read(tmp_path: Path) -> None:
