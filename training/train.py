@@ -109,7 +109,7 @@ def _started(options: argparse.Namespace) -> tuple[Verifier, str, dict[str, Any]
     """The model to train, the name of its base, and what the training before this one wrote of itself."""
     from training.verifier import Verifier
 
-    # On a processor a fifth faster than torch's own, whose backward pass is not made for short texts.
+    # On a processor faster than torch's own, whose backward pass is not made for short texts.
     attention: Attention = "eager" if options.device == "cpu" else "sdpa"
     kept = options.out if options.resume and (options.out / "model.safetensors").exists() else None
     if options.start_from:
