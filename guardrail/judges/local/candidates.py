@@ -10,6 +10,7 @@ from guardrail.judges.local.claim_view import ClaimView
 
 _HINT_WEIGHT: Final = 0.2
 _LENGTH_PENALTY: Final = 0.002  # a token; settles ties for the sentence that says little else
+_TOGETHER: Final = 3  # sentences that are wanted where few share a word with the claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,20 @@ class Candidates:
     passages: tuple[Match, ...]
     present: frozenset[int]
 
+    @property
+    def shared(self) -> bool:
+        """Whether any of the sentences holds a word of the claim."""
+        return any(match.terms for match in self.sentences)
 
-def find_candidates(layout: Layout, view: ClaimView, sentences: int, passages: int) -> Candidates:
+
+def find_candidates(
+    layout: Layout, view: ClaimView, sentences: int, passages: int, *, in_other_words: bool = False
+) -> Candidates:
     """The best of both for a claim, by the rarity-weighted share of its words that they hold.
 
-    Time grows with the number of occurrences of the claim's words in the contexts.
+    ``in_other_words``: where fewer than three sentences hold any of them, those that have most of the
+    question's come after them; and where none does, those that come first, as a retriever ranks. Time grows
+    with the number of occurrences of the claim's words in the contexts.
     """
     in_sentence: dict[int, list[int]] = {}
     in_passage: dict[int, list[int]] = {}
@@ -51,8 +61,15 @@ def find_candidates(layout: Layout, view: ClaimView, sentences: int, passages: i
     for term, weight in view.hints.items():
         for number in layout.sentences.holding_any(layout.positions(term)):
             hints[number] = hints.get(number, 0.0) + weight
+    best = _best(layout.sentences, in_sentence, view, hints, sentences)
+    if in_other_words and len(best) < _TOGETHER:
+        likely = sorted(hints.keys() - in_sentence.keys(), key=lambda number: (-hints[number], number))
+        if not best:
+            likely += [n for n in range(min(_TOGETHER, len(layout.sentences))) if n not in hints]
+        wanted = min(_TOGETHER, sentences) - len(best)
+        best += tuple(Match(number, frozenset(), 0.0, -1.0) for number in likely[:wanted])
     return Candidates(
-        _best(layout.sentences, in_sentence, view, hints, sentences),
+        best,
         _best(layout.passages, in_passage, view, {}, passages),
         frozenset(present),
     )

@@ -22,7 +22,7 @@ from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.source import Source, tokens_within
-from guardrail.judges.local.verdict import Lines, Seen, decide, wrong_details
+from guardrail.judges.local.verdict import NO_WORD_SHARED, Lines, Seen, decide, wrong_details
 from guardrail.judges.local.verification import FEATURES, Reader, Verification, joint_features
 from guardrail.judges.local.verifier import Verifier
 from guardrail.judges.spans import spans_within
@@ -160,7 +160,8 @@ class ClaimChecker:
                 yield self._settle(claim_id, self._with(each, verification), evidence)
 
     def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
-        """What is found out about a claim before anything fitted has its say; None if no word is shared.
+        """What is found out about a claim before anything fitted has its say; None if there is nothing to
+        compare it with: no context, or none that shares a word and no verifier that knows others.
 
         Raises JudgeError when the verifier fails.
         """
@@ -174,11 +175,9 @@ class ClaimChecker:
         return examined if verification is None else self._with(examined, verification)
 
     def _settle(self, claim_id: str, examined: Examination | None, evidence: EvidenceIndex) -> Judgement:
-        if examined is None:
+        if examined is None or (examined.verification is None and not examined.found.shared):
             empty = not evidence.layout.terms
-            reason = (
-                "There is no context to support it." if empty else "No source shares a word with the claim."
-            )
+            reason = "There is no context to support it." if empty else NO_WORD_SHARED
             return Judgement(
                 claim_id, Verdict.UNSUPPORTED, 1.0 - _NOTHING_SHARED, _NOTHING_SHARED, NAME, reasoning=reason
             )
@@ -202,7 +201,7 @@ class ClaimChecker:
             outcome.evidence,
             outcome.conflicting_contexts,
             outcome.reasoning,
-            unsupported_spans=() if outcome.verdict is Verdict.SUPPORTED else _unsupported(examined),
+            unsupported_spans=_unsupported(examined, outcome.verdict),
         )
 
     def _examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
@@ -211,7 +210,14 @@ class ClaimChecker:
         layout = source.layout
         view = view_of(claim, question, self._rarity)
         settings = self._settings
-        found = find_candidates(layout, view, settings.sentences_per_claim, settings.passages_per_claim)
+        found = find_candidates(
+            layout,
+            view,
+            settings.sentences_per_claim,
+            settings.passages_per_claim,
+            # A verifier knows other words for a thing; to the rules there is nothing to compare.
+            in_other_words=self._verifier is not None,
+        )
         if not found.sentences:
             return None
         compared = compare_all(view, source, found.sentences)
@@ -286,8 +292,11 @@ def _as_set(
     return fitted.model_copy(update={name: value for name, value in changes.items() if value is not None})
 
 
-def _unsupported(examined: Examination) -> tuple[Span, ...]:
-    """The words of a claim that the rules find wrong or the verifier finds no support for."""
+def _unsupported(examined: Examination, verdict: Verdict) -> tuple[Span, ...]:
+    """The words of a claim that the rules find wrong or the verifier finds no support for; none where they
+    are no fewer than all."""
+    if verdict is Verdict.SUPPORTED or (verdict is Verdict.UNSUPPORTED and not examined.found.shared):
+        return ()
     text = examined.view.text
     spans = wrong_details(examined.view, examined.found, examined.compared, examined.values)
     if examined.verification is not None:

@@ -48,8 +48,10 @@ _HOUR: Final = re.compile(
 )
 _MARGIN: Final = 0.1
 _MOST_QUOTED: Final = 60  # characters of words that are quoted in a reason
-_CAP_CONTRADICTED: Final = 0.1
 _CAP_ABSENT: Final = 0.3
+_LEAST_BELOW: Final = 0.01
+
+NO_WORD_SHARED: Final = "No source shares a word with the claim."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +103,28 @@ def decide(
         if _says_another(check) and check.sentence and check.source:
             reason = f"The claim says {_quoted(check.value, check.source)}, "
             reason += f"the source says {_quoted(check.source, check.value)}."
-            return _contradicted(support, check.frame, (check.sentence.evidence,), reason)
+            return _contradicted(support, lines, check.frame, (check.sentence.evidence,), reason)
     turned = _turned(compared, values)
     if turned is not None:
-        return _contradicted(support, turned.coverage, (turned.sentence.evidence,), _turn_reason(turned))
+        return _contradicted(
+            support, lines, turned.coverage, (turned.sentence.evidence,), _turn_reason(turned)
+        )
     one_fact = len(view.content) <= _ONE_FACT
     charged = _charged(compared, values) if one_fact else None
     if charged is not None:
         ours, theirs, strength, sentence = charged
         reason = f"The claim says it is {ours}, the source says it is {theirs}."
-        return _contradicted(support, strength, (sentence.evidence,), reason)
+        return _contradicted(support, lines, strength, (sentence.evidence,), reason)
     proof = _proof(compared, values)
     for check in values:
         if _in_no_source(check, view, found.present, compared):
-            support = min(support, _CAP_ABSENT, max(0.0, lines.partially_supported - 0.01))
+            support = min(_below(lines.partially_supported, support), _CAP_ABSENT)
             reason = f"{_quoted(check.value)} is in no source."
             return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
     present = found.present | settled_terms(view, values)
     missing = _missing_words(view, present)
     if view.share(present) < lines.least_share:
-        support = min(support, max(0.0, lines.supported - 0.01))
+        support = _below(lines.supported, support)
     elif _spelled_out(view, values):
         support = max(support, min(0.99, lines.supported + _MARGIN))
     opposed = _excluded(view, compared, support, lines) or _opposed(seen, support, lines)
@@ -130,7 +134,7 @@ def decide(
     listed = one_fact or any(c.alignment.in_order >= _COPIED for c in compared)
     added = unmentioned_item(view, present) if listed else None
     if added is not None and support >= lines.supported:
-        support = max(lines.partially_supported, lines.supported - _MARGIN)
+        support = max(lines.partially_supported, _below(lines.supported, support))
         reason = f"The sources say part of it; they do not mention '{added}'."
         return Outcome(Verdict.PARTIALLY_SUPPORTED, 1.0 - support, support, proof, (), reason)
     if support >= lines.supported:
@@ -149,6 +153,8 @@ def decide(
             else f"The sources say part of it{_unsaid(seen, '; they do not say')}."
         )
         return Outcome(Verdict.PARTIALLY_SUPPORTED, 1.0 - support, support, proof, (), reason)
+    if not found.shared:
+        return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, (), (), NO_WORD_SHARED)
     reason = (
         f"The sources do not mention {missing}."
         if missing
@@ -192,7 +198,7 @@ def _excluded(
         return None
     word, naming = denied
     reason = f"The source excludes '{word}'."
-    return _contradicted(support, naming.coverage, (naming.sentence.evidence,), reason)
+    return _contradicted(support, lines, naming.coverage, (naming.sentence.evidence,), reason)
 
 
 def _opposed(seen: Seen | None, support: float, lines: Lines) -> Outcome | None:
@@ -201,7 +207,9 @@ def _opposed(seen: Seen | None, support: float, lines: Lines) -> Outcome | None:
         return None
     if seen.contradiction < lines.contradicted:
         return None
-    return _contradicted(support, 2 * seen.contradiction - 1, (seen.against,), "A source says otherwise.")
+    return _contradicted(
+        support, lines, 2 * seen.contradiction - 1, (seen.against,), "A source says otherwise."
+    )
 
 
 def _unsaid(seen: Seen | None, before: str = "") -> str:
@@ -219,15 +227,23 @@ def _spelled_out(view: ClaimView, values: Sequence[ValueCheck]) -> bool:
     return view.share(said | settled_terms(view, values)) > _ALL
 
 
-def _contradicted(support: float, strength: float, proof: tuple[Evidence, ...], reason: str) -> Outcome:
+def _contradicted(
+    support: float, lines: Lines, strength: float, proof: tuple[Evidence, ...], reason: str
+) -> Outcome:
+    """``support`` stays what it is, below the line: rules and combiner may disagree, and who goes by the
+    probability (a cascade, a reviewer) is to see that."""
     return Outcome(
         Verdict.CONTRADICTED,
         min(0.99, 0.5 + strength / 2),
-        min(support, _CAP_CONTRADICTED),
+        _below(lines.supported, support),
         proof,
         (),
         reason,
     )
+
+
+def _below(line: float, support: float) -> float:
+    return min(support, max(0.0, line - _LEAST_BELOW))
 
 
 def _turned(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> Comparison | None:
