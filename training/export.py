@@ -1,5 +1,6 @@
-"""A trained checkpoint -> the folder of a verifier: ONNX in int8, tokenizer, manifest, model card, and the
-checkpoint's ``training.json``, for who trains it on (``training.restore``).
+"""A trained checkpoint -> the folder of a verifier: ONNX in int8, tokenizer, manifest, model card, the
+text of its base's licence where that must go with the weights (``training/licences``), and the checkpoint's
+``training.json``, for who trains it on (``training.restore``).
 
     python -m training.export --checkpoint WORK/checkpoint --out FOLDER [--report REPORT.json]
     python -m training.export --base BASE --work WORK --out FOLDER       # untrained, to compare with
@@ -38,6 +39,8 @@ MOST_LOST: Final = 0.5
 _PAIRS: Final = 800  # fewer tell half a point of AUROC from chance badly
 _PREMISE_WORDS: Final = 150
 _FILES: Final = ("model.onnx", "tokenizer.json")
+_LICENCE: Final = "LICENSE."
+LICENCES: Final = Path(__file__).with_name("licences")
 
 
 def held_out_pairs(work: Path, *, count: int = _PAIRS, seed: int = SEED) -> list[Pair]:
@@ -108,8 +111,15 @@ def export(
             shutil.copyfile(made / file, out / file)
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     (out / DESCRIPTION).write_text(json.dumps(training, indent=1) + "\n", encoding="utf-8")
+    for licence in licences_of(str(training.get("base", ""))):
+        shutil.copyfile(licence, out / licence.name)
     write_card(out, training=training, exported=measured, report=report)
     return measured
+
+
+def licences_of(base: str) -> list[Path]:
+    """The texts of licences that go with weights that were trained from ``base``."""
+    return [path for path in sorted(LICENCES.iterdir()) if base.startswith(path.name.removeprefix(_LICENCE))]
 
 
 def write_card(

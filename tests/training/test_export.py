@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from guardrail.judges.local.verifier_files import packaged_folder
 from tests.training.made_data import write_work
 from tests.unit.judges.classifier.tiny import VOCABULARY, write_tokenizer
 from training.examples import DataError, Example, write_examples
-from training.export import FLOAT_TOLERANCE, MOST_BYTES, _failures, held_out_pairs
+from training.export import FLOAT_TOLERANCE, MOST_BYTES, _failures, held_out_pairs, licences_of
 from training.model_card import card, datasets_of, unshippable
 from training.parity import Difference
 
@@ -90,6 +91,13 @@ def test_the_card_names_the_licence_of_the_base_where_it_is_known() -> None:
     )
     assert line("all-MiniLM-L6-v2 (a package)").endswith("; licence: Apache-2.0")
     assert line("mine") == "- base: mine"
+
+
+def test_the_licence_of_a_base_goes_with_its_weights() -> None:
+    (text,) = licences_of("bge-small-en-v1.5")
+    packaged = packaged_folder() / text.name
+    assert packaged.read_bytes() == text.read_bytes()
+    assert licences_of("of-nobody") == []
 
 
 def test_the_card_names_what_a_checkpoint_before_was_trained_on() -> None:
