@@ -98,7 +98,7 @@ def readings(example: Example, rarity: Rarity) -> list[str]:
     )
     claim = Claim(0, 0, example.claim, 0, len(example.claim), Severity.NORMAL, lead_in=example.lead_in)
     view = view_of(claim, example.question, rarity)
-    matches = find_candidates(index.layout, view, _SENTENCES, 1).sentences
+    matches = find_candidates(index.layout, view, _SENTENCES, 1, in_other_words=True).sentences
     if not matches:
         return [" ".join(example.contexts[0].split()[:_SHORT_WORDS])]
     chosen = together(view, matches)

@@ -141,6 +141,7 @@ PUBLISHED: Final = (
         f"{_GITHUB}/verypluming/HELP",
         readers.help_nli,
     ),
+    Published("med", "med", ("MED.tsv",), f"{_GITHUB}/verypluming/MED", readers.med),
 )
 
 

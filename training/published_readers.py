@@ -47,6 +47,7 @@ _QUOTE: Final = "\ue000"  # apart from quotes within words, until it is known wh
 _QUOTED: Final = re.compile(f"{_QUOTE} ?([^{_QUOTE}]*?) ?{_QUOTE}")
 """In pairs: some files open and close with the same mark, so a mark alone doesn't tell which it is."""
 _BLANK: Final = re.compile(r" (?=[?!]|n't\b)")  # left where a text has no other sign of being tokenised
+_CROWD: Final = "crowd"  # how the genre of MED's examples begins that were written for it
 _LOST: Final = "\ufffd"  # VitaminC's no-break spaces
 _AS_WRITTEN: Final = {
     **dict.fromkeys(("``", "''", '"'), _QUOTE),
@@ -199,6 +200,15 @@ def help_nli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
                 _untokenised(record.text("new_sentence").replace("~", " ")),
                 record.one_of("gold_label", _NLI),
             )
+
+
+def med(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
+    """MED: ``sentence1`` (premise), ``sentence2``, ``gold_label``, of the ``genre`` crowd: what it took from
+    papers are other sets' examples."""
+    for path in files:
+        for record in table(path, ("genre", "sentence1", "sentence2", "gold_label"), quoted=False):
+            if record.text("genre").startswith(_CROWD):
+                yield from _row(dataset, *_pair(record))
 
 
 def _pair(record: Record) -> tuple[list[str], str, Label]:

@@ -36,6 +36,7 @@ LICENCES: Final[dict[str, str]] = {
     "vitaminc-synthetic": "CC-BY-SA-3.0",
     "wikisplit": "CC-BY-SA-4.0",
     "help": "CC-BY-SA-4.0",
+    "med": "CC-BY-SA-4.0",
 }
 """The data sets that a shipped model may be fitted on."""
 

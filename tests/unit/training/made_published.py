@@ -159,4 +159,13 @@ def write_all(data: Path) -> Path:
                 ("1", "p0", word, "junction", "neutral", "", "", "", "He left", f"He left {word} slept ."),
             ),
         )
+    write(
+        data / "med/MED.tsv",
+        tsv(
+            ("genre", "sentence1", "sentence2", "gold_label"),
+            ("crowd:upward_monotone", "Tom wore a blue coat.", "Tom wore a coat.", "entailment"),
+            ("crowd:upward_monotone", "Tom wore a coat.", "Tom wore a blue coat.", "neutral"),
+            ("paper:FraCaS_GQ:upward_monotone", "An actor won.", "A man won.", "neutral"),
+        ),
+    )
     return data

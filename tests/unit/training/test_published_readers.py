@@ -128,6 +128,13 @@ def test_help_reads_both_of_its_files(rows: dict[str, list[PoolRow]]) -> None:
     ]
 
 
+def test_med_leaves_out_what_it_took_from_papers(rows: dict[str, list[PoolRow]]) -> None:
+    assert short(rows["med"]) == [
+        (["Tom wore a blue coat."], "Tom wore a coat.", "supported"),
+        (["Tom wore a coat."], "Tom wore a blue coat.", "unsupported"),
+    ]
+
+
 def test_quotes_are_closed_in_pairs_and_an_odd_one_stays(tmp_path: Path) -> None:
     text = "'' One '' by Berg and `` Two '' in 1990 , with '' an end ."
     path = write(tmp_path / "train.tsv", tsv((text, f"{text} <::::> It ended .")))
