@@ -7,7 +7,8 @@
 allow a model that is shipped are left out, but with ``--experimental``, whose models ``training.export``
 refuses to call shippable. Short premises are mostly hidden among other sentences, as a retrieved passage
 hides them; sets of positives only get negatives with one detail changed. Facts written for the purpose
-(``training/written``) are added. Writes ``WORK/prepared.jsonl.gz``.
+(``training/written``) are added, and sentences about who does what to whom
+(``training.relations``). Writes ``WORK/prepared.jsonl.gz``.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from training.changes import label_of
 from training.examples import DataError, Example, write_examples
 from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.published import folders, sources
+from training.relations import read_grammar, relation_examples
 from training.rows import LICENCES, Row, pool
 from training.synthesis import is_held_out
 from training.written import FOLDER, read_facts, written_examples
@@ -37,6 +39,7 @@ from training.written import FOLDER, read_facts, written_examples
 POOL: Final = "pool-train.jsonl.gz"
 VALIDATION: Final = "pool-val.jsonl.gz"
 SEED: Final = 20261121
+RELATIONS: Final = 12_000
 MOST_ROWS: Final[dict[str, int]] = {"breaking-nli": 4000, "help": 3000, "wikisplit": 30000}
 """Of sets that are large for what they teach; others are taken whole."""
 
@@ -264,6 +267,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--experimental", action="store_true", help="also sets that may not be shipped")
     parser.add_argument("--facts", type=Path, default=FOLDER, help="written facts; default: the project's")
+    parser.add_argument("--relations", type=int, default=RELATIONS, help="examples about roles, made by rule")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -278,6 +282,10 @@ def main() -> None:
         made = chain(
             examples(rows, seed=options.seed),
             balanced(written_examples(read_facts(options.facts), seed=options.seed), seed=options.seed),
+            balanced(
+                relation_examples(read_grammar(), count=options.relations, seed=options.seed),
+                seed=options.seed,
+            ),
         )
         written = write_examples(options.work / "prepared.jsonl.gz", counted(made))
     except DataError as error:

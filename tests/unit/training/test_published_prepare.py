@@ -60,11 +60,11 @@ def write_pool(data: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, data: Path, work: Path, facts: Path | None = None) -> bytes:
-    """The rows that the command writes, without facts written for training unless a folder has some."""
+    """The rows that the command writes: no relations, and facts only where a folder has some."""
     if facts is None:
         facts = work.parent / "no-facts"
         facts.mkdir(parents=True, exist_ok=True)
-    words = ("--data", data, "--work", work, "--facts", facts)
+    words = ("--data", data, "--work", work, "--facts", facts, "--relations", 0)
     monkeypatch.setattr(sys, "argv", ["prepare", *map(str, words)])
     main()
     return gzip.decompress((work / "prepared.jsonl.gz").read_bytes())
