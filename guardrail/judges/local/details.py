@@ -4,7 +4,7 @@ same."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -37,6 +37,8 @@ _TURNED_ROUND: Final = {
 _DAY: Final = r"(?:\w+\.? ){0,2}\d{3,4}|\w+ \d{1,2}, \d{4}"
 _LIFE: Final = re.compile(rf"\s*(?:{_DAY})\s*[–—-]\s*(?:{_DAY})\s*")
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
+_LINKS: Final = frozenset(term_of(word) for word in ("and", "or"))
+_RATE: Final = frozenset(term_of(word) for word in ("a", "an", "per", "each", "every"))  # "110 euros a night"
 _RESPECTIVELY: Final = term_of("respectively")
 
 
@@ -281,21 +283,32 @@ def _said_of_another(
     subject: Value | None = None
     for rival in rivals:
         territory = _territory(sentence, rival, rivals, after=after)
+        rate = after and len(territory) > 1 and territory[0] in _RATE
+        territory = territory[2:] if rate else territory
         telling = {term for term in territory if counts[term] == 1 and term not in STOP_TERMS}
         if value.kind is ValueKind.MONEY:
             telling -= _PRICING
         if agree(value, rival):
-            if telling <= said:
+            if (telling <= said and (telling or not rate)) or _one_of_two(sentence, telling, said):
                 return None  # all that tells this value from the others is in the claim
         elif (
             subject is None
             and telling
-            and telling <= said
+            and (telling <= said or _one_of_two(sentence, telling, said))
             and not _said_in_another_unit(view, value, rival)
             and not _date_of_life(sentence.text, rival)
         ):
             subject = rival
     return subject
+
+
+def _one_of_two(sentence: Sentence, telling: set[int], said: Collection[int]) -> bool:
+    """Whether all that the claim lacks of ``telling`` stands beside what it has: "in Zurich and London"."""
+    lacking = telling - set(said)
+    return len(lacking) == 1 and any(
+        link in _LINKS and {before, after} <= telling and len({before, after} & lacking) == 1
+        for before, link, after in zip(sentence.terms, sentence.terms[1:], sentence.terms[2:], strict=False)
+    )
 
 
 def _date_of_life(text: str, value: Value) -> bool:

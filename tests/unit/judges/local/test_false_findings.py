@@ -173,6 +173,8 @@ HOURS = "The Aero 300 runs for 8 hours, the Aero 500 for 12 hours."
 PROGRAMMES = (
     "The quick programme takes 35 minutes at 45 °C; the intensive programme takes 140 minutes at 70 °C."
 )
+ROOMS = "Hotel rooms are reimbursed up to 110 euros a night, or 150 euros in Zurich and London."
+PLANS = "The licence is $29 per month for Basic or Starter and $49 per month for Pro."
 ERRORS = "The error E45 clears after 10 seconds, the error E46 after 30 seconds."
 
 
@@ -184,6 +186,10 @@ ERRORS = "The error E45 clears after 10 seconds, the error E46 after 30 seconds.
         (HOURS, "The Aero 300 runs for 8 hours.", "The Aero 300 runs for 12 hours."),
         (HOURS, "The Aero 500 runs for 12 hours.", "The Aero 500 runs for 8 hours."),
         (PROGRAMMES, "The quick programme takes 35 minutes.", "The quick programme takes 140 minutes."),
+        (ROOMS, "Rooms in Zurich are reimbursed up to 150 euros.", "Rooms in Zurich are up to 110 euros."),
+        (ROOMS, "Hotel rooms are reimbursed up to 110 euros.", "In London, rooms are up to 110 euros."),
+        (PLANS, "The licence is $29 per month for Starter.", "The licence is $49 per month for Starter."),
+        (PLANS, "The licence is $49 per month for Pro.", "The licence is $29 per month for Pro."),
         (ERRORS, "The error E46 clears after 30 seconds.", "The error E45 clears after 30 seconds."),
     ],
 )
