@@ -9,7 +9,8 @@ supported or not): of those that stay (``settled``), of those that go on (``open
 that, how often SUPPORTED and how often the other verdicts are right among the settled ones, and how often a
 CONTRADICTED is wrong because the claim is supported after all.
 
-``--accept 0.97 --reject 0.03`` measures one band for all severities in place of the default ones.
+``--accept 0.97 --reject 0.03`` measures one band for all severities in place of the default ones;
+``--rules`` leaves the verifier out.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from guardrail.events import SegmentKind, Severity, Verdict
 from guardrail.judges.cascade.bands import settled
 from guardrail.judges.cascade.settings import Band, CascadeSettings
 from guardrail.judges.local import LocalJudgeSettings
+from guardrail.judges.local.assembly import build_checker
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.settings import VerifierSettings
 from training.rows import Row
 
 SEED: Final = 20260101
@@ -97,6 +99,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=600, help="most claims of one set (sampled)")
     parser.add_argument("--accept", type=float, help="accept_support for all severities")
     parser.add_argument("--reject", type=float, help="reject_support for all severities")
+    parser.add_argument("--rules", action="store_true", help="without the verifier")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     options = parser.parse_args()
     require_files(parser, options.data, POOL, EXPERTQA)
@@ -108,7 +111,8 @@ def main() -> None:
         settings = CascadeSettings(bands=dict.fromkeys(Severity, band))
 
     begun = time.perf_counter()
-    checker, rater = ClaimChecker(LocalJudgeSettings(), load_parameters(None)), BuiltinSeverityRater()
+    local = LocalJudgeSettings(verifier=VerifierSettings(enabled=not options.rules))
+    checker, rater = build_checker(local), BuiltinSeverityRater()
     sets = {
         name: [judged(row, checker, rater, settings) for row in rows]
         for name, rows in labelled_sets(options.data, options.limit, SEED).items()

@@ -31,13 +31,29 @@ def test_a_missing_file_is_named(
     assert "has no expertqa-val.jsonl" in capsys.readouterr().err
 
 
-def test_the_sets_are_read_by_name_and_sampled_the_same_each_time(tmp_path: Path) -> None:
+def write_sets(folder: Path) -> None:
     rows = [{"dataset": f"set-{n % 2}", "contexts": ["c"], "claim": str(n), "label": "x"} for n in range(20)]
-    with gzip.open(tmp_path / POOL, "wt", encoding="utf-8") as file:
+    with gzip.open(folder / POOL, "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
     labels = [{"text": "One.", "support": "N/A"}, {"text": "Two.", "support": "Complete"}]
     answer = {"question": "q", "contexts": [{"text": "c"}], "metadata": {"labels": labels}}
-    (tmp_path / EXPERTQA).write_text(json.dumps(answer) + "\n", encoding="utf-8")
+    (folder / EXPERTQA).write_text(json.dumps(answer) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("rules", [[], ["--rules"]])
+def test_the_share_of_a_cascade_is_measured_with_and_without_the_verifier(
+    rules: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sets(tmp_path)
+    told = tmp_path / "told.json"
+    words = ["cascade_share", "--data", str(tmp_path), "--json", str(told), *rules]
+    monkeypatch.setattr(sys, "argv", words)
+    cascade_share.main()
+    assert json.loads(told.read_text(encoding="utf-8"))["sets"]["all"]["claims"] == 21
+
+
+def test_the_sets_are_read_by_name_and_sampled_the_same_each_time(tmp_path: Path) -> None:
+    write_sets(tmp_path)
     found = labelled_sets(tmp_path, 3, seed=1)
     assert {name: len(claims) for name, claims in found.items()} == {"expertqa": 1, "set-0": 3, "set-1": 3}
     assert [(row.claim, row.lead_in, row.supported) for row in found["expertqa"]] == [("Two.", "One.", True)]
