@@ -95,8 +95,9 @@ def test_the_card_names_the_licence_of_the_base_where_it_is_known() -> None:
 
 def test_the_licence_of_a_base_goes_with_its_weights() -> None:
     (text,) = licences_of("bge-small-en-v1.5")
-    packaged = packaged_folder() / text.name
-    assert packaged.read_bytes() == text.read_bytes()
+    folder = packaged_folder()
+    assert folder is not None
+    assert (folder / text.name).read_bytes() == text.read_bytes()
     assert licences_of("of-nobody") == []
 
 
