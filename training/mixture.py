@@ -22,7 +22,9 @@ from training.chat_wording import chat_worded, spans_in
 from training.examples import Example
 
 REPEATED: Final[Mapping[str, int]] = {
+    "attribution-bench": 2,
     "begin": 2,
+    "check-covid": 2,
     "fever-symmetric": 2,
     "fool-me-twice": 2,
     "summedits": 2,

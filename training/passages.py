@@ -20,9 +20,17 @@ _SPOKEN: Final = frozenset(("summedits-qmsumm",))
 _OTHER_WORDS: Final = frozenset(("wikisplit", "fever", "fool-me-twice", "fever-symmetric"))
 """Data sets whose supported claims say in other words what their source says."""
 _NO_TEXTS: Final = frozenset(
-    ("breaking-nli", "counterfactual-nli", "help", "med", "vitaminc-real", "vitaminc-synthetic")
+    (
+        "breaking-nli",
+        "counterfactual-nli",
+        "help",
+        "med",
+        "multinli",
+        "vitaminc-real",
+        "vitaminc-synthetic",
+    )
 )
-"""Data sets whose premises are captions, or the same sentence many times over."""
+"""Data sets whose premises are captions or speech, or the same sentence many times over."""
 _SPLIT: Final = frozenset(("wikisplit",))
 """Data sets that say a sentence in several shorter ones."""
 _LEAST_WORDS: Final = 60

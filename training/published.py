@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from training import published_evidence as evidence
 from training import published_readers as readers
 from training.examples import DataError
 from training.published_readers import PoolRow, Reader
@@ -142,6 +143,45 @@ PUBLISHED: Final = (
         readers.help_nli,
     ),
     Published("med", "med", ("MED.tsv",), f"{_GITHUB}/verypluming/MED", readers.med),
+    Published(
+        "multinli",
+        "multinli",
+        ("binary-MNLI/dev.txt", "binary-MNLI/test.txt"),
+        f"{_GITHUB}/salesforce/DocNLI",
+        readers.binary_nli,
+    ),
+    Published(
+        "attribution-bench",
+        "attribution-bench",
+        (
+            "dev_all_subset_balanced.jsonl",
+            "test_all_subset_balanced_sampled500.jsonl",
+            "test_ood_all_subset_balanced.jsonl",
+        ),
+        f"{_GITHUB}/OSU-NLP-Group/AttributionBench",
+        evidence.attribution_bench,
+    ),
+    Published(
+        "factcheck-gpt",
+        "factcheck-gpt",
+        ("subtasks/subtask3_claim_evidence_stance.jsonl",),
+        f"{_GITHUB}/yuxiaw/Factcheck-GPT",
+        evidence.factcheck_gpt,
+    ),
+    Published(
+        "check-covid",
+        "check-covid",
+        ("Check-COVID/corpus.json", "train/covidCheck_train_composed+extracted.json"),
+        f"{_GITHUB}/posuer/Check-COVID",
+        evidence.check_covid,
+    ),
+    Published(
+        "evidence-inference",
+        "evidence-inference",
+        ("annotations/prompts_merged.csv", "annotations/v2_annotations.csv"),
+        f"{_GITHUB}/jayded/evidence-inference",
+        evidence.evidence_inference,
+    ),
 )
 
 

@@ -82,14 +82,15 @@ class Record:
         return value.strip()
 
 
-def table(path: Path, columns: Sequence[str], *, quoted: bool) -> Iterator[Record]:
-    """The rows of a tab-separated file whose first line names at least ``columns``.
+def table(path: Path, columns: Sequence[str], *, quoted: bool, delimiter: str = "\t") -> Iterator[Record]:
+    """The rows of a file of separated fields (by tabs, unless told otherwise) whose first line names at least
+    ``columns``.
 
     ``quoted``: fields may stand in double quotes, doubled within (as pandas writes them); else a quote is a
     character like others. Raises DataError.
     """
     with _opened(path) as file:
-        rows = _rows(path, file, quoted=quoted)
+        rows = _rows(path, file, quoted=quoted, delimiter=delimiter)
         line, header = next(rows, (1, []))
         if not set(columns) <= set(header):
             raise DataError(
@@ -151,10 +152,12 @@ def _opened(path: Path) -> Iterator[TextIO]:
         raise DataError(f"{path}: can't be read ({why}); {AS_PUBLISHED}") from error
 
 
-def _rows(path: Path, file: Iterable[str], *, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+def _rows(
+    path: Path, file: Iterable[str], *, quoted: bool, delimiter: str = "\t"
+) -> Iterator[tuple[int, list[str]]]:
     """The rows that aren't empty, each with the number of its last line."""
     rows = csv.reader(
-        file, delimiter="\t", quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
+        file, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
     )
     while True:
         try:

@@ -41,6 +41,7 @@ _WICE: Final[Mapping[str, Label]] = {
     "partially_supported": "partially_supported",
     "not_supported": "not_supported",  # its annotators weren't asked whether the source denies it
 }
+_BINARY_NLI: Final[Mapping[str, Label]] = {"entailment": "supported", "not_entailment": "not_supported"}
 _METADATA: Final = "(meta data) "  # before titles and authors of WiCE's pages
 _SPLIT: Final = "<::::>"  # between the sentences of WikiSplit
 _QUOTE: Final = "\ue000"  # apart from quotes within words, until it is known which open
@@ -59,7 +60,7 @@ def conjnli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """ConjNLI: ``Premise``, ``Hypothesis``, ``Label``; quotes are part of the text."""
     for path in files:
         for record in table(path, ("Premise", "Hypothesis", "Label"), quoted=False):
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 [record.text("Premise")],
                 record.text("Hypothesis"),
@@ -71,21 +72,21 @@ def counterfactual_nli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]
     """Counterfactually augmented NLI: ``sentence1`` (premise), ``sentence2``, ``gold_label``."""
     for path in files:
         for record in table(path, ("sentence1", "sentence2", "gold_label"), quoted=True):
-            yield from _row(dataset, *_pair(record))
+            yield from pool_row(dataset, *_pair(record))
 
 
 def breaking_nli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """Breaking NLI: ``sentence1`` (premise), ``sentence2``, ``gold_label``."""
     for path in files:
         for record in json_lines(path):
-            yield from _row(dataset, *_pair(record))
+            yield from pool_row(dataset, *_pair(record))
 
 
 def begin(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """BEGIN: a ``response`` to a ``message``, and whether its ``knowledge`` says it."""
     for path in files:
         for record in table(path, ("knowledge", "message", "response", "begin_label"), quoted=False):
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 [record.text("knowledge")],
                 record.text("response"),
@@ -98,7 +99,7 @@ def summedits(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """SummEdits: a ``summary`` of ``doc``, edited or not; ``label`` 1 is consistent."""
     for path in files:
         for record in json_array(path):
-            yield from _row(
+            yield from pool_row(
                 dataset, [record.text("doc")], record.text("summary"), record.one_of("label", _SUMMEDITS)
             )
 
@@ -117,7 +118,7 @@ def wice(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
                 continue
             seen.add(name)
             sentences = (text.removeprefix(_METADATA) for text in record.texts("evidence"))
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 [" ".join(text for text in sentences if text)],
                 record.text("claim"),
@@ -132,7 +133,7 @@ def fool_me_twice(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
         for record in json_lines(path):
             gold = [item.text("text") for item in record.records("gold_evidence")]
             retrieved = [item.text("text") for item in record.records("retrieved_evidence")]
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 gold,
                 record.text("text"),
@@ -145,7 +146,7 @@ def nli_fever(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """FEVER in NLI form: the claim is ``query``, the sentences for it ``context``, tokenised."""
     for path in files:
         for record in json_lines(path):
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 [_untokenised(record.text("context"))],
                 _untokenised(record.text("query")),
@@ -157,7 +158,7 @@ def fever_symmetric(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """FEVER Symmetric 0.2: ``claim``, ``evidence`` and ``label``, tokenised."""
     for path in files:
         for record in json_lines(path):
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 [_untokenised(record.text("evidence"))],
                 _untokenised(record.text("claim")),
@@ -169,7 +170,7 @@ def vitaminc(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """VitaminC: ``claim``, ``evidence`` and ``label``, tokenised, with the ``page`` of the revision."""
     for path in files:
         for record in json_lines(path):
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 [_untokenised(record.text("evidence").replace(_LOST, " "))],
                 _untokenised(record.text("claim").replace(_LOST, " ")),
@@ -187,14 +188,14 @@ def wikisplit(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
             if len(parts) < 2:
                 raise record.wrong(f"no {_SPLIT} in column 2")
             for part in parts:
-                yield from _row(dataset, [sentence], _untokenised(part), "supported")
+                yield from pool_row(dataset, [sentence], _untokenised(part), "supported")
 
 
 def help_nli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """HELP: ``ori_sentence`` (premise), ``new_sentence``, ``gold_label``; tokenised, "~" within names."""
     for path in files:
         for record in table(path, ("gold_label", "ori_sentence", "new_sentence"), quoted=True):
-            yield from _row(
+            yield from pool_row(
                 dataset,
                 [_untokenised(record.text("ori_sentence").replace("~", " "))],
                 _untokenised(record.text("new_sentence").replace("~", " ")),
@@ -208,7 +209,19 @@ def med(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     for path in files:
         for record in table(path, ("genre", "sentence1", "sentence2", "gold_label"), quoted=False):
             if record.text("genre").startswith(_CROWD):
-                yield from _row(dataset, *_pair(record))
+                yield from pool_row(dataset, *_pair(record))
+
+
+def binary_nli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
+    """MultiNLI as DocNLI publishes it: whether the second column entails the third, tab-separated."""
+    for path in files:
+        for record in bare_table(path, ("label", "premise", "hypothesis")):
+            yield from pool_row(
+                dataset,
+                [record.text("premise")],
+                record.text("hypothesis"),
+                record.one_of("label", _BINARY_NLI),
+            )
 
 
 def _pair(record: Record) -> tuple[list[str], str, Label]:
@@ -216,10 +229,10 @@ def _pair(record: Record) -> tuple[list[str], str, Label]:
     return [record.text("sentence1")], record.text("sentence2"), record.one_of("gold_label", _NLI)
 
 
-def _row(
+def pool_row(
     dataset: str, contexts: Sequence[str], claim: str, label: Label, **more: object
 ) -> Iterator[PoolRow]:
-    """The row, or nothing where there is nothing to decide."""
+    """The row in a pool's form, or nothing where there is nothing to decide."""
     contexts = [text for text in contexts if text]
     if contexts and claim:
         yield {"dataset": dataset, "contexts": contexts, "claim": claim, "label": label, **more}

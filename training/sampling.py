@@ -15,6 +15,7 @@ WEIGHTS: Final[dict[str, float]] = {
     "summedits": 5.0,
     "wice": 5.0,
     "begin": 5.0,
+    "attribution-bench": 5.0,
     "written": 0.2,  # the verifier knows their writers: nothing says that users word things as they do
     "synthetic-absent": 1.5,
     "synthetic-reworded": 0.8,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 SENTENCE = "The mill was built in 1871 by Anna Berg"
+TRIAL = "Pain was less with the drug (P = 0.01) than with placebo after a week"
 BOM = "\ufeff"
 
 
@@ -168,4 +169,91 @@ def write_all(data: Path) -> Path:
             ("paper:FraCaS_GQ:upward_monotone", "An actor won.", "A man won.", "neutral"),
         ),
     )
+    _write_evidence(data)
     return data
+
+
+def _write_evidence(data: Path) -> None:
+    """The sets whose claims were held against what was found for them."""
+    write(
+        data / "multinli/Data/binary-MNLI/dev.txt",
+        tsv(("entailment", 'The mill, "Old Tom", is old.', "The mill isn't new.")),
+    )
+    write(
+        data / "multinli/Data/binary-MNLI/test.txt",
+        tsv(("not_entailment", "The mill is old.", "The mill is red.")),
+    )
+    for name, rows in (
+        ("dev_all_subset_balanced", [("HAGRID", "Berg built it [1,2].", "attributable")]),
+        ("test_all_subset_balanced_sampled500", [("ExpertQA", "Berg built it.", "attributable")]),
+        ("test_ood_all_subset_balanced", [("AttrScore-GenSearch", "Tom built it.", "not attributable")]),
+    ):
+        write(
+            data / f"attribution-bench/data/{name}.jsonl",
+            jsonl(
+                *(
+                    {
+                        "question": "Who built it?",
+                        "claim": claim,
+                        "references": [f"[1] {SENTENCE}.", ""],
+                        "attribution_label": label,
+                        "src_dataset": part,
+                    }
+                    for part, claim, label in rows
+                )
+            ),
+        )
+    write(
+        data / "factcheck-gpt/subtasks/subtask3_claim_evidence_stance.jsonl",
+        jsonl(
+            *(
+                {"claim": "The mill is old.", "evidence": f"{SENTENCE}.", "stance": stance}
+                for stance in ("completely-support", "irrelevant", "partially-support", "refute")
+            )
+        ),
+    )
+    checked = data / "check-covid/Check-COVID"
+    write(
+        checked / "corpus.json",
+        jsonl({"cord_id": "a1", "title": "Masks", "abstract": ["Why.", "Masks helped.", "More did not."]}),
+    )
+    for part in ("train", "dev"):
+        write(
+            checked / f"{part}/covidCheck_{part}_composed+extracted.json",
+            jsonl(
+                *(
+                    {"claim": "Masks help.", "cord_id": "a1", "label": label, "evidence_set": evidence}
+                    for label, evidence in (
+                        ("SUPPORT", [{"sent_index": 1, "type": "PRIMARY"}]),
+                        ("NOTENOUGHINFO", [{"sent_index": 0}]),
+                        ("REFUTE", [{"sent_index": 2}, {"sent_index": 1}]),
+                    )
+                )
+            ),
+        )
+    trials = data / "evidence-inference/annotations"
+    write(
+        trials / "prompts_merged.csv",
+        "PromptID,PMCID,Outcome,Intervention,Comparator\n"
+        '7,99,"Pain, after a week",Ibuprofen,Placebo \n'
+        "8,99,HbA1c,Insulin,Placebo\n",
+    )
+    rows = (
+        ("7", "True", "significantly decreased", TRIAL),
+        ("7", "True", "significantly decreased", TRIAL),  # another physician's, the same words
+        ("7", "False", "no significant difference", TRIAL),
+        ("7", "True", "invalid prompt", TRIAL),
+        ("8", "True", "no significant difference", f"{TRIAL} again"),
+        (
+            "8",
+            "True",
+            "no significant difference",
+            "HbA1c\n7.1 (0.2)\n7.2 (0.3)\n0.31 and so on, with a P of 0.4",
+        ),
+        ("8", "True", "no significant difference", "No difference was seen."),
+    )
+    write(
+        trials / "v2_annotations.csv",
+        "PromptID,PMCID,Valid Label,Valid Reasoning,Label,Annotations,Label Code\n"
+        + "".join(f'{name},99,True,{valid},{label},"{told}",0\n' for name, valid, label, told in rows),
+    )

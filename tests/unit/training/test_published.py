@@ -44,6 +44,7 @@ def test_no_part_is_read_that_is_for_measuring(tmp_path: Path) -> None:
         "summedits_samsum.json",
         "test.jsonl",
         "fever_symmetric_test.jsonl",
+        "covidCheck_dev_composed+extracted.json",
     }
 
 
