@@ -238,7 +238,7 @@ def _write_evidence(data: Path) -> None:
         '7,99,"Pain, after a week",Ibuprofen,Placebo \n'
         "8,99,HbA1c,Insulin,Placebo\n",
     )
-    rows = (
+    answers = (
         ("7", "True", "significantly decreased", TRIAL),
         ("7", "True", "significantly decreased", TRIAL),  # another physician's, the same words
         ("7", "False", "no significant difference", TRIAL),
@@ -255,5 +255,5 @@ def _write_evidence(data: Path) -> None:
     write(
         trials / "v2_annotations.csv",
         "PromptID,PMCID,Valid Label,Valid Reasoning,Label,Annotations,Label Code\n"
-        + "".join(f'{name},99,True,{valid},{label},"{told}",0\n' for name, valid, label, told in rows),
+        + "".join(f'{name},99,True,{valid},{label},"{told}",0\n' for name, valid, label, told in answers),
     )
