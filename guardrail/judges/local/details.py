@@ -11,6 +11,7 @@ from typing import Final
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
+from guardrail.judges.local.alternatives import PRICING, Belongs, belonging
 from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 from guardrail.judges.local.source import NUMBER_WORDS, Sentence, Source, tokens_within
 from guardrail.values import Bound, MatchState, Value, ValueKind, agree, comparable
@@ -24,10 +25,6 @@ _OPPOSING_FRAME: Final = 0.75
 _AFTER: Final = frozenset(term_of(word) for word in "for to in on at by during".split())  # noqa: SIM905
 _WRITTEN_WITHOUT_FIGURES: Final = frozenset({ValueKind.EMAIL, ValueKind.URL, ValueKind.IDENTIFIER})
 _FIGURE: Final = re.compile(r"\d|[½¼¾⅓⅔]")
-_PRICING: Final = frozenset(
-    term_of(word)
-    for word in "cost price priced charge pay payable fee rate sell amount".split()  # noqa: SIM905
-)
 _TURNED_ROUND: Final = {
     Bound.OVER: Bound.AT_MOST,
     Bound.AT_LEAST: Bound.UNDER,
@@ -96,7 +93,7 @@ def settled_terms(view: ClaimView, checks: Iterable[ValueCheck]) -> frozenset[in
     spans = [tokens_within(view.starts, value.start, value.end) for value in found]
     settled = frozenset(view.terms[i] for span in spans for i in span)
     if any(value.kind is ValueKind.MONEY for value in found):
-        settled |= _PRICING.intersection(view.terms)
+        settled |= PRICING.intersection(view.terms)
     return settled
 
 
@@ -159,7 +156,7 @@ def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:
     for i, term in enumerate(view.terms):
         if i in taken or i in own or term not in view.content or term in STOP_TERMS:
             continue
-        if value.kind is ValueKind.MONEY and term in _PRICING:
+        if value.kind is ValueKind.MONEY and term in PRICING:
             continue
         distance = own.start - i if i < own.start else i - own.stop + 1
         weight = view.content[term] * _NEARNESS**distance * (1.0 if near is None or i in near else _ELSEWHERE)
@@ -209,13 +206,45 @@ def _in_sentence(
         return (State.CONFLICT, other) if other else (State.FOUND, match.source)
     if match.state is MatchState.CONFLICT:
         rivals = [v for v in values if comparable(value, v)]
-        if (same := _denied_limit(view, value, sentence, rivals)) is not None:
+        same = _denied_limit(view, value, sentence, rivals) or _rate_left_out(view, value, sentence, frame)
+        if same is not None:
             return State.FOUND, same
         # What another value of the claim says is no rival of this one: "from the 4th to the 29th" is at odds
         # with the end of "from the 4th to the 22nd", not with its start.
         own = [v for v in rivals if not _also_said(view, value, v)]
         return State.CONFLICT, _nearest(sentence, own or rivals, frame)
-    return State.ABSENT, None
+    near = sum(weight for term, weight in frame.items() if term in sentence.known)
+    other = _after_the_same_word(view, value, sentence) if near >= _OPPOSING_FRAME else None
+    return (State.CONFLICT, other) if other else (State.ABSENT, None)
+
+
+def _after_the_same_word(view: ClaimView, value: Value, sentence: Sentence) -> Value | None:
+    """Another figure of nothing named where the claim has its own: "serves six" beside "serves four", "opens
+    at 9" beside "opens at 11"."""
+    if value.kind is not ValueKind.NUMBER or value.noun is not None:
+        return None
+    before = _words_before(view, value)
+    return next(
+        (
+            other
+            for other in sentence.facts.values
+            if before
+            and other.kind is value.kind
+            and other.noun is None
+            and other.bound is value.bound
+            and _words_before(sentence, other) == before
+        ),
+        None,
+    )
+
+
+def _words_before(text: ClaimView | Sentence, value: Value) -> tuple[int, ...]:
+    """The terms before a value back to the first that says something; empty where none of two does."""
+    at = tokens_within(text.starts, value.start, value.end).start
+    for first in range(at - 1, max(at - 3, -1), -1):
+        if text.terms[first] not in STOP_TERMS:
+            return tuple(text.terms[first:at])
+    return ()
 
 
 def _denied_limit(view: ClaimView, value: Value, sentence: Sentence, rivals: list[Value]) -> Value | None:
@@ -225,6 +254,25 @@ def _denied_limit(view: ClaimView, value: Value, sentence: Sentence, rivals: lis
         return None
     turned = replace(value, bound=_TURNED_ROUND.get(value.bound, value.bound))
     return next((v for v in rivals if turned.bound is not value.bound and agree(turned, v)), None)
+
+
+def _rate_left_out(
+    view: ClaimView, value: Value, sentence: Sentence, frame: dict[int, float]
+) -> Value | None:
+    """The value that has its rate from one before it: "adults take 20 mg a day and children 5 mg"."""
+    values = sentence.facts.values
+    if value.per is None or not any(other.per == value.per for other in values):
+        return None
+    first = next(other.start for other in values if other.per == value.per)
+    completed = tuple(
+        replace(other, per=value.per)
+        if other.per is None and other.unit == value.unit and other.start > first
+        else other
+        for other in values
+    )
+    if belonging(view, value, sentence, frame, completed) is not Belongs.OWN:
+        return None
+    return next((said for said, other in zip(values, completed, strict=True) if agree(value, other)), None)
 
 
 def _denied(text: ClaimView | Sentence, value: Value) -> bool:
@@ -267,11 +315,23 @@ def _said_of_another(
     """The value that the sentence gives for the claim's subject, where the claim has one it gives for
     another.
 
-    "Basic costs $29, Pro $49" has both prices; which belongs to what is told by the words between them.
-    Lists that name the subjects first and the values after are left alone.
+    "Basic costs $29, Pro $49" has both prices; which belongs to what is told by the parts of the sentence,
+    and where they don't tell by the words between the prices. Lists that name the subjects first and the
+    values after are left alone.
     """
+    if _RESPECTIVELY in sentence.terms:
+        return None
+    found = belonging(view, value, sentence, frame, sentence.facts.values)
+    if isinstance(found, Value):
+        return None if _date_of_life(sentence.text, found) else found
+    return None if found is Belongs.OWN else _told_between(view, value, sentence, frame)
+
+
+def _told_between(view: ClaimView, value: Value, sentence: Sentence, frame: dict[int, float]) -> Value | None:
+    """The value of the claim's subject, by the words between the values; None if it is the claim's own, or
+    these don't tell."""
     rivals = [v for v in sentence.facts.values if comparable(value, v) or agree(value, v)]
-    if len(rivals) < 2 or _RESPECTIVELY in sentence.terms:
+    if len(rivals) < 2:
         return None
     spans = [tokens_within(sentence.starts, v.start, v.end) for v in rivals]
     after = _values_come_first(sentence, spans)
@@ -287,7 +347,7 @@ def _said_of_another(
         territory = territory[2:] if rate else territory
         telling = {term for term in territory if counts[term] == 1 and term not in STOP_TERMS}
         if value.kind is ValueKind.MONEY:
-            telling -= _PRICING
+            telling -= PRICING
         if agree(value, rival):
             if (telling <= said and (telling or not rate)) or _one_of_two(sentence, telling, said):
                 return None  # all that tells this value from the others is in the claim
@@ -296,6 +356,7 @@ def _said_of_another(
             and telling
             and (telling <= said or _one_of_two(sentence, telling, said))
             and not _said_in_another_unit(view, value, rival)
+            and not (near is None and _also_said(view, value, rival))
             and not _date_of_life(sentence.text, rival)
         ):
             subject = rival
