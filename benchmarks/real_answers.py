@@ -231,10 +231,19 @@ def outcome(seen: Seen) -> dict[str, Any]:
     return {"text": seen.text, **found}
 
 
-async def observed(responses: Sequence[Response]) -> dict[str, ResponseVerdict]:
-    """Verdicts on the whole answers: a block would end the judging, so this policy only observes."""
+async def observed(responses: Sequence[Response], at_once: int) -> dict[str, ResponseVerdict]:
+    """Verdicts on the whole answers: a block would end the judging, so this policy only observes.
+
+    All answers at once would keep claims waiting past their deadline, and those have no support.
+    """
+    turn = asyncio.Semaphore(at_once)
     async with Guard(policy=Policy(mode="observe")) as guard:
-        verdicts = await asyncio.gather(*(guard.check_event(response) for response in responses))
+
+        async def checked(response: Response) -> ResponseVerdict:
+            async with turn:
+                return await guard.check_event(response)
+
+        verdicts = await asyncio.gather(*map(checked, responses))
     return {verdict.response_id: verdict for verdict in verdicts}
 
 
@@ -257,13 +266,15 @@ def agreement(
                 left_out["not found in the answer"] += 1
                 continue
             at = end = start + len(label["text"])
-            if label["support"] == "N/A":
+            if label["support"] in (None, "N/A"):
                 left_out["not rated by the experts"] += 1
                 continue
+            ours = [claim for claim in verdict.claims if claim.span[0] < end and start < claim.span[1]]
+            left_out["(claims of ours that were not checked)"] += sum(c.support is None for c in ours)
             parts = [
                 (min(end, claim.span[1]) - max(start, claim.span[0]), claim.support)
-                for claim in verdict.claims
-                if claim.span[0] < end and start < claim.span[1] and claim.support is not None
+                for claim in ours
+                if claim.support is not None
             ]
             if not parts:
                 left_out["no claim of ours"] += 1
@@ -313,7 +324,7 @@ def main() -> None:
     at_once, rate = arguments.at_once, arguments.tokens_per_second
     first = uvloop.run(embedded(responses, at_once, rate))
     report("embedded", first)
-    complete, rest, left_out = agreement(responses, uvloop.run(observed(responses)))
+    complete, rest, left_out = agreement(responses, uvloop.run(observed(responses, at_once)))
     truths = [*(True for _ in complete), *(False for _ in rest)]
     print(
         f"\nagreement with the experts on {len(complete) + len(rest)} claims: "

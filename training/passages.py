@@ -12,8 +12,7 @@ from typing import Final
 from guardrail.evidence.sentences import sentence_spans
 from training.perturb import names_of
 from training.perturb_meaning import clauses_of
-from training.rows import LICENCES, Row
-from training.synthesis import is_held_out
+from training.rows import LICENCES, Row, is_held_out
 
 _SPOKEN: Final = frozenset(("summedits-qmsumm",))
 """Transcripts of meetings: hardly a sentence of theirs can stand as a claim."""
@@ -21,8 +20,12 @@ _OTHER_WORDS: Final = frozenset(("wikisplit", "fever", "fool-me-twice", "fever-s
 """Data sets whose supported claims say in other words what their source says."""
 _NO_TEXTS: Final = frozenset(
     (
+        "attribution-bench",
         "breaking-nli",
+        "check-covid",
         "counterfactual-nli",
+        "evidence-inference",
+        "factcheck-gpt",
         "help",
         "med",
         "multinli",
@@ -30,7 +33,8 @@ _NO_TEXTS: Final = frozenset(
         "vitaminc-synthetic",
     )
 )
-"""Data sets whose premises are captions or speech, or the same sentence many times over."""
+"""Data sets whose premises are captions, speech or pages of the web, or the same sentence many times
+over."""
 _SPLIT: Final = frozenset(("wikisplit",))
 """Data sets that say a sentence in several shorter ones."""
 _LEAST_WORDS: Final = 60

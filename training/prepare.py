@@ -26,23 +26,25 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from guardrail.evidence.sentences import sentence_spans
 from training.balance import balanced
 from training.changes import label_of
 from training.examples import DataError, Example, write_examples
 from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.published import folders, sources
 from training.relations import read_grammar, relation_examples
-from training.rows import LICENCES, Row, pool
-from training.synthesis import is_held_out
+from training.rows import LICENCES, Row, expert_answers, is_held_out, pool
 from training.written import FOLDER, read_facts, written_examples
 
 POOL: Final = "pool-train.jsonl.gz"
 VALIDATION: Final = "pool-val.jsonl.gz"
+EXPERT_ANSWERS: Final = "expertqa-val.jsonl"
 SEED: Final = 20261121
 RELATIONS: Final = 12_000
 MOST_ROWS: Final[dict[str, int]] = {"breaking-nli": 4000, "help": 3000, "wikisplit": 30000}
 """Of sets that are large for what they teach; others are taken whole."""
 
+_TELLING_WORDS: Final = 8
 _SHORT: Final = 60  # words; a premise below is a sentence or two, not a passage
 _HIDDEN: Final = 0.55
 _COMPANY: Final = (1, 6)  # other sentences in the passage
@@ -78,30 +80,47 @@ def read_data(data: Path, *, experimental: bool) -> Iterator[tuple[Example, tupl
             continue
         for raw in source.rows():
             example = _read(raw)
+            distractors = tuple(raw.get("distractors") or ())
             keys = [*map(_key, example.contexts)]
-            if not measured.isdisjoint([_key(example.claim), *keys]):
+            if not measured.isdisjoint(_keys((example.claim, *example.contexts, *distractors))):
                 continue
             if raw.get("source") and any(
                 sides.get(key, example.held_out) != example.held_out for key in keys
             ):
                 continue  # the text is in another set, on the other side of the split
             sides.update(dict.fromkeys(keys, example.held_out))
-            yield example, tuple(raw.get("distractors") or ())
+            yield example, distractors
 
 
 def _measured(data: Path) -> frozenset[int]:
-    """Claims and contexts that are measured on, where ``data`` has them: sets published apart share some.
+    """Claims and contexts that are measured on, and their sentences, where ``data`` has them: sets published
+    apart share some.
 
     Raises DataError.
     """
-    path = data / VALIDATION
-    if not path.exists():
-        return frozenset()
-    try:
-        texts = (text for row in pool(path) for text in (row.claim, *row.contexts))
-        return frozenset(map(_key, filter(_letters, texts)))
-    except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
-        raise DataError(f"{path}: no rows of a pool ({type(error).__name__}); copy it again") from error
+    found: set[int] = set()
+    for name, rows in ((VALIDATION, pool), (EXPERT_ANSWERS, expert_answers)):
+        path = data / name
+        if not path.exists():
+            continue
+        try:
+            for row in rows(path):
+                found.update(_keys((row.claim, *row.contexts)))
+        except (OSError, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
+            raise DataError(
+                f"{path}: no rows to measure on ({type(error).__name__}); copy it again"
+            ) from error
+    return frozenset(found)
+
+
+def _keys(texts: Iterable[str]) -> Iterator[int]:
+    """Of texts as a whole, and of their sentences but for short ones, which many texts have."""
+    for text in texts:
+        if _letters(text):
+            yield _key(text)
+        for start, end in zip(*sentence_spans(text), strict=True):
+            if text.count(" ", start, end) >= _TELLING_WORDS:
+                yield _key(text[start:end])
 
 
 def _key(text: str) -> int:
@@ -123,6 +142,7 @@ def source_rows(data: Path) -> Iterator[Row]:
             example.label,
             example.question,
             distractors=distractors,
+            held_out=example.held_out,
         )
 
 

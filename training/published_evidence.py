@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from html import unescape
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +43,10 @@ _TRIAL: Final[Mapping[str, int]] = {
     "invalid prompt": 2,
 }
 _VALID: Final[Mapping[str, bool]] = {"True": True, "False": False, "1": True, "0": False}
+_LEAST_CLAIM: Final = 4  # words
 _LEAST_WORDS: Final = 8  # of evidence; what is shorter is a part of a table without its head
+_STEM: Final = 5  # letters by which a word of a prompt is found in the evidence: "mortal(ity)"
+_NO_ARM: Final = re.compile(r"(?:no|nothing|none|not)\b", re.IGNORECASE)
 _TRUE: Final = 0.45  # of the claims that are made of trials
 _SAID: Final[Mapping[int, tuple[str, ...]]] = {
     1: (
@@ -70,14 +74,20 @@ def attribution_bench(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
     """AttributionBench: a ``claim`` of an answer to ``question``, and the ``references`` that it cites."""
     for path in files:
         for record in json_lines(path):
-            if record.text("src_dataset") in _ANSWERS:
+            claim = _CITATION.sub("", record.text("claim")).strip()
+            if record.text("src_dataset") in _ANSWERS and _states(claim):
                 yield from pool_row(
                     dataset,
                     [_CITATION.sub("", text).strip() for text in record.texts("references")],
-                    _CITATION.sub("", record.text("claim")).strip(),
+                    claim,
                     record.one_of("attribution_label", _ATTRIBUTION),
                     question=record.text("question"),
                 )
+
+
+def _states(claim: str) -> bool:
+    """Whether a piece of an answer is a statement: not "Based on the given context,", nor a heading."""
+    return len(claim.split()) >= _LEAST_CLAIM and not claim.endswith((",", ";", ":", "?"))
 
 
 def factcheck_gpt(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
@@ -132,9 +142,10 @@ def evidence_inference(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]
     """Evidence Inference: what a trial found of an outcome, of which a claim is made by rule.
 
     Files: the prompts (``Outcome``, ``Intervention``, ``Comparator``), then physicians' answers with the
-    words of the article that say it, confirmed by another physician. The claim says what was found, also from
-    the comparator's side, or something else: which of them is the same in each run. Rows of one article have
-    the same ``source``.
+    words of the article that say it, confirmed by another physician. Left out are prompts that they answer
+    differently, and words that do not name the outcome and both sides: a claim would. The claim says what was
+    found, also from the comparator's side, or something else: which of them is the same in each run. Rows of
+    one article have the same ``source``.
     """
     prompts, *answers = files
     columns = ("PromptID", "Outcome", "Intervention", "Comparator")
@@ -142,39 +153,54 @@ def evidence_inference(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]
         record.text("PromptID"): record for record in table(prompts, columns, quoted=True, delimiter=",")
     }
     needed = ("PromptID", "PMCID", "Valid Label", "Valid Reasoning", "Label", "Annotations")
-    seen: set[tuple[str, str]] = set()
+    found: dict[str, dict[tuple[str, str], None]] = {}
+    results: dict[str, set[int]] = {}
     for path in answers:
         for record in table(path, needed, quoted=True, delimiter=","):
-            name, evidence = record.text("PromptID"), record.text("Annotations")
-            found = record.one_of("Label", _TRIAL)
+            result = record.one_of("Label", _TRIAL)
             valid = record.one_of("Valid Label", _VALID) and record.one_of("Valid Reasoning", _VALID)
-            told = "\n" not in evidence and len(evidence.split()) >= _LEAST_WORDS
-            if not valid or not told or found not in _SAID or (name, evidence) in seen:
-                continue
-            seen.add((name, evidence))
-            if name not in asked:
-                raise record.wrong(f"no prompt of its 'PromptID' in {prompts}")
-            claim, true = _trial_claim(asked[name], found, random.Random(f"{name} {evidence}"))
-            label: Label = "supported" if true else "contradicted"
-            yield from pool_row(dataset, [evidence], claim, label, source=record.text("PMCID"))
+            if valid and result in _SAID:
+                if record.text("PromptID") not in asked:
+                    raise record.wrong(f"no prompt of its 'PromptID' in {prompts}")
+                results.setdefault(record.text("PromptID"), set()).add(result)
+                told = unescape(record.text("Annotations")), record.text("PMCID")
+                found.setdefault(record.text("PromptID"), {})[told] = None
+    for name, said in found.items():
+        parts = tuple(_within(asked[name].text(column)) for column in columns[1:])
+        result, *others = results[name]
+        if others or not all(parts) or any(map(_NO_ARM.match, parts)):
+            continue
+        for evidence, article in said:
+            if "\n" not in evidence and len(evidence.split()) >= _LEAST_WORDS and _names(evidence, parts):
+                claim, true = _trial_claim(parts, result, random.Random(f"{name} {evidence}"))
+                label: Label = "supported" if true else "contradicted"
+                yield from pool_row(dataset, [evidence], claim, label, source=article)
 
 
-def _trial_claim(prompt: Record, found: int, random_: random.Random) -> tuple[str, bool]:
+def _names(evidence: str, parts: Sequence[str]) -> bool:
+    """Whether the evidence has a word of each part, by its first letters."""
+    stems = {word[:_STEM] for word in _words(evidence)}
+    return all(any(word[:_STEM] in stems for word in _words(part)) for part in parts)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", text.lower()) if len(word) > 3 or not word.isalpha()]
+
+
+def _trial_claim(parts: Sequence[str], found: int, random_: random.Random) -> tuple[str, bool]:
     """A sentence about what a trial found of an outcome, and whether it did."""
-    outcome, one, other = (prompt.text(name) for name in ("Outcome", "Intervention", "Comparator"))
-    if not (outcome and one and other):
-        return "", False
+    outcome, one, other = parts
     true = random_.random() < _TRUE
     said = found if true else random_.choice([each for each in _SAID if each != found])
     if random_.random() < 0.5:
         one, other, said = other, one, -said
-    sentence = random_.choice(_SAID[said])
-    return _opened(sentence.format(outcome=_within(outcome), one=_within(one), other=_within(other))), true
+    return _opened(random_.choice(_SAID[said]).format(outcome=outcome, one=one, other=other)), true
 
 
 def _within(text: str) -> str:
     """Words as they stand within a sentence: "Total mortality" in small letters, "HbA1c" as it is."""
-    first = text.split()[0]
+    text = unescape(text).strip(" ;.,:")
+    first = text.split()[0] if text else ""
     return text[0].lower() + text[1:] if first[1:].islower() else text
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,13 @@ class Row:
     question: str = ""
     lead_in: str = ""
     distractors: tuple[str, ...] = ()
+    held_out: bool | None = None
+    """As ``training.prepare`` has it; None: by the checksums of the contexts."""
+
+    @property
+    def is_held_out(self) -> bool:
+        """Whether no model is trained on it."""
+        return any(map(is_held_out, self.contexts)) if self.held_out is None else self.held_out
 
     @property
     def supported(self) -> bool:
@@ -66,6 +74,11 @@ class Row:
     def index(self) -> EvidenceIndex:
         """The contexts, ready for a judge."""
         return EvidenceIndex([Context(id=f"c{n}", text=text) for n, text in enumerate(self.contexts, 1)])
+
+
+def is_held_out(text: str) -> bool:
+    """Whether a text belongs to the fifth that nothing is trained on."""
+    return zlib.crc32(text.encode()) % 5 == 0
 
 
 def pool(path: Path) -> Iterator[Row]:

@@ -9,13 +9,13 @@ from typing import Final
 
 from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.rows import LICENCES, Row
-from training.synthesis import documents, is_held_out, minimal_pairs
+from training.synthesis import documents, minimal_pairs
 
 WEIGHTS: Final[dict[str, float]] = {
     "summedits": 5.0,
     "wice": 5.0,
     "begin": 5.0,
-    "attribution-bench": 5.0,
+    "attribution-bench": 2.0,
     "written": 0.2,  # the verifier knows their writers: nothing says that users word things as they do
     "synthetic-absent": 1.5,
     "synthetic-reworded": 0.8,
@@ -46,7 +46,7 @@ def sample(rows: Iterable[Row], *, seed: int, pairs_per_document: int = 3) -> It
     by_set: dict[str, list[Row]] = defaultdict(list)
     texts: dict[str, None] = {}
     for row in rows:
-        if row.dataset in LICENCES and not any(is_held_out(text) for text in row.contexts):
+        if row.dataset in LICENCES and not row.is_held_out:
             by_set[row.dataset].append(row)
     for dataset, found in sorted(by_set.items()):
         chosen = random_.sample(found, min(len(found), _MOST_ROWS))

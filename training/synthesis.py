@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
 from guardrail.evidence.sentences import sentence_spans
 from training.perturb import NEGATIVE_KINDS, change, claim_sentences, names_of, reworded
-from training.rows import LICENCES, Row
+from training.rows import LICENCES, Row, is_held_out
 
 _CHUNK_WORDS: Final = 220
 _CONTEXTS: Final = 5
@@ -18,19 +17,15 @@ _LEAST_WORDS: Final = 60
 
 
 def documents(rows: Iterable[Row], *, held_out: bool) -> list[str]:
-    """The distinct long contexts of freely licensed rows; a fifth of them, by checksum, is held out."""
+    """The distinct long contexts of rows that a shipped model may be fitted on; a fifth of them is held
+    out."""
     found: dict[str, None] = {}
     for row in rows:
-        if row.dataset in LICENCES:
+        if row.dataset in LICENCES and row.held_out in (None, held_out):
             for text in row.contexts:
                 if text.count(" ") >= _LEAST_WORDS and is_held_out(text) == held_out:
                     found[text] = None
     return list(found)
-
-
-def is_held_out(text: str) -> bool:
-    """Whether a text belongs to the fifth that nothing is fitted on."""
-    return zlib.crc32(text.encode()) % 5 == 0
 
 
 def minimal_pairs(texts: list[str], *, per_document: int, seed: int) -> Iterator[Row]:

@@ -25,8 +25,7 @@ from training.balance import balanced
 from training.chat_wording import chat_worded
 from training.examples import DataError, Example, Label
 from training.paraphrase import lowered, paraphrased
-from training.rows import Row
-from training.synthesis import is_held_out
+from training.rows import Row, is_held_out
 
 FOLDER: Final = Path(__file__).parent / "written"
 WRITTEN: Final = "written-"

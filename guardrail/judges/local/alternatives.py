@@ -24,8 +24,9 @@ PRICING: Final = frozenset(
     for word in "cost price priced charge pay payable fee rate sell amount".split()  # noqa: SIM905
 )
 _MEETING: Final = re.compile(
-    r"\s*[,;:–—]\s*(?:(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
+    r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
 )
+_LEAD_IN: Final = 2  # content words before a comma that go with what follows: "on Sundays, it opens at 9"
 _DURATIONS: Final = frozenset(("time", "months"))
 
 
@@ -36,46 +37,67 @@ class Belongs(Enum):
     UNKNOWN = "unknown"
 
 
-def belonging(
-    view: ClaimView, value: Value, sentence: Sentence, frame: Collection[int], values: Sequence[Value]
-) -> Value | Belongs:
+def belonging(view: ClaimView, value: Value, sentence: Sentence, frame: Collection[int]) -> Value | Belongs:
     """The value that the sentence has for what the claim says its own of; or that it is of that, or unknown.
 
-    ``values`` are the sentence's, ``frame`` the terms that go with the claim's, if it has no other of the
-    sort. Another part's value is given only where the claim has every word that tells that part from the
-    others, lacks those of the part with its own value, and has no word that the sentence has not: whoever
-    words it freely may mean either.
+    ``frame`` are the terms that may go with the claim's value: its own, and what its pronouns stand for.
+    Another part's value is given only where the claim has every word that tells that part from the others,
+    lacks those of the part with its own value, and has no word that the sentence has not: whoever words it
+    freely may mean either.
     """
     said = _said_with(view, value, frame)
-    rivals = [v for v in values if _of_a_sort(value, v) or agree(value, v)]
+    rivals = [v for v in sentence.facts.values if _of_a_sort(value, v) or agree(value, v)]
     spans = _parts(sentence, rivals)
     own = [number for number, rival in enumerate(rivals) if agree(value, rival)]
     if said is None or spans is None or len(own) != 1:
         return Belongs.UNKNOWN
     (at,) = own
     telling = _telling(sentence, rivals, spans)
+    if not all(telling):
+        return Belongs.UNKNOWN
     has = telling[at] & said
     others = [terms for number, terms in enumerate(telling) if number != at]
     if has and (all(terms.isdisjoint(said) for terms in others) or (at > 0 and has == telling[at])):
         return Belongs.OWN
     # What stands before the first value may be said of all: to have some of it is not to mean the first.
-    lacking = bool(telling[at]) and (has != telling[at] if at == 0 else not has)
+    lacking = has != telling[at] if at == 0 else not has
     if not lacking or not _in_its_words(view, sentence, said):
         return Belongs.UNKNOWN
-    meant = [number for number, terms in enumerate(telling) if number != at and terms and terms <= said]
+    meant = [number for number, terms in enumerate(telling) if number != at and terms <= said]
     return rivals[meant[0]] if len(meant) == 1 else Belongs.UNKNOWN
 
 
 def _said_with(view: ClaimView, value: Value, frame: Collection[int]) -> frozenset[int] | None:
     """The terms of the claim that go with a value, those of other values among them ("on Sundays"); None
-    where it has several of the sort and it is not plain where their parts meet."""
+    where it has several of the sort and it is not plain where their parts meet.
+
+    "It rose by 5 % in Europe but fell in Asia" says nothing of Asia that goes with its value.
+    """
     rivals = [v for v in view.values if _of_a_sort(value, v)]
     if len(rivals) > 1:
         spans = _parts(view, rivals)
         return None if spans is None else _telling(view, rivals, spans, shared=True)[rivals.index(value)]
+    near = {view.terms[i] for i in part_of(view, value)}
     beside = (tokens_within(view.starts, v.start, v.end) for v in view.values if v is not value)
     own = {view.terms[i] for i in tokens_within(view.starts, value.start, value.end)}
-    return frozenset(frame) | ({view.terms[i] for span in beside for i in span} - own)
+    said = (near & frozenset(frame)) | (near & {view.terms[i] for span in beside for i in span} - own)
+    return frozenset(said) | (frozenset(frame) & view.antecedents.keys())
+
+
+def part_of(view: ClaimView, value: Value) -> range:
+    """The tokens of a claim between the commas and "and"s around a value, with a short lead-in."""
+    first, last = 0, len(view.text)
+    for meeting in _MEETING.finditer(view.text):
+        if meeting.end() <= value.start and len(_content(view, first, meeting.start())) > _LEAD_IN:
+            first = meeting.end()
+        elif meeting.start() >= value.end:
+            last = meeting.start()
+            break
+    return tokens_within(view.starts, first, last)
+
+
+def _content(view: ClaimView, start: int, end: int) -> set[int]:
+    return {view.terms[i] for i in tokens_within(view.starts, start, end)} - STOP_TERMS
 
 
 def _of_a_sort(value: Value, other: Value) -> bool:
@@ -109,18 +131,12 @@ def _parts(text: ClaimView | Sentence, rivals: Sequence[Value]) -> list[range] |
 
 
 def _cut(text: ClaimView | Sentence, start: int, end: int) -> int | None:
-    """Where between two values the part of the second begins.
-
-    Of several commas and "and"s the last one, if the value follows it ("for adults, teenagers and 10 mg"), or
-    the first one, if it follows the value ("20 mg, children and frail adults 10 mg").
-    """
+    """Where between two values the part of the second begins; None where there is more than one such place:
+    "20 mg and children, on average, 5 mg"."""
     meetings = list(_MEETING.finditer(text.text, start, max(start, end)))
-    if not meetings:
+    if not meetings or not _says_nothing(text, meetings[0].end(), meetings[-1].end()):
         return None
-    first, last = meetings[0], meetings[-1]
-    if first is last or _says_nothing(text, last.end(), end):
-        return last.start()
-    return first.start() if _says_nothing(text, start, first.start()) else None
+    return meetings[0].start()
 
 
 def _says_nothing(text: ClaimView | Sentence, start: int, end: int) -> bool:

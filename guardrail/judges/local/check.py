@@ -216,7 +216,7 @@ class ClaimChecker:
             settings.sentences_per_claim,
             settings.passages_per_claim,
             # A verifier knows other words for a thing; to the rules there is nothing to compare.
-            in_other_words=self._verifier is not None,
+            in_other_words=self._verifier is not None and bool(view.content),
         )
         if not found.sentences:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -12,6 +12,7 @@ from guardrail.judges.local.alignment import Aligner, Alignment
 from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.polarity import denying_signs, left_open, negates, negations, opposition
+from guardrail.judges.local.rebuttal import REPORTED, Rebuttal, rebuttal
 from guardrail.judges.local.source import Sentence, Source, is_number, tokens_within, words_between
 from guardrail.judges.local.stance import ChargeView, Polarity, charge, polarity, restricted
 from guardrail.values import Value, ValueKind, agree
@@ -40,7 +41,8 @@ class Comparison:
     words of both sides; ``claim_start`` is where the claim's begin, None where it has none. ``negated`` is
     +1 where only the claim negates, -1 where only the sentence does, else 0. ``swapped`` is the rarity of the
     claim's words that stand where the sentence has others. ``charge`` is what both say that the same thing
-    costs. ``renamed``: the sentence has all of the claim but its name.
+    costs. ``renamed``: the sentence has all of the claim but its name. ``rebuttal`` tells where the source
+    takes back what the sentence reports.
     """
 
     sentence: Sentence
@@ -54,12 +56,17 @@ class Comparison:
     swapped: float
     charge: ChargeView | None
     renamed: bool
+    rebuttal: Rebuttal | None = None
 
 
 def compare_all(view: ClaimView, source: Source, matches: Iterable[Match]) -> list[Comparison]:
     """Compare a claim with each of its candidate sentences."""
     aligner = Aligner(view.terms[:_ALIGNED_TOKENS])
-    return [_compare(view, source.sentence(match.number), match, aligner) for match in matches]
+    compared = [_compare(view, source.sentence(match.number), match, aligner) for match in matches]
+    return [
+        replace(each, rebuttal=rebuttal(view, source, each.sentence)) if each.coverage >= REPORTED else each
+        for each in compared
+    ]
 
 
 def _compare(view: ClaimView, sentence: Sentence, match: Match, aligner: Aligner) -> Comparison:

@@ -11,8 +11,9 @@ from typing import Final
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
-from guardrail.judges.local.alternatives import PRICING, Belongs, belonging
+from guardrail.judges.local.alternatives import PRICING, Belongs, belonging, part_of
 from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
+from guardrail.judges.local.polarity import negations
 from guardrail.judges.local.source import NUMBER_WORDS, Sentence, Source, tokens_within
 from guardrail.values import Bound, MatchState, Value, ValueKind, agree, comparable
 
@@ -22,6 +23,7 @@ _SENTENCES_WITH_THE_NUMBER: Final = 6
 _READINGS: Final = 24  # occurrences of a figure that are looked at
 _MARGIN: Final = 0.15  # of the frame, by which another value must be said before the claim's own is doubted
 _OPPOSING_FRAME: Final = 0.75
+_SAME_MATTER: Final = 0.65  # of what stands around a figure, for another after the same word to oppose it
 _AFTER: Final = frozenset(term_of(word) for word in "for to in on at by during".split())  # noqa: SIM905
 _WRITTEN_WITHOUT_FIGURES: Final = frozenset({ValueKind.EMAIL, ValueKind.URL, ValueKind.IDENTIFIER})
 _FIGURE: Final = re.compile(r"\d|[½¼¾⅓⅔]")
@@ -36,6 +38,10 @@ _LIFE: Final = re.compile(rf"\s*(?:{_DAY})\s*[–—-]\s*(?:{_DAY})\s*")
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _LINKS: Final = frozenset(term_of(word) for word in ("and", "or"))
 _RATE: Final = frozenset(term_of(word) for word in ("a", "an", "per", "each", "every"))  # "110 euros a night"
+_TIMES: Final = frozenset(
+    term_of(word)
+    for word in "second minute hour day night week month quarter year".split()  # noqa: SIM905
+)
 _RESPECTIVELY: Final = term_of("respectively")
 
 
@@ -128,6 +134,15 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
         return ValueCheck(value, State.CONFLICT, conflict[0], conflict[1], conflict[2])
     if found is not None:
         return ValueCheck(value, State.FOUND, found[0], found[1], found[2], tuple(opposing))
+    if value.kind is ValueKind.NUMBER and value.noun is None:
+        near = {view.terms[i] for i in part_of(view, value)} & frame.keys()
+        whole = sum(frame[term] for term in near)
+        for _, number in ranked:
+            sentence = source.sentence(number)
+            said = sum(frame[term] for term in near & sentence.known)
+            other = _after_the_same_word(view, value, sentence) if said >= _SAME_MATTER * whole else None
+            if other is not None:
+                return ValueCheck(value, State.CONFLICT, said / (whole or 1.0), sentence, other)
     return ValueCheck(value, State.ABSENT, ranked[0][0] if ranked else 0.0)
 
 
@@ -206,36 +221,31 @@ def _in_sentence(
         return (State.CONFLICT, other) if other else (State.FOUND, match.source)
     if match.state is MatchState.CONFLICT:
         rivals = [v for v in values if comparable(value, v)]
-        same = _denied_limit(view, value, sentence, rivals) or _rate_left_out(view, value, sentence, frame)
-        if same is not None:
+        if (same := _denied_limit(view, value, sentence, rivals)) is not None:
             return State.FOUND, same
         # What another value of the claim says is no rival of this one: "from the 4th to the 29th" is at odds
         # with the end of "from the 4th to the 22nd", not with its start.
         own = [v for v in rivals if not _also_said(view, value, v)]
         return State.CONFLICT, _nearest(sentence, own or rivals, frame)
-    near = sum(weight for term, weight in frame.items() if term in sentence.known)
-    other = _after_the_same_word(view, value, sentence) if near >= _OPPOSING_FRAME else None
-    return (State.CONFLICT, other) if other else (State.ABSENT, None)
+    return State.ABSENT, None
 
 
 def _after_the_same_word(view: ClaimView, value: Value, sentence: Sentence) -> Value | None:
-    """Another figure of nothing named where the claim has its own: "serves six" beside "serves four", "opens
-    at 9" beside "opens at 11"."""
-    if value.kind is not ValueKind.NUMBER or value.noun is not None:
-        return None
+    """The one other figure of nothing named where the claim has its own: "serves six" beside "serves four",
+    "opens at 9" beside "opens at 11"."""
     before = _words_before(view, value)
-    return next(
-        (
-            other
-            for other in sentence.facts.values
-            if before
-            and other.kind is value.kind
-            and other.noun is None
-            and other.bound is value.bound
-            and _words_before(sentence, other) == before
-        ),
-        None,
-    )
+    others = [
+        other
+        for other in sentence.facts.values
+        if before
+        and other.kind is value.kind
+        and other.noun is None
+        and other.bound is value.bound
+        and other.upper is None
+        and _words_before(sentence, other) == before
+        and _denied(sentence, other) == _denied(view, value)
+    ]
+    return others[0] if len(others) == 1 else None
 
 
 def _words_before(text: ClaimView | Sentence, value: Value) -> tuple[int, ...]:
@@ -254,25 +264,6 @@ def _denied_limit(view: ClaimView, value: Value, sentence: Sentence, rivals: lis
         return None
     turned = replace(value, bound=_TURNED_ROUND.get(value.bound, value.bound))
     return next((v for v in rivals if turned.bound is not value.bound and agree(turned, v)), None)
-
-
-def _rate_left_out(
-    view: ClaimView, value: Value, sentence: Sentence, frame: dict[int, float]
-) -> Value | None:
-    """The value that has its rate from one before it: "adults take 20 mg a day and children 5 mg"."""
-    values = sentence.facts.values
-    if value.per is None or not any(other.per == value.per for other in values):
-        return None
-    first = next(other.start for other in values if other.per == value.per)
-    completed = tuple(
-        replace(other, per=value.per)
-        if other.per is None and other.unit == value.unit and other.start > first
-        else other
-        for other in values
-    )
-    if belonging(view, value, sentence, frame, completed) is not Belongs.OWN:
-        return None
-    return next((said for said, other in zip(values, completed, strict=True) if agree(value, other)), None)
 
 
 def _denied(text: ClaimView | Sentence, value: Value) -> bool:
@@ -321,7 +312,7 @@ def _said_of_another(
     """
     if _RESPECTIVELY in sentence.terms:
         return None
-    found = belonging(view, value, sentence, frame, sentence.facts.values)
+    found = belonging(view, value, sentence, frame)
     if isinstance(found, Value):
         return None if _date_of_life(sentence.text, found) else found
     return None if found is Belongs.OWN else _told_between(view, value, sentence, frame)
@@ -343,7 +334,7 @@ def _told_between(view: ClaimView, value: Value, sentence: Sentence, frame: dict
     subject: Value | None = None
     for rival in rivals:
         territory = _territory(sentence, rival, rivals, after=after)
-        rate = after and len(territory) > 1 and territory[0] in _RATE
+        rate = after and len(territory) > 1 and territory[0] in _RATE and territory[1] in _TIMES
         territory = territory[2:] if rate else territory
         telling = {term for term in territory if counts[term] == 1 and term not in STOP_TERMS}
         if value.kind is ValueKind.MONEY:
@@ -354,7 +345,7 @@ def _told_between(view: ClaimView, value: Value, sentence: Sentence, frame: dict
         elif (
             subject is None
             and telling
-            and (telling <= said or _one_of_two(sentence, telling, said))
+            and (telling <= said or (_one_of_two(sentence, telling, said) and not negations(view.terms)))
             and not _said_in_another_unit(view, value, rival)
             and not (near is None and _also_said(view, value, rival))
             and not _date_of_life(sentence.text, rival)

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.tokens import term_of
 from guardrail.evidence.turns import in_turns, speaker_of
 from guardrail.judges.local.candidates import Candidates, Match
 from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 from guardrail.judges.local.fitted import ReadingKind
+from guardrail.judges.local.polarity import NEGATORS
+from guardrail.judges.local.rebuttal import reported
 from guardrail.judges.local.source import Source
 
 if TYPE_CHECKING:
@@ -29,6 +32,18 @@ _LEAST_GAIN: Final = 0.03
 distracts. Until the sentences have ``_ENOUGH`` of the words any further one counts: a claim in other words
 has few of its source's."""
 _ENOUGH: Final = 0.7
+
+_OPENING: Final = 6  # terms within which a sentence says that it is about the one before
+_LEANING: Final = PRONOUNS | {
+    term_of(word)
+    for word in """no not none neither nothing never but however yet instead actually fact there we i you
+    wrong false correction""".split()  # noqa: SIM905
+}
+_TAKING_BACK: Final = NEGATORS | {
+    term_of(word)
+    for word in """wrong false untrue incorrect mistaken mistake error myth hoax doubt disagree correct
+    correction withdrawn withdrew instead longer abolished retracted invented nonsense until""".split()  # noqa: SIM905
+}
 
 Encode = Callable[[str], "Encoding"]
 
@@ -97,6 +112,7 @@ def _choices(
         for words in (PASSAGE_WORDS, PASSAGE_WORDS // 2):
             numbers = _around(source, best, words)
             yield _joined(source, evidence, numbers), (best,)
+    yield _joined(source, evidence, _with_answers(source, [best])), (best,)
     yield sentence_alone(evidence, best), (best,)
 
 
@@ -106,7 +122,8 @@ def sentence_choices(
     """``(text, sentences)`` of sentences that are read together, the fullest first, without the best alone.
 
     Short contexts as they are; of conversations the turns that answer each other, and before a sentence that
-    begins with "it" or "they" the one that says who that is, if there is room. Turns of more than
+    begins with "it" or "they" the one that says who that is, and after each the one that may take it back
+    ("They don't."), if there is room. Turns of more than
     ``most_words`` words are left out: joining them would take longer than their reading is worth.
     """
     source = Source(evidence)
@@ -117,6 +134,8 @@ def sentence_choices(
     for fuller in (
         in_turns(sentences, evidence.turns, chosen, 1, most_words),
         in_turns(sentences, evidence.turns, chosen, 0, most_words),
+        _with_answers(source, _with_antecedents(source, chosen)),
+        _with_answers(source, chosen),
         _with_antecedents(source, chosen),
     ):
         if fuller not in tried:
@@ -140,6 +159,22 @@ def _with_antecedents(source: Source, numbers: Iterable[int]) -> list[int]:
         leans = layout.terms[sentences.first[number]] in PRONOUNS
         if leans and number and sentences.context[number - 1] == sentences.context[number]:
             held.add(number - 1)
+    return sorted(held)
+
+
+def _with_answers(source: Source, numbers: Iterable[int]) -> list[int]:
+    """The sentences, and after each that reports something the next one where that may take it back;
+    ascending."""
+    layout = source.layout
+    sentences = layout.sentences
+    held = set(numbers)
+    for number in tuple(held):
+        after = number + 1
+        if after < len(sentences) and sentences.context[after] == sentences.context[number]:
+            terms = layout.terms[sentences.first[after] : sentences.last[after]]
+            answers = not _LEANING.isdisjoint(terms[:_OPENING]) and not _TAKING_BACK.isdisjoint(terms)
+            if answers and reported(source.sentence(number)):
+                held.add(after)
     return sorted(held)
 
 

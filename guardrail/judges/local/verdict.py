@@ -104,11 +104,9 @@ def decide(
             reason = f"The claim says {_quoted(check.value, check.source)}, "
             reason += f"the source says {_quoted(check.source, check.value)}."
             return _contradicted(support, lines, check.frame, (check.sentence.evidence,), reason)
-    turned = _turned(compared, values)
-    if turned is not None:
-        return _contradicted(
-            support, lines, turned.coverage, (turned.sentence.evidence,), _turn_reason(turned)
-        )
+    against = _taken_back(compared, support, lines) or _turned_round(compared, values, support, lines)
+    if against is not None:
+        return against
     one_fact = len(view.content) <= _ONE_FACT
     charged = _charged(compared, values) if one_fact else None
     if charged is not None:
@@ -123,6 +121,9 @@ def decide(
             return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, proof, (), reason)
     present = found.present | settled_terms(view, values)
     missing = _missing_words(view, present)
+    # Of claims that share no word with a source most are about something else.
+    partially = lines.partially_supported if found.shared else lines.supported
+    as_read = support
     if view.share(present) < lines.least_share:
         support = _below(lines.supported, support)
     elif _spelled_out(view, values):
@@ -146,7 +147,7 @@ def decide(
             _conflicting(compared, values, proof),
             _support_reason(compared),
         )
-    if support >= lines.partially_supported:
+    if as_read >= partially and support >= lines.partially_supported:
         reason = (
             f"The sources say part of it; they do not mention {missing}."
             if missing
@@ -246,6 +247,17 @@ def _below(line: float, support: float) -> float:
     return min(support, max(0.0, line - _LEAST_BELOW))
 
 
+def _turned_round(
+    compared: Sequence[Comparison], values: Sequence[ValueCheck], support: float, lines: Lines
+) -> Outcome | None:
+    """The verdict on a claim of which a sentence says the opposite."""
+    turned = _turned(compared, values)
+    if turned is None:
+        return None
+    proof = (turned.sentence.evidence,)
+    return _contradicted(support, lines, turned.coverage, proof, _turn_reason(turned))
+
+
 def _turned(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> Comparison | None:
     """The sentence that says the opposite, if none says as much of the claim without doing so."""
     clean = max((c.coverage for c in compared if c.turn is None), default=0.0)
@@ -260,6 +272,21 @@ def _turned(compared: Sequence[Comparison], values: Sequence[ValueCheck]) -> Com
         ):
             return comparison
     return None
+
+
+def _taken_back(compared: Sequence[Comparison], support: float, lines: Lines) -> Outcome | None:
+    """The verdict on a claim that the source reports and takes back, if no other sentence says as much of
+    it."""
+    clean = max((c.coverage for c in compared if c.rebuttal is None), default=0.0)
+    found = next((c.rebuttal for c in compared if c.rebuttal is not None and c.coverage > clean), None)
+    if found is None:
+        return None
+    if not found.left_open:
+        reason = "The source says so only to rebut it."
+        return _contradicted(support, lines, found.share, found.proof, reason)
+    support = min(support, _CAP_ABSENT)
+    reason = "The source reports it and leaves it open."
+    return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, found.proof, (), reason)
 
 
 def _least_in_order(comparison: Comparison, turn: Turn) -> float:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 SENTENCE = "The mill was built in 1871 by Anna Berg"
-TRIAL = "Pain was less with the drug (P = 0.01) than with placebo after a week"
+TRIAL = "Pain was less with ibuprofen (P = 0.01) than with placebo after a week"
+SAME = "HbA1c did not differ between insulin and placebo after twelve weeks (P = 0.7)"
 BOM = "\ufeff"
 
 
@@ -184,9 +185,9 @@ def _write_evidence(data: Path) -> None:
         tsv(("not_entailment", "The mill is old.", "The mill is red.")),
     )
     for name, rows in (
-        ("dev_all_subset_balanced", [("HAGRID", "Berg built it [1,2].", "attributable")]),
+        ("dev_all_subset_balanced", [("HAGRID", "Berg has built it [1,2].", "attributable")]),
         ("test_all_subset_balanced_sampled500", [("ExpertQA", "Berg built it.", "attributable")]),
-        ("test_ood_all_subset_balanced", [("AttrScore-GenSearch", "Tom built it.", "not attributable")]),
+        ("test_ood_all_subset_balanced", [("AttrScore-GenSearch", "Tom has built it.", "not attributable")]),
     ):
         write(
             data / f"attribution-bench/data/{name}.jsonl",
@@ -236,14 +237,22 @@ def _write_evidence(data: Path) -> None:
         trials / "prompts_merged.csv",
         "PromptID,PMCID,Outcome,Intervention,Comparator\n"
         '7,99,"Pain, after a week",Ibuprofen,Placebo \n'
-        "8,99,HbA1c,Insulin,Placebo\n",
+        "8,99,HbA1c,Insulin;,Placebo\n9,99,Pain,Ibuprofen,Placebo\n",
     )
     answers = (
         ("7", "True", "significantly decreased", TRIAL),
         ("7", "True", "significantly decreased", TRIAL),  # another physician's, the same words
         ("7", "False", "no significant difference", TRIAL),
         ("7", "True", "invalid prompt", TRIAL),
-        ("8", "True", "no significant difference", f"{TRIAL} again"),
+        ("8", "True", "no significant difference", SAME),
+        (
+            "8",
+            "True",
+            "no significant difference",
+            "No difference was seen between the groups after all (P = 0.7)",
+        ),
+        ("9", "True", "significantly increased", TRIAL),
+        ("9", "True", "no significant difference", f"{TRIAL}, or so"),
         (
             "8",
             "True",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.training.made_published import SAME as SAME_RESULT
 from tests.unit.training.made_published import SENTENCE, TRIAL, jsonl, write, write_all
 from training import published_evidence as evidence
 from training.examples import DataError
@@ -32,12 +33,26 @@ def test_multinli_says_only_whether_it_follows(rows: dict[str, list[PoolRow]]) -
     ]
 
 
+def test_attribution_bench_has_statements_only(tmp_path: Path) -> None:
+    claims = (
+        "According to the given context,",
+        "Berg.",
+        "Berg built the mill in Leeds.",
+        "It has these parts:",
+    )
+    row = {"question": "Q?", "references": [SENTENCE], "attribution_label": "attributable"}
+    rows = ({**row, "claim": claim, "src_dataset": "HAGRID"} for claim in claims)
+    path = write(tmp_path / "dev.jsonl", jsonl(*rows))
+    found = list(evidence.attribution_bench("attribution-bench", [path]))
+    assert [each["claim"] for each in found] == ["Berg built the mill in Leeds."]
+
+
 def test_attribution_bench_loses_marks_of_citations_and_what_is_measured_on(
     rows: dict[str, list[PoolRow]],
 ) -> None:
     assert [(row["contexts"], row["claim"], row["label"]) for row in rows["attribution-bench"]] == [
-        ([f"{SENTENCE}."], "Berg built it.", "supported"),
-        ([f"{SENTENCE}."], "Tom built it.", "not_supported"),
+        ([f"{SENTENCE}."], "Berg has built it.", "supported"),
+        ([f"{SENTENCE}."], "Tom has built it.", "not_supported"),
     ]
     assert {row["question"] for row in rows["attribution-bench"]} == {"Who built it?"}
 
@@ -62,11 +77,11 @@ def test_check_covid_has_the_other_sentences_beside_only_where_they_cannot_decid
     assert {row["source"] for row in rows["check-covid"]} == {"a1"}
 
 
-def test_evidence_inference_leaves_out_what_was_not_confirmed_and_parts_of_tables(
+def test_evidence_inference_leaves_out_what_does_not_decide_its_prompt(
     rows: dict[str, list[PoolRow]],
 ) -> None:
     found = rows["evidence-inference"]
-    assert [row["contexts"] for row in found] == [[TRIAL], [f"{TRIAL} again"]]
+    assert [row["contexts"] for row in found] == [[TRIAL], [SAME_RESULT]]
     assert {row["source"] for row in found} == {"99"}
     assert "HbA1c" in found[1]["claim"]
 

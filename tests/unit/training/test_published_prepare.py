@@ -8,6 +8,7 @@ import json
 import shutil
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,7 @@ from tests.unit.training.made_published import jsonl, write, write_all
 from training.examples import DataError, read_examples
 from training.prepare import SEED, VALIDATION, examples, main, read_data, read_pool, source_rows
 from training.published import PUBLISHED, sources
-from training.rows import pool
-from training.synthesis import is_held_out
+from training.rows import is_held_out, pool
 
 POOL = "pool-train.jsonl.gz"
 ROW = {"claim": "Leeds is old .", "evidence": "Leeds is an old town .", "label": "SUPPORTS"}
@@ -170,7 +170,7 @@ def test_a_text_that_another_set_has_on_the_other_side_is_left_out(tmp_path: Pat
 @pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"dataset": "x"}\n')])
 def test_damaged_rows_to_measure_on_are_told(tmp_path: Path, content: bytes) -> None:
     (write_all(tmp_path) / VALIDATION).write_bytes(content)
-    with pytest.raises(DataError, match=r"pool-val\.jsonl\.gz: no rows of a pool"):
+    with pytest.raises(DataError, match=r"pool-val\.jsonl\.gz: no rows to measure on"):
         list(read_data(tmp_path, experimental=False))
 
 
@@ -219,7 +219,9 @@ def test_a_pool_that_holds_all_sets_gives_the_same_with_folders_beside_it(
 
 def test_later_steps_get_the_rows_that_a_pool_gives(tmp_path: Path) -> None:
     data = write_pool(tmp_path, pool_rows())
-    assert list(source_rows(data)) == [row for row in pool(data / POOL) if row.dataset != "rte"]
+    assert list(source_rows(data)) == [
+        replace(row, held_out=row.is_held_out) for row in pool(data / POOL) if row.dataset != "rte"
+    ]
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -251,3 +253,22 @@ def test_a_missing_file_is_told_before_the_pool_is_read(tmp_path: Path) -> None:
     rows = examples(read_data(data, experimental=False), seed=SEED)
     with pytest.raises(DataError, match=r"no train_fitems\.jsonl in it"):
         next(rows)
+
+
+def test_a_row_with_a_sentence_that_is_measured_on_is_left_out(tmp_path: Path) -> None:
+    shared = "The trial of the new pump ended early because the river had run dry."
+    measured = {**pool_rows()[0], "contexts": [f"Another thing. {shared}"]}
+    (tmp_path / VALIDATION).write_bytes(gzip.compress(json.dumps(measured).encode()))
+    write(
+        tmp_path / "check-covid/Check-COVID/corpus.json",
+        jsonl(
+            {"cord_id": "a", "abstract": ["It is so.", shared]},
+            {"cord_id": "b", "abstract": ["It is so.", "The pump ran."]},
+        ),
+    )
+    row = {"claim": "So it is.", "label": "SUPPORT", "evidence_set": [{"sent_index": 0}]}
+    write(
+        tmp_path / "check-covid/train/covidCheck_train_composed+extracted.json",
+        jsonl({**row, "cord_id": "a"}, {**row, "cord_id": "b"}),
+    )
+    assert [distractors for _, distractors in read_data(tmp_path, experimental=False)] == [("The pump ran.",)]

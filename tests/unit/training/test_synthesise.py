@@ -12,8 +12,7 @@ import pytest
 
 from training import synthesise
 from training.passages import claimable, detokenised, sources
-from training.rows import LICENCES, Row
-from training.synthesis import is_held_out
+from training.rows import LICENCES, Row, is_held_out
 
 TOWNS = ("Leeds", "Paris", "Berlin", "Oslo", "Chicago", "Madrid", "Dublin", "Vienna", "Prague", "Lisbon")
 TEXT = (

@@ -10,7 +10,7 @@ import pytest
 
 from training.balance import shared_words
 from training.examples import DataError, Example
-from training.synthesis import is_held_out
+from training.rows import is_held_out
 from training.written import FOLDER, MEASURED, measured_rows, read_facts, written_examples
 
 FACTS = """

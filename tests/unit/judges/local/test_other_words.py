@@ -95,6 +95,22 @@ def test_an_unrelated_claim_quotes_no_sentence_and_marks_no_word(checker: ClaimC
     assert (found.evidence, found.unsupported_spans) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("Tickets are 12 euros; the museum closes at six on Mondays.", "Berlin lies on the Spree."),
+        ("Take one tablet of ibuprofen with water after a meal.", "Nobody answered."),
+        (OFFICE, "Mount Everest was first climbed by Hillary and Tenzing."),
+        ("Basic costs 29.", "…"),
+        ("Basic costs 29.", "\u200b"),
+    ],
+)
+def test_a_claim_about_something_else_is_no_part_of_what_the_source_says(
+    checker: ClaimChecker, source: str, claim: str
+) -> None:
+    assert checker.check("c", claim_of(claim), "", index(source)).verdict is Verdict.UNSUPPORTED
+
+
 def test_rules_alone_and_haste_have_nothing_to_compare(checker: ClaimChecker, rules: ClaimChecker) -> None:
     alone = rules.check("c", claim_of(HARD_HATS), ASKED, index(OFFICE))
     (hurried,) = checker.check_all(
