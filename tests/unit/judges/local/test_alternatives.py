@@ -156,6 +156,67 @@ NOT_SUPPORTED = {
 }
 
 
+FREELY_WORDED = (
+    # true, or said of something else: nothing that a value of another part contradicts
+    (
+        "Under the new contract, the trial phase lasts two weeks; the notice period is one month.",
+        "The trial phase lasts two weeks, and there is a notice period.",
+    ),
+    ("Sales rose by 5% in Europe and fell by 3% in Asia.", "They rose by 5% in Europe but fell in Asia."),
+    ("Revenue rose by 5% in 2019 and fell by 3% in 2020.", "It rose by 5% in 2019 and fell in 2020."),
+    (
+        "The ship left Lisbon on 3 May 1990 with mail and reached Boston on 20 May 1990.",
+        "It left Lisbon on 3 May 1990 and later reached Boston.",
+    ),
+    (
+        "The ship left Lisbon on 3 May 1990 with mail and reached Boston on 20 May 1990.",
+        "The ship left on 3 May 1990 and reached Boston.",
+    ),
+    (
+        "In the museum the fee is 10 euros for members and 20 euros for guests.",
+        "Members pay 10 euros and guests more.",
+    ),
+    (
+        "In the museum the fee is 10 euros for members and 20 euros for guests.",
+        "Guests pay more than members, who pay 10 euros.",
+    ),
+    (
+        "Tom joined the firm in 2010 as a clerk and left in 2015 as director.",
+        "Tom joined the firm in 2010 and left as director.",
+    ),
+    ("Shipping takes 3 days to France and 5 days to Spain.", "To France it takes 3 days, to Spain more."),
+    ("Basic: $29; Pro: $49.", "Pro costs $49."),
+    (
+        "Interest rates: savings account: 2%, current account: 5%.",
+        "The interest rate of the savings account is 2%.",
+    ),
+    ("Weight limits – cabin bag – 8 kg, checked bag – 23 kg.", "The weight limit of a cabin bag is 8 kg."),
+    ("Adults take, on average, 20 mg and children, on average, 5 mg.", "Adults take 20 mg."),
+    ("The stew serves four.", "The stew does not serve six."),
+    ("The stew serves four to six.", "The stew serves five."),
+    (
+        "The film is rated 12 in Germany. Elsewhere the film is rated 16.",
+        "Outside Germany, the film is rated 16.",
+    ),
+    ("Entry is 20 euros for an adult and 10 euros a child.", "A child gets in for 10 euros."),
+    (
+        "It is 110 euros for a bare room and 150 euros for a room with breakfast and dinner.",
+        "Without breakfast you pay 110 euros.",
+    ),
+)
+GIVEN_TO_THE_FIRST = (
+    # lists whose parts are hard to tell
+    ("Basic: $29; Pro: $49.", "Pro costs $29."),
+    (
+        "Interest rates: savings account: 2%, current account: 5%.",
+        "The interest rate of the current account is 2%.",
+    ),
+    ("Weight limits – cabin bag – 8 kg, checked bag – 23 kg.", "The weight limit of a checked bag is 8 kg."),
+    ("Adults take, on average, 20 mg and children, on average, 5 mg.", "Children take 20 mg."),
+    ("Entry is 20 euros for an adult and 10 euros a child.", "A child gets in for 20 euros."),
+)
+
+
 @pytest.fixture(scope="module", name="rules")
 def _rules() -> ClaimChecker:
     return ClaimChecker(LocalJudgeSettings(), load_rules_parameters())
@@ -188,3 +249,27 @@ def test_the_reason_names_both_values(rules: ClaimChecker) -> None:
     assert judged.verdict is Verdict.CONTRADICTED
     assert "two years" in judged.reasoning
     assert "60 days" in judged.reasoning
+
+
+def judged(rules: ClaimChecker, source: str, claim: str) -> Verdict:
+    return rules.check("r:0", claim_of(claim), "", EvidenceIndex([Context(id="c1", text=source)])).verdict
+
+
+@pytest.mark.parametrize(("source", "claim"), FREELY_WORDED)
+def test_who_leaves_out_the_other_value_is_not_contradicted(
+    rules: ClaimChecker, source: str, claim: str
+) -> None:
+    assert judged(rules, source, claim) is not Verdict.CONTRADICTED
+
+
+@pytest.mark.parametrize(("source", "claim"), GIVEN_TO_THE_FIRST)
+def test_the_first_value_is_not_what_the_second_thing_has(
+    rules: ClaimChecker, source: str, claim: str
+) -> None:
+    assert judged(rules, source, claim) is not Verdict.SUPPORTED
+
+
+def test_blanks_between_values_are_read_in_linear_time(rules: ClaimChecker) -> None:
+    """It took hours for a context of the most characters when it was not."""
+    source = "Adults take 20 mg" + " " * 300_000 + "x children 5 mg."
+    assert judged(rules, source, "Adults take 20 mg.") is not Verdict.CONTRADICTED
