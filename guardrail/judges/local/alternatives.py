@@ -26,6 +26,10 @@ PRICING: Final = frozenset(
 _MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
 )
+_MORE_OF_IT: Final = frozenset(
+    term_of(word)
+    for word in "it this that which too also even including well same both like only if when".split()  # noqa: SIM905
+)
 _LEAD_IN: Final = 2  # content words before a comma that go with what follows: "on Sundays, it opens at 9"
 _DURATIONS: Final = frozenset(("time", "months"))
 
@@ -57,14 +61,22 @@ def belonging(view: ClaimView, value: Value, sentence: Sentence, frame: Collecti
         return Belongs.UNKNOWN
     has = telling[at] & said
     others = [terms for number, terms in enumerate(telling) if number != at]
-    if has and (all(terms.isdisjoint(said) for terms in others) or (at > 0 and has == telling[at])):
+    several = sum(_of_a_sort(value, v) for v in view.values) > 1
+    anywhere = said if several or not _goes_on_about(view, value) else frozenset(view.terms)
+    if has and (all(terms.isdisjoint(anywhere) for terms in others) or (at > 0 and has == telling[at])):
         return Belongs.OWN
     # What stands before the first value may be said of all: to have some of it is not to mean the first.
-    lacking = has != telling[at] if at == 0 else not has
+    lacking = has != telling[at] if at == 0 else telling[at].isdisjoint(said if several else view.terms)
     if not lacking or not _in_its_words(view, sentence, said):
         return Belongs.UNKNOWN
     meant = [number for number, terms in enumerate(telling) if number != at and terms <= said]
     return rivals[meant[0]] if len(meant) == 1 else Belongs.UNKNOWN
+
+
+def _goes_on_about(view: ClaimView, value: Value) -> bool:
+    """Whether a claim says its value of what comes after, too: "12 euros, even for children"."""
+    part = part_of(view, value)
+    return not _MORE_OF_IT.isdisjoint(view.terms[part.stop :]) or len(view.terms) == part.stop
 
 
 def _said_with(view: ClaimView, value: Value, frame: Collection[int]) -> frozenset[int] | None:

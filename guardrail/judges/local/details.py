@@ -234,6 +234,10 @@ def _after_the_same_word(view: ClaimView, value: Value, sentence: Sentence) -> V
     """The one other figure of nothing named where the claim has its own: "serves six" beside "serves four",
     "opens at 9" beside "opens at 11"."""
     before = _words_before(view, value)
+    at = tokens_within(view.starts, value.start, value.end).start - len(before)
+    label = at <= 0 or view.surfaces[at][0].isupper() or STOP_TERMS.issuperset(view.terms[:at])
+    if label or not value.text.isalnum():
+        return None  # "Highway 6 is closed", "rated 7.8"
     others = [
         other
         for other in sentence.facts.values
@@ -242,6 +246,7 @@ def _after_the_same_word(view: ClaimView, value: Value, sentence: Sentence) -> V
         and other.noun is None
         and other.bound is value.bound
         and other.upper is None
+        and other.text.isalnum()
         and _words_before(sentence, other) == before
         and _denied(sentence, other) == _denied(view, value)
     ]

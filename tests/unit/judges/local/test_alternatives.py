@@ -203,6 +203,14 @@ FREELY_WORDED = (
         "It is 110 euros for a bare room and 150 euros for a room with breakfast and dinner.",
         "Without breakfast you pay 110 euros.",
     ),
+    ("Basic is 20 euros, paid yearly 15 euros.", "Basic costs 15 euros, if paid yearly."),
+    ("Each ticket costs 20 euros, online 15 euros.", "The ticket costs 15 euros and is sold online."),
+    ("The museum opens at 9, in winter at 10.", "The museum opens at 10 and only in winter."),
+    ("The pool opens at 9, on Sundays at 11.", "The pool opens at 11, but only on Sundays."),
+    ("The fee is 3%, for members 2%.", "The fee is 2%, but for members only."),
+    ("Delivery takes 5 days, with express 2 days.", "Delivery takes 2 days, if you choose express."),
+    ("Entry costs 12 euros, and 6 euros for children.", "Entry costs 6 euros, if you are a child."),
+    ("Highway 5 is closed for repairs.", "Highway 6 is closed for repairs."),
 )
 GIVEN_TO_THE_FIRST = (
     # lists whose parts are hard to tell
@@ -214,6 +222,17 @@ GIVEN_TO_THE_FIRST = (
     ("Weight limits – cabin bag – 8 kg, checked bag – 23 kg.", "The weight limit of a checked bag is 8 kg."),
     ("Adults take, on average, 20 mg and children, on average, 5 mg.", "Children take 20 mg."),
     ("Entry is 20 euros for an adult and 10 euros a child.", "A child gets in for 20 euros."),
+    ("Entry is 12 euros for adults, 6 euros for children.", "Entry is 12 euros, even for children."),
+    (
+        "Entry is 12 euros for adults and 6 euros for children.",
+        "Entry costs 12 euros, and children pay it, too.",
+    ),
+    ("The dose is 20 mg for adults and 5 mg for children.", "The dose is 20 mg, including for children."),
+    (
+        "The tablets are taken for 5 days by adults and for 3 days by children.",
+        "The tablets are taken for 5 days, by children too.",
+    ),
+    ("Revenue rose 5% in Europe and 8% in Asia.", "Revenue rose 5%, and this was in Asia."),
 )
 
 

@@ -26,7 +26,7 @@ UPHELD: Final = 0.75
 REBUTTED: Final = (
     ("Neighbours say that the well is poisoned. It isn't.", "The well is poisoned."),
     ('"Goats eat tin cans." That is a myth, though they like the labels.', "Goats eat tin cans."),
-    ("Is the hall heated in winter? No, bring a coat.", "The hall is heated in winter."),
+    ("Some say that the hall is heated in winter. No, bring a coat.", "The hall is heated in winter."),
     ("The spokesman denied that the plant in Ulm will be closed.", "The plant in Ulm will be closed."),
     ("A tabloid wrongly reported that the singer had left the band.", "The singer had left the band."),
     ("It is a myth that bulls hate red.", "Bulls hate red."),
@@ -53,6 +53,112 @@ NOT_TAKEN_BACK: Final = (
     ("Neighbours say that the well is poisoned. It isn't.", "The well is not poisoned."),
     ("Neighbours say that the well is poisoned. It isn't.", "Neighbours say the well is poisoned."),
     ("It is a myth that bulls hate red.", "It is a myth that bulls hate red."),
+    # what the text goes on about is something else, or denied in its turn
+    ("Does the ticket for 20 euros include the castle? No.", "The ticket costs 20 euros."),
+    ("Is the 24-month warranty transferable? No.", "The warranty is 24 months."),
+    ("Can I park at the hotel in Ulm Street overnight? No, only until 10 pm.", "The hotel is in Ulm Street."),
+    ("Do I need a visa for stays of up to 90 days? No.", "Stays of up to 90 days are visa-free."),
+    (
+        "Can I get a refund if my train is late? There is no reason not to ask; you can claim it online.",
+        "You can get a refund if your train is late.",
+    ),
+    (
+        "The company denied that it would close the plant, saying it will invest 5 million euros in Ulm.",
+        "The company will invest 5 million euros in Ulm.",
+    ),
+    (
+        "It is not true that bulls hate red; they react to the movement of the cape.",
+        "Bulls react to the movement of the cape.",
+    ),
+    ("It is not true that the shop is closed on Mondays: it opens at 10.", "The shop opens at 10."),
+    (
+        "It is a misconception that antibiotics cure colds, because colds are caused by viruses.",
+        "Colds are caused by viruses.",
+    ),
+    (
+        "There is no indication that it harms babies; it can be used during breast-feeding.",
+        "It can be used during breast-feeding.",
+    ),
+    (
+        "There is no evidence that the tea lowers blood pressure, but it helps against colds.",
+        "The tea helps against colds.",
+    ),
+    (
+        "The manufacturer says that one tablet a day is enough. There is no benefit in taking more.",
+        "One tablet a day is enough.",
+    ),
+    (
+        "The manual says that the filter lasts two years. There is no such guarantee for the pump.",
+        "The filter lasts two years.",
+    ),
+    (
+        "The firm said that it had found a leak in the pipe. There was no reason to close the road.",
+        "The firm had found a leak in the pipe.",
+    ),
+    (
+        "Officials said that the ship carried 500 tonnes of oil. None of it leaked.",
+        "The ship carried 500 tonnes of oil.",
+    ),
+    (
+        "The guide says the cave is 12 km long. It is not as deep as the one in Ulm.",
+        "The cave is 12 km long.",
+    ),
+    (
+        "The spokeswoman said the factory employs 300 people. It is not, however, the largest in the region.",
+        "The factory employs 300 people.",
+    ),
+    (
+        "The label says that the jar contains nuts. You should not, therefore, give it to everybody.",
+        "The jar contains nuts.",
+    ),
+    (
+        "The timetable states that the last tram leaves at midnight. No. 7 runs all night.",
+        "The last tram leaves at midnight.",
+    ),
+    ("It was reported that wages rose in 2009. This was true in 2010, too.", "Wages rose in 2009."),
+    (
+        "The agency said that the drug was approved in 1999. It was withdrawn in 2004.",
+        "The drug was approved in 1999.",
+    ),
+    (
+        "The company announced that it had recalled the toy. It was withdrawn from shops in May.",
+        "The company had recalled the toy.",
+    ),
+    (
+        "The council said that the club had applied for a licence. It was denied in March.",
+        "The club had applied for a licence.",
+    ),
+    ("Scientists say that the climate is warming. Nobody denies that.", "The climate is warming."),
+    (
+        "The company does not deny that it stored the data of customers.",
+        "The company stored the data of customers.",
+    ),
+    (
+        "The system rejects passwords that are shorter than 8 characters or contain your name.",
+        "The system rejects passwords shorter than 8 characters or containing your name.",
+    ),
+    (
+        "The editors retracted three papers that contained manipulated images of cells.",
+        "The retracted papers contained manipulated images of cells.",
+    ),
+    ("Critics dismissed the film that won the prize in Cannes as dull.", "The film won the prize in Cannes."),
+    ("The court dismissed the appeal ruling that the deadline had passed.", "The deadline had passed."),
+    (
+        "Police said the fire started in the kitchen. There is no evidence of arson.",
+        "The fire started in the kitchen.",
+    ),
+    (
+        "Hospital officials said the boy was in a stable condition. There was no sign of infection.",
+        "The boy was in a stable condition.",
+    ),
+    (
+        "Police said that two men were arrested on Sunday. They could not confirm their names.",
+        "Two men were arrested on Sunday.",
+    ),
+    (
+        "The leaflet says to take the tablets with food. There is no evidence of harm to the stomach.",
+        "Take the tablets with food.",
+    ),
     # what stands beside the report
     ("The band played in Ulm and denied that it was breaking up.", "The band played in Ulm."),
 )
@@ -88,7 +194,7 @@ def test_what_the_source_leaves_open_is_unsupported(rules: ClaimChecker, source:
 def test_what_is_not_taken_back_is_judged_as_before(rules: ClaimChecker, source: str, claim: str) -> None:
     judged = check(rules, source, claim)
     assert "rebut" not in judged.reasoning
-    assert "open" not in judged.reasoning
+    assert "leaves it open" not in judged.reasoning
 
 
 def test_another_sentence_that_says_so_stands(rules: ClaimChecker) -> None:
