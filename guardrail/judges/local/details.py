@@ -147,16 +147,18 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
 
 
 def _spoken_of(view: ClaimView, source: Source, number: int) -> frozenset[int]:
-    """The terms of a sentence; where it opens with a pronoun, as the claim does, also those that the claim's
-    pronoun stands for, if the sentence before has them: "It is for three users." may be of the same plan.
+    """The terms of a sentence; where it opens with a pronoun, also what that may stand for of the sentence
+    before: names that the claim has, and what a pronoun of the claim stands for: "It is for three users." may
+    be of the same plan.
     """
     sentence = source.sentence(number)
-    if not view.antecedents or PRONOUNS.isdisjoint(sentence.terms[:_OPENING]):
+    if PRONOUNS.isdisjoint(sentence.terms[:_OPENING]):
         return sentence.known
     contexts = source.layout.sentences.context
     if number == 0 or contexts[number - 1] != contexts[number]:
         return sentence.known
-    return sentence.known | (source.sentence(number - 1).known & view.antecedents.keys())
+    meant = view.antecedents.keys() | {view.terms[i] for i in view.name_tokens}
+    return sentence.known | (source.sentence(number - 1).known & meant)
 
 
 def _frame(view: ClaimView, value: Value, taken: set[int]) -> dict[int, float]:
