@@ -16,7 +16,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from guardrail.judges.local.combiner import Parameters
+from guardrail.judges.local.combiner import Parameters, load_rules_parameters
 from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
 from guardrail.judges.local.verifier import load_verifier
@@ -78,7 +78,8 @@ def _run(options: argparse.Namespace) -> None:
     if options.features and options.features.exists():
         features, common = read_features(options.features)
     else:
-        common = rarity(source_rows(options.data))
+        # The rules' probability is a feature: it has to be what their own parameters make of it.
+        common = rarity(source_rows(options.data)) if alone else load_rules_parameters().rarity
         if alone:
             rows = list(sample(source_rows(options.data), seed=SEED))
         elif options.work is None:

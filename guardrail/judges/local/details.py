@@ -118,7 +118,8 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
     for said, number in ranked:
         if found is not None and said < _OPPOSING_FRAME:
             break
-        if conflict is not None and said <= conflict[0] - _MARGIN and found is None:
+        decided = conflict is not None and said <= conflict[0] - _MARGIN and found is None
+        if decided and conflict is not None and not _names_only(view, conflict[1], frame):
             break
         sentence = source.sentence(number)
         state, other = _in_sentence(view, value, sentence, frame)
@@ -130,6 +131,8 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
             conflict = conflict or (said, sentence, other)
             if said >= _OPPOSING_FRAME:
                 opposing.append(sentence)
+    if conflict is not None and found is not None and _names_only(view, conflict[1], frame):
+        conflict = None
     if conflict is not None and (found is None or conflict[0] >= found[0] + _MARGIN):
         return ValueCheck(value, State.CONFLICT, conflict[0], conflict[1], conflict[2])
     if found is not None:
@@ -144,6 +147,13 @@ def _check(view: ClaimView, source: Source, value: Value, numbers: list[int], ta
             if other is not None:
                 return ValueCheck(value, State.CONFLICT, said / (whole or 1.0), sentence, other)
     return ValueCheck(value, State.ABSENT, ranked[0][0] if ranked else 0.0)
+
+
+def _names_only(view: ClaimView, sentence: Sentence, frame: dict[int, float]) -> bool:
+    """Whether a sentence has no more of what a claim says the value of than names: of one thing many values
+    are told."""
+    names = {view.terms[i] for i in view.name_tokens}
+    return (frame.keys() & sentence.known) <= names
 
 
 def _spoken_of(view: ClaimView, source: Source, number: int) -> frozenset[int]:

@@ -19,9 +19,9 @@ from tests.unit.judges.local.contexts import claim_of
 
 UNSEEN: Final = Path(__file__).parents[3] / "taken_back_cases.yaml"
 CAUGHT: Final = 0.3
-"""Of the claims that state as a fact what an unseen text takes back. Measured: 14 of 40."""
-UPHELD: Final = 0.75
-"""Of the others about those texts. Measured: 61 of 80."""
+"""Of the claims that state as a fact what an unseen text takes back. Measured: 12 of 40."""
+UPHELD: Final = 0.8
+"""Of the others about those texts. Measured: 65 of 80."""
 
 REBUTTED: Final = (
     ("Neighbours say that the well is poisoned. It isn't.", "The well is poisoned."),
