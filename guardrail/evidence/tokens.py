@@ -91,6 +91,24 @@ _IRREGULAR: Final[dict[str, str]] = {
     }.items()
     for form in forms.split()
 }
+_APART: Final = {
+    form: own
+    for own, forms in {
+        "note": "note notes noted noting",
+        "theme": "theme themes themed",
+        "owner": "owned owns owning owner owners",
+        "willing": "willing willingly",
+        "underlying": "underlying",
+        "here": "here",
+        "hardly": "hardly",
+        "barely": "barely",
+        "scarcely": "scarcely",
+        "none": "none",
+    }.items()
+    for form in forms.split()
+}
+"""Words whose ending would make another word of them, most of them one that denies or says nothing: "not",
+"them", "own", "will", "under", "her", "hard", "bar", "scarce", "non". Their stems."""
 _KEEP: Final = frozenset(
     "this his its was has does news always thus across less unless bus gas is as us".split()  # noqa: SIM905
 )
@@ -106,6 +124,8 @@ def stem(word: str) -> str:
     if w in _IRREGULAR:
         return _strip_e(_IRREGULAR[w])
     w = w.removesuffix("'s")
+    if w in _APART:
+        return _APART[w]
     if w[:1].isdigit():
         return _plain_number(w)
     if len(w) < 4 or w in _KEEP or not w.isascii():

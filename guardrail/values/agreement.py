@@ -16,6 +16,8 @@ _LOSS: Final = Decimal("1e-9")  # what thirds and Fahrenheit lose in 28 digits
 _SLACK: Final = Decimal("0.01")  # rounding that needs no "about"
 _ABOUT: Final = Decimal("0.025")
 _ABOUT_MAX: Final = Decimal("0.1")
+_LIMIT: Final = Decimal("0.25")  # how far an amount may be from a round limit that it keeps: "over 3 million"
+_CLOSE: Final = Decimal("0.1")  # and from any: "more than 57%" of 58%
 _NUMERIC: Final = frozenset(
     {ValueKind.NUMBER, ValueKind.PERCENT, ValueKind.MONEY, ValueKind.QUANTITY, ValueKind.ORDINAL}
 )
@@ -92,6 +94,19 @@ def _within_limit(claim: Value, source: Value) -> bool:
     """
     way = claim.bound.direction
     return any(way * (theirs[0] - ours[0]) >= 0 for ours, theirs, _ in _in_one_unit(claim, source))
+
+
+def keeps(amount: Value, limit: Value) -> bool:
+    """Is ``amount``, one number, within ``limit`` ("up to 500 euros")? False where either is something
+    else."""
+    way = limit.bound.direction
+    if amount.bound is not Bound.EXACT or not way or amount.upper is not None or limit.upper is not None:
+        return False
+    if not {amount.kind, limit.kind} <= _NUMERIC or not comparable(amount, limit):
+        return False
+    equal = limit.bound in (Bound.AT_LEAST, Bound.AT_MOST)
+    gaps = [way * (ours[0] - theirs[0]) for ours, theirs, _ in _in_one_unit(amount, limit)]
+    return bool(gaps) and all(gap > 0 or (gap == 0 and equal) for gap in gaps)
 
 
 def _same_rate(claim: Value, source: Value) -> bool:
@@ -187,6 +202,7 @@ def _near(claim: Value, source: Value, ours: Decimal, theirs: Decimal, step: Dec
         return True
     converted = claim.unit != source.unit and claim.kind is ValueKind.QUANTITY
     rounded = gap <= step / 2 * (1 + _LOSS)
+    rounded_down = ours <= theirs < ours + step
     if claim.bound is Bound.EXACT:
         if (claim.fraction and source.kind is ValueKind.PERCENT) or source.fraction:
             return gap <= size * _SLACK
@@ -200,7 +216,9 @@ def _near(claim: Value, source: Value, ours: Decimal, theirs: Decimal, step: Dec
         )
         return loose and rounded and gap <= size * (_ABOUT if converted else _SLACK)
     if source.bound.direction:
-        return False
+        # "Over five decades" is how "over 55 years" is said in decades.
+        same_way = converted and claim.bound.direction == source.bound.direction > 0
+        return same_way and rounded_down
     coarse = _coarse_step(ours)
     if claim.bound is Bound.ABOUT:
         return (
@@ -208,9 +226,8 @@ def _near(claim: Value, source: Value, ours: Decimal, theirs: Decimal, step: Dec
             or (rounded and gap <= size * _ABOUT_MAX)
             or gap <= min(coarse / 2, size * _ABOUT_MAX)
         )
-    if claim.bound.direction > 0:
-        return 0 <= theirs - ours < min(coarse, size / 4)
-    return 0 <= ours - theirs < min(coarse, size / 4)
+    within = max(min(coarse, size * _LIMIT), size * _CLOSE)
+    return 0 <= (theirs - ours) * claim.bound.direction < within
 
 
 def _coarse_step(amount: Decimal) -> Decimal:

@@ -8,7 +8,9 @@ from typing import Final
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of
 from guardrail.judges.local.claim_view import ClaimView
+from guardrail.judges.local.clauses import Clause
 from guardrail.judges.local.compare import Comparison
+from guardrail.judges.local.source import Sentence
 
 
 def _terms(text: str) -> frozenset[int]:
@@ -20,6 +22,7 @@ _AFTER_ITEM: Final = _terms(
     "and or with plus including on in at for to from by during within per until before after if when while "
     "because unless that which who be have do can may must should will"
 )
+_RELATIVES: Final = _terms("who whose which where")
 _TELLING: Final = 0.6  # rarity from which on a word is not filler
 _SHARE: Final = 0.5  # of an item's words, by rarity, that must be missing
 
@@ -50,7 +53,7 @@ def denied_item(view: ClaimView, compared: Sequence[Comparison]) -> tuple[str, C
         ):
             continue
         naming = [
-            (clause.denied, comparison)
+            (clause.denied and not _told_of(comparison.sentence, clause), comparison)
             for comparison in compared
             for clause in comparison.sentence.clauses
             if term in clause.terms
@@ -58,6 +61,11 @@ def denied_item(view: ClaimView, compared: Sequence[Comparison]) -> tuple[str, C
         if naming and all(denied for denied, _ in naming):
             return view.surfaces[head], naming[0][1]
     return None
+
+
+def _told_of(sentence: Sentence, clause: Clause) -> bool:
+    """Whether a clause goes on about what this one ends with: "except for the twins, who are ill"."""
+    return clause.last < len(sentence.terms) and sentence.terms[clause.last] in _RELATIVES
 
 
 def _items(view: ClaimView) -> Iterator[list[int]]:

@@ -150,11 +150,14 @@ def _charge(
         elif term in _PAID:
             if i and terms[i - 1] == _OF and terms[max(0, i - 2)] in FREE_TERMS:
                 continue  # free of charge
+            if term == _COST and i + 2 < last and terms[i + 1] in _WHOM and terms[i + 2] in _WHOSE:
+                continue  # "it cost him his post"
             denial = _denial(terms, first, i)
-            nothing = i + 1 < last and terms[i + 1] == _ZERO_WORD
-            if denial is not None or nothing:
+            if denial is None:
+                denial = _nothing_after(terms, i, last)
+            if denial is not None:
                 free = True
-                spent.add(i + 1 if denial is None else denial)
+                spent.add(denial)
             else:
                 paid = True
     end = starts[last] if last < len(starts) else len(text)
@@ -166,8 +169,18 @@ def _charge(
 
 
 _DO, _NEVER, _NOT, _OR = (term_of(word) for word in ("do", "never", "not", "or"))
-_OF: Final = term_of("of")
-_ZERO_WORD: Final = term_of("nothing")
+_OF, _COST, _ZERO_WORD = (term_of(word) for word in ("of", "cost", "nothing"))
+_WHOM: Final = _terms("you him her us them me")
+_WHOSE: Final = _terms("your his her our their my")
+_NO_SUM: Final = _terms("nothing no")
+
+
+def _nothing_after(terms: Sequence[int], i: int, last: int) -> int | None:
+    """Where it says behind a verb that nothing is paid: "pay no fee", "costs the company nothing extra"."""
+    for j in range(i + 1, min(last, i + 1 + _DENIAL_REACH)):
+        if terms[j] in _NO_SUM:
+            return j if terms[j] == _ZERO_WORD or not _PAID.isdisjoint(terms[j + 1 : j + 4]) else None
+    return None
 
 
 def _denial(terms: Sequence[int], first: int, i: int) -> int | None:

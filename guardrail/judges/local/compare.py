@@ -19,6 +19,9 @@ from guardrail.values import Value, ValueKind, agree
 
 _VERBATIM: Final = 0.85
 _RENAMED_WORDS: Final = 2
+_SHORTEST_PLACE: Final = 4
+_OF_PLACE: Final = frozenset({"an", "ans", "ian", "ians", "ese"})  # Trinidadian, Brazilian, Japanese
+_AFTER_A_VOWEL: Final = frozenset({"n", "ns"})  # African
 _ALIGNED_TOKENS: Final = 80
 _REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
 
@@ -208,7 +211,7 @@ def _other_name(
         if others:
             mine = words_between(view.text, view.starts, named[0], named[-1] + 1)
             other = sentence.words(others[0], others[-1] + 1)
-            if mine.casefold() != other.casefold():
+            if not _one_name(mine, other):
                 return view.starts[named[0]], mine, other
     return None
 
@@ -234,4 +237,17 @@ def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tupl
             sentence.terms[i] in view.terms for i in tokens_within(sentence.starts, value.start, value.end)
         )
     ]
-    return (names[0].start, names[0].text, others[0].text) if len(others) == 1 else None
+    if len(others) != 1 or _one_name(names[0].text, others[0].text):
+        return None
+    return names[0].start, names[0].text, others[0].text
+
+
+def _one_name(one: str, other: str) -> bool:
+    """Whether two names are one: "Trinidad" and "Trinidadian", "Saint" and "St."."""
+    plain = ("".join(c for c in name.casefold() if c.isalnum()) for name in (one, other))
+    short, long = sorted(plain, key=len)
+    if short == long or (short, long) == ("st", "saint"):
+        return True
+    ending = long.removeprefix(short)
+    of_place = ending in _OF_PLACE or (ending in _AFTER_A_VOWEL and short[-1:] in ("a", "o"))
+    return len(short) >= _SHORTEST_PLACE and long.startswith(short) and of_place

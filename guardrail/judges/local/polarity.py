@@ -13,13 +13,13 @@ from guardrail.judges.local.antonyms import ANTONYMS
 NEGATORS: Final = frozenset(
     term_of(word)
     for word in """
-    not no never without neither nor none nobody nothing nowhere cannot except hardly barely scarcely fail
+    not no non never without neither nor none nobody nothing nowhere cannot except hardly barely scarcely fail
     lack refuse deny unable exclude instead unless avoid forbid forbidden prohibit banned
     """.split()  # noqa: SIM905
 )
 LIMITS: Final = frozenset(
     term_of(word)
-    for word in "later more less fewer sooner earlier greater only just doubt matter".split()  # noqa: SIM905
+    for word in "later more less fewer sooner earlier greater only just doubt matter far".split()  # noqa: SIM905
 )
 _DENYING_SIGN: Final = re.compile("≠|=\u0338|!=|≢|∉")
 _STRONG: Final = frozenset(
@@ -30,6 +30,10 @@ _STRONG: Final = frozenset(
 )
 _NO, _NOT, _OR, _WHETHER = (term_of(word) for word in ("no", "not", "or", "whether"))
 _FIRST: Final = term_of("1")
+_GOES_ON: Final = frozenset(
+    term_of(word)
+    for word in "but and i you he she it we they there this that these those".split()  # noqa: SIM905
+)
 _OWNERS: Final = frozenset(
     term_of(word)
     for word in "my your his her its our their the a".split()  # noqa: SIM905
@@ -43,9 +47,10 @@ def negates(term: int) -> bool:
 
 
 def denies_at(terms: Sequence[int], i: int) -> bool:
-    """Whether a text's word negates where it stands: not in "no later than", "not only", "my no. 1"."""
+    """Whether a text's word negates where it stands: not in "no later than", "not only", "my no. 1", and
+    not where it answers a question: "no but it has"."""
     term, after = terms[i], terms[i + 1] if i + 1 < len(terms) else None
-    if term not in NEGATORS or after in LIMITS:
+    if term not in NEGATORS or after in LIMITS or (i == 0 and term == _NO and after in _GOES_ON):
         return False
     return not (term == _NO and after == _FIRST and i > 0 and terms[i - 1] in _OWNERS)
 
@@ -90,7 +95,10 @@ def opposition(
             continue
         for other in opposites(word):
             if other in said and other not in claimed:
-                return i, source.index(other)
+                at = source.index(other)
+                if other in LIMITS and at and source[at - 1] in NEGATORS:
+                    continue  # "not far" is near
+                return i, at
     return None
 
 

@@ -48,6 +48,67 @@ def judged(source: str, claim: str, checker: ClaimChecker = CHECKER) -> Judgemen
             "The lagoon is Maja's favourite beach on the island.",
             id="no 1",
         ),
+        pytest.param(
+            "The museum is open on Mondays.",
+            "However, it should be noted that the museum is open on Mondays.",
+            id="noted is not not",
+        ),
+        pytest.param(
+            "Please note that the museum is open on Mondays.",
+            "The museum is open on Mondays.",
+            id="note is not not",
+        ),
+        pytest.param(
+            "The dough rested for a day, which is hard to do at home.",
+            "The dough rested for a day.",
+            id="hard is not hardly",
+        ),
+        pytest.param("Adults pay 5 euros.", "No but adults pay 5 euros.", id="no as an answer"),
+        pytest.param(
+            "The hotel is in Dalby, not far from the station.",
+            "The hotel is in Dalby, near the station.",
+            id="not far",
+        ),
+        pytest.param(
+            "The cast stayed, except for Alma Reiss and Piet Koll, who were replaced by Ida and Ove Lund.",
+            "Alma Reiss and Piet Koll were replaced by Ida and Ove Lund.",
+            id="what is told of the exception",
+        ),
+        pytest.param(
+            "Lasse Idowu is a Trinidadian-born painter.",
+            "Lasse Idowu is from Trinidad.",
+            id="name of a people",
+        ),
+        pytest.param(
+            "The name comes from the St. Lawrence Iroquoian word for a village.",
+            "The name comes from the Saint Lawrence Iroquoian word for a village.",
+            id="Saint and St.",
+        ),
+        pytest.param(
+            "Children and students pay no annual fee; adults pay 20 dollars.",
+            "Students can join free of charge.",
+            id="pay no fee",
+        ),
+        pytest.param(
+            "You may add up to five days of holiday, provided that the company has no extra costs.",
+            "You can add up to five days of holiday as long as it costs the company nothing extra.",
+            id="costs nothing",
+        ),
+        pytest.param(
+            "Registration costs 18 crowns. After a second offence the drone can be taken away.",
+            "The second offence may cost you your drone.",
+            id="costs a thing, not money",
+        ),
+        pytest.param(
+            "In total 10,905 Italian Americans and about 110,000 Japanese Americans were interned in camps.",
+            "In total, about 110,000 Japanese Americans were interned.",
+            id="several counts in one sentence",
+        ),
+        pytest.param(
+            "Citizens of the Union may enter without a visa for stays of up to 90 days.",
+            "Citizens of the Union don't need a visa for a two-week stay.",
+            id="a case within a limit",
+        ),
     ],
 )
 def test_what_only_looks_like_a_contradiction_is_none(source: str, claim: str) -> None:
@@ -166,6 +227,31 @@ def test_a_wrong_detail_beside_what_settles_nothing_is_caught(source: str, claim
 )
 def test_what_stands_in_the_source_is_supported(source: str, claim: str) -> None:
     assert judged(source, claim).verdict is Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(
+    ("source", "claim"),
+    [
+        ("The hotel is in Dalby, far from the station.", "The hotel is in Dalby, near the station."),
+        ("It is not true that the museum is open on Mondays.", "The museum is open on Mondays."),
+        ("The door hardly closes.", "The door closes."),
+        ("The cast stayed, except for Alma Reiss.", "The cast and Alma Reiss stayed."),
+        (
+            "Children and students pay no annual fee; adults pay 20 dollars.",
+            "Adults can join free of charge.",
+        ),
+        ("Registration costs 18 crowns.", "Registration costs nothing."),
+        (
+            "In total 10,905 Italian Americans and about 110,000 Japanese Americans were interned in camps.",
+            "In total, about 110,000 Italian Americans were interned.",
+        ),
+        ("Members can borrow up to ten books at a time.", "You can borrow six books at a time."),
+        ("Stays of up to 90 days are allowed without a visa.", "A 120-day stay is allowed without a visa."),
+        ("Nina Brandt won the race.", "Nina Brandan won the race."),
+    ],
+)
+def test_what_looks_the_same_and_is_one_is_not_supported(source: str, claim: str) -> None:
+    assert judged(source, claim).verdict is not Verdict.SUPPORTED
 
 
 WARRANTIES = "The DW-450 comes with a 3-year warranty, the DW-460 with a 5-year warranty."
