@@ -29,7 +29,12 @@ REPEATED: Final[Mapping[str, int]] = {
     "fool-me-twice": 2,
     "summedits": 2,
     "wice": 2,
+    "written-passages-answers": 3,
+    "written-passages-findings": 3,
+    "written-passages-joined": 3,
+    "written-passages-roles": 3,
     "written-passages-taken_back": 4,
+    "written-passages-webpages": 3,
 }
 """Small sets that look like answers, or teach what others don't, are read more than once, by how their names
 begin."""
