@@ -23,6 +23,9 @@ _NUMERIC: Final = frozenset(
 )
 _NAMED: Final = frozenset({ValueKind.NUMBER, ValueKind.VERSION, ValueKind.IDENTIFIER})
 _DAY: Final = 24 * 60
+BARE_DEGREES: Final = "deg"
+SCALES: Final = frozenset({"°C", "°F"})
+"""What "40 degrees" may be of, besides an angle."""
 _LEFT_OUT: Final = frozenset({"year"})  # units that readers supply: "children under 12"
 
 
@@ -63,12 +66,19 @@ def comparable(claim: Value, source: Value) -> bool:
         return same_currency(claim.unit or "", source.unit or "") and _same_rate(claim, source)
     if claim.kind is ValueKind.QUANTITY:
         a, b = BY_NAME[claim.unit or "time"], BY_NAME[source.unit or "time"]
-        return a.dimension == b.dimension and _same_rate(claim, source)
+        one_sort = a.dimension == b.dimension or _bare_degrees(claim, source)
+        return one_sort and _same_rate(claim, source)
     if claim.kind in (ValueKind.NUMBER, ValueKind.ORDINAL):
         return claim.noun is not None and claim.noun == source.noun
     if claim.kind is ValueKind.DATE:
         return any(_as_precise(a, b) for a in claim.dates for b in source.dates)
     return claim.kind not in (ValueKind.NAME, ValueKind.IDENTIFIER)
+
+
+def _bare_degrees(claim: Value, source: Value) -> bool:
+    """Does one say "40 degrees" and the other of what scale?"""
+    units = {claim.unit, source.unit}
+    return BARE_DEGREES in units and not SCALES.isdisjoint(units)
 
 
 def _bare_limit(value: Value) -> bool:
@@ -130,7 +140,8 @@ def _in_one_unit(
         if claim.kind is ValueKind.MONEY:
             return _product(ours, theirs, step) if same_currency(claim.unit or "", source.unit or "") else []
         if claim.kind is ValueKind.QUANTITY and claim.unit != source.unit:
-            return _converted(claim, source)
+            bare = _bare_degrees(claim, source)
+            return _product(ours, theirs, step) if bare else _converted(claim, source)
         return _product(ours, theirs, step)
     if ValueKind.PERCENT in kinds and ValueKind.NUMBER in kinds:
         number = claim if claim.kind is ValueKind.NUMBER else source

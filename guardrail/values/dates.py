@@ -156,13 +156,15 @@ def _period_of_number(tokens: list[Token], i: int) -> Found | None:
     if not token.text.isdigit() or len(token.text) > 4:
         return None
     number = int(token.text)
-    if after.low == "s" and after.start == token.end and number % 10 == 0:
+    last = i + 1 + (after.text in {"'", "’"} and len(token.text) == 4)  # "the 1960's"
+    joined = all(tokens[j].start == tokens[j - 1].end for j in range(i + 1, last + 1))
+    if tokens[last].low == "s" and joined and number % 10 == 0:
         if len(token.text) == 4:
             return Found(
-                i + 2, (DateParts(number, years=100 if number % 100 == 0 and number < 2000 else 10),)
+                last + 1, (DateParts(number, years=100 if number % 100 == 0 and number < 2000 else 10),)
             )
-        if len(token.text) == 2 and number >= 20:
-            return Found(i + 2, (DateParts(1900 + number, years=10),))
+        if len(token.text) == 2 and number >= 20 and tokens[i - (i > 0)].low not in {"over", "under"}:
+            return Found(last + 1, (DateParts(1900 + number, years=10),))
     if (
         after.low in _SUFFIXES
         and after.start == token.end

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from guardrail.values.agreement import agree, comparable
+from guardrail.values.agreement import BARE_DEGREES, SCALES, agree, comparable
 from guardrail.values.model import Value, ValueKind
 from guardrail.values.names import fold_text
 from guardrail.values.scan import extract
@@ -126,9 +126,10 @@ def _interval(value: Value) -> tuple[float, float]:
     if value.upper is not None:
         amounts.append(float(value.upper))
     unit = BY_NAME.get(value.unit or "") if value.kind is ValueKind.QUANTITY else None
-    if unit is not None:
-        factor, offset = float(unit.factor), float(unit.offset)
-        amounts = [x * factor + offset for x in amounts]
+    units = [unit] if unit is not None else []
+    if value.unit == BARE_DEGREES:
+        units += [BY_NAME[scale] for scale in SCALES]
+    amounts = [x * float(u.factor) + float(u.offset) for u in units for x in amounts] or amounts
     return min(amounts), max(amounts)
 
 

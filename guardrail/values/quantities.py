@@ -15,7 +15,7 @@ from guardrail.values.affixes import (
     read_suffix,
 )
 from guardrail.values.lexicon import NO_NOUN, PERCENT_WORDS, words
-from guardrail.values.model import Value, ValueKind
+from guardrail.values.model import Bound, Value, ValueKind
 from guardrail.values.numerals import ADVERBS, Amount, read_amount
 from guardrail.values.tokens import Tok, Token
 from guardrail.values.units import CURRENCY_WORDS, find_unit
@@ -26,6 +26,7 @@ _SPEEDS: Final = {("km", "h"): "km/h", ("mi", "h"): "mph", ("m", "s"): "m-s"}
 MEASURES: Final = words("within for after about over than under least of lasts takes innerhalb")
 _NO_COUNT: Final = words("the this that which no any every each another some first last only same right")
 _ODDS_MAX: Final = 100_000
+_AGES: Final = {"over": Bound.OVER, "under": Bound.UNDER}
 
 
 def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], int] | None:
@@ -64,6 +65,8 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
     if unit is not None and rate is not None and (unit, rate) in _SPEEDS:
         unit, rate = _SPEEDS[unit, rate], None
     bound, after = read_bound(tokens, i, after)
+    if unit == "s" and (aged := _age_group(tokens, i, after)) is not None:
+        suffix, unit, bound = suffix._replace(kind=ValueKind.NUMBER), None, aged
     noun = read_noun(tokens, i, after) if unit is None else None
     end = tokens[after - 1].end
     start = tokens[i].start
@@ -85,6 +88,14 @@ def read_quantity(text: str, tokens: list[Token], i: int) -> tuple[list[Value], 
         key=low.key,
     )
     return [value], after
+
+
+def _age_group(tokens: list[Token], i: int, after: int) -> Bound | None:
+    """ "over-65s", "under 25s": people of an age, not seconds."""
+    if tokens[after - 1].start != tokens[after - 2].end:
+        return None
+    before = i - 1 - (i > 1 and tokens[i - 1].text == "-")
+    return _AGES.get(tokens[before].low) if before >= 0 else None
 
 
 def _written_twice(tokens: list[Token], amount: Amount) -> Amount:
@@ -239,6 +250,7 @@ def _odds(tokens: list[Token], amount: Amount) -> Amount | None:
             return None
     else:
         return None
+    k += tokens[k].low == "every"
     whole = read_amount(tokens, k)
     if (
         whole is None

@@ -20,8 +20,8 @@ from guardrail.values import Value, ValueKind, agree
 _VERBATIM: Final = 0.85
 _RENAMED_WORDS: Final = 2
 _SHORTEST_PLACE: Final = 4
-_OF_PLACE: Final = frozenset({"an", "ans", "ian", "ians", "ese"})  # Trinidadian, Brazilian, Japanese
-_AFTER_A_VOWEL: Final = frozenset({"n", "ns"})  # African
+_OF_PLACE: Final = frozenset({"an", "ans", "ian", "ians", "ese"})  # of Africa, Trinidad, Canada, China
+_FINAL_VOWELS: Final = "aeiouy"
 _ALIGNED_TOKENS: Final = 80
 _REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
 
@@ -243,11 +243,21 @@ def _renamed(view: ClaimView, sentence: Sentence, terms: frozenset[int]) -> tupl
 
 
 def _one_name(one: str, other: str) -> bool:
-    """Whether two names are one: "Trinidad" and "Trinidadian", "Saint" and "St."."""
+    """Whether two names are one: "Cuba" and "Cuban", "Saint" and "St.", "EU" and "European Union"."""
+    if _abbreviates(one, other) or _abbreviates(other, one):
+        return True
     plain = ("".join(c for c in name.casefold() if c.isalnum()) for name in (one, other))
     short, long = sorted(plain, key=len)
     if short == long or (short, long) == ("st", "saint"):
         return True
-    ending = long.removeprefix(short)
-    of_place = ending in _OF_PLACE or (ending in _AFTER_A_VOWEL and short[-1:] in ("a", "o"))
-    return len(short) >= _SHORTEST_PLACE and long.startswith(short) and of_place
+    if len(short) < _SHORTEST_PLACE:
+        return False
+    root = short.rstrip(_FINAL_VOWELS)
+    return any(long.removeprefix(stem) in _OF_PLACE for stem in (short, root) if long.startswith(stem))
+
+
+def _abbreviates(one: str, other: str) -> bool:
+    """Whether a name is the capitals of another, or of its last part: "NYC" of "York City"."""
+    letters = one.replace(".", "")
+    capitals = "".join(word[0] for word in other.split() if word[0].isupper())
+    return letters.isupper() and letters.isalpha() and len(capitals) > 1 and letters.endswith(capitals)

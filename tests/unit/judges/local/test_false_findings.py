@@ -80,6 +80,21 @@ def judged(source: str, claim: str, checker: ClaimChecker = CHECKER) -> Judgemen
             id="name of a people",
         ),
         pytest.param(
+            "The Chinese university of Tarn was founded in 1931.",
+            "The university of Tarn in China was founded in 1931.",
+            id="name of a country",
+        ),
+        pytest.param(
+            "It is the most sparsely populated country in the European Union.",
+            "It is the most sparsely populated country in the EU.",
+            id="abbreviation",
+        ),
+        pytest.param(
+            "The factory is at Trafford Park in the United Kingdom.",
+            "The factory is at Trafford Park in the U.K.",
+            id="abbreviation with dots",
+        ),
+        pytest.param(
             "The name comes from the St. Lawrence Iroquoian word for a village.",
             "The name comes from the Saint Lawrence Iroquoian word for a village.",
             id="Saint and St.",
@@ -248,6 +263,10 @@ def test_what_stands_in_the_source_is_supported(source: str, claim: str) -> None
         ("Members can borrow up to ten books at a time.", "You can borrow six books at a time."),
         ("Stays of up to 90 days are allowed without a visa.", "A 120-day stay is allowed without a visa."),
         ("Nina Brandt won the race.", "Nina Brandan won the race."),
+        (
+            "The factory is at Trafford Park in the United States.",
+            "The factory is at Trafford Park in the UK.",
+        ),
     ],
 )
 def test_what_looks_the_same_and_is_one_is_not_supported(source: str, claim: str) -> None:
