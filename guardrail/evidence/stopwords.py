@@ -16,6 +16,7 @@ STOP_WORDS: Final = frozenset(
     then there therefore these they this those through thus to too under until up upon us very was we
     were what when where whether which while who whom whose why will with within would you your yours
     yourself
+    barely hardly none scarcely
     i'd i'll i'm i've he'd he'll it'd it'll she'd she'll that'll there'll they'd they'll they're they've
     we'd we'll we're we've who'd who'll who've you'd you'll you're you've
     です ます した して ある いる こと する ない った いま しま りま ので には とは では から まで など

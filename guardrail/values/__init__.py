@@ -11,7 +11,7 @@ be called wrong for having been read in the other country's way. So there is one
 on any text, small readers that look a bounded number of tokens ahead, and tables.
 """
 
-from guardrail.values.agreement import agree, comparable, keeps
+from guardrail.values.agreement import agree, comparable
 from guardrail.values.matching import Match, MatchState, ValueSet, match
 from guardrail.values.model import Bound, DateParts, Value, ValueKind
 from guardrail.values.scan import extract
@@ -27,6 +27,5 @@ __all__ = [
     "agree",
     "comparable",
     "extract",
-    "keeps",
     "match",
 ]

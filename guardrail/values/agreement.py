@@ -17,7 +17,11 @@ _SLACK: Final = Decimal("0.01")  # rounding that needs no "about"
 _ABOUT: Final = Decimal("0.025")
 _ABOUT_MAX: Final = Decimal("0.1")
 _LIMIT: Final = Decimal("0.25")  # how far an amount may be from a round limit that it keeps: "over 3 million"
-_CLOSE: Final = Decimal("0.1")  # and from any: "more than 57%" of 58%
+_CLOSE: Final = Decimal(
+    "0.1"
+)  # and a count, share or price from any: "more than 358", "less than $24.5 million"
+_COUNTED: Final = frozenset({ValueKind.NUMBER, ValueKind.PERCENT, ValueKind.MONEY})
+_ROUND_UNITS: Final = frozenset({"decade", "century"})
 _NUMERIC: Final = frozenset(
     {ValueKind.NUMBER, ValueKind.PERCENT, ValueKind.MONEY, ValueKind.QUANTITY, ValueKind.ORDINAL}
 )
@@ -104,19 +108,6 @@ def _within_limit(claim: Value, source: Value) -> bool:
     """
     way = claim.bound.direction
     return any(way * (theirs[0] - ours[0]) >= 0 for ours, theirs, _ in _in_one_unit(claim, source))
-
-
-def keeps(amount: Value, limit: Value) -> bool:
-    """Is ``amount``, one number, within ``limit`` ("up to 500 euros")? False where either is something
-    else."""
-    way = limit.bound.direction
-    if amount.bound is not Bound.EXACT or not way or amount.upper is not None or limit.upper is not None:
-        return False
-    if not {amount.kind, limit.kind} <= _NUMERIC or not comparable(amount, limit):
-        return False
-    equal = limit.bound in (Bound.AT_LEAST, Bound.AT_MOST)
-    gaps = [way * (ours[0] - theirs[0]) for ours, theirs, _ in _in_one_unit(amount, limit)]
-    return bool(gaps) and all(gap > 0 or (gap == 0 and equal) for gap in gaps)
 
 
 def _same_rate(claim: Value, source: Value) -> bool:
@@ -228,8 +219,7 @@ def _near(claim: Value, source: Value, ours: Decimal, theirs: Decimal, step: Dec
         return loose and rounded and gap <= size * (_ABOUT if converted else _SLACK)
     if source.bound.direction:
         # "Over five decades" is how "over 55 years" is said in decades.
-        same_way = converted and claim.bound.direction == source.bound.direction > 0
-        return same_way and rounded_down
+        return claim.unit in _ROUND_UNITS and claim.bound is source.bound is Bound.OVER and rounded_down
     coarse = _coarse_step(ours)
     if claim.bound is Bound.ABOUT:
         return (
@@ -237,7 +227,10 @@ def _near(claim: Value, source: Value, ours: Decimal, theirs: Decimal, step: Dec
             or (rounded and gap <= size * _ABOUT_MAX)
             or gap <= min(coarse / 2, size * _ABOUT_MAX)
         )
-    within = max(min(coarse, size * _LIMIT), size * _CLOSE)
+    within = min(coarse, size * _LIMIT)
+    # "At most", "at least" and whatever has a rate are rules: 11 kg is another one than 10 kg.
+    if claim.bound in (Bound.OVER, Bound.UNDER) and claim.kind in _COUNTED and claim.per is None:
+        within = max(within, size * _CLOSE)
     return 0 <= (theirs - ours) * claim.bound.direction < within
 
 

@@ -243,14 +243,13 @@ def _from_words(tokens: list[Token], i: int) -> Amount | None:
     for _ in range(_MAX_WORDS):
         low = tokens[j].low
         if tokens[j].kind is not Tok.WORD:
-            follower = tokens[j + 1].low
-            spaced = previous >= 20 and 0 < _ONES.get(follower, 0) < 10  # "twenty - five", in transcripts
             joined = (
                 low == "-"
                 and seen
                 and tokens[j + 1].kind is Tok.WORD
-                and (spaced or tokens[j + 1].start == tokens[j].end)
+                and tokens[j + 1].start == tokens[j].end
             )
+            follower = tokens[j + 1].low
             if joined and (follower in _ONES or follower in MAGNITUDES or follower in _PARTS):
                 j += 1
                 continue

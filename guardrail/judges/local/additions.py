@@ -22,6 +22,7 @@ _AFTER_ITEM: Final = _terms(
     "and or with plus including on in at for to from by during within per until before after if when while "
     "because unless that which who be have do can may must should will"
 )
+_TOLD: Final = 0.6  # of what the claim says of an item, by rarity
 _RELATIVES: Final = _terms("who whose which where")
 _TELLING: Final = 0.6  # rarity from which on a word is not filler
 _SHARE: Final = 0.5  # of an item's words, by rarity, that must be missing
@@ -53,7 +54,7 @@ def denied_item(view: ClaimView, compared: Sequence[Comparison]) -> tuple[str, C
         ):
             continue
         naming = [
-            (clause.denied and not _told_of(comparison.sentence, clause), comparison)
+            (clause.denied and not _told_of(view, comparison.sentence, clause), comparison)
             for comparison in compared
             for clause in comparison.sentence.clauses
             if term in clause.terms
@@ -63,9 +64,14 @@ def denied_item(view: ClaimView, compared: Sequence[Comparison]) -> tuple[str, C
     return None
 
 
-def _told_of(sentence: Sentence, clause: Clause) -> bool:
-    """Whether a clause goes on about what this one ends with: "except for the twins, who are ill"."""
-    return clause.last < len(sentence.terms) and sentence.terms[clause.last] in _RELATIVES
+def _told_of(view: ClaimView, sentence: Sentence, clause: Clause) -> bool:
+    """Whether what follows a clause says of its end what the claim says: "all but the twins, who are ill" of
+    "the twins are ill"."""
+    if clause.last >= len(sentence.terms) or sentence.terms[clause.last] not in _RELATIVES:
+        return False
+    rest = {term: weight for term, weight in view.content.items() if term not in clause.terms}
+    said = rest.keys() & set(sentence.terms[clause.last :])
+    return bool(rest) and sum(rest[term] for term in said) >= _TOLD * sum(rest.values())
 
 
 def _items(view: ClaimView) -> Iterator[list[int]]:

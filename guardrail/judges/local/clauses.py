@@ -150,9 +150,9 @@ def _charge(
         elif term in _PAID:
             if i and terms[i - 1] == _OF and terms[max(0, i - 2)] in FREE_TERMS:
                 continue  # free of charge
-            if term == _COST and i + 2 < last and terms[i + 1] in _WHOM and terms[i + 2] in _WHOSE:
-                continue  # "it cost him his post"
             denial = _denial(terms, first, i)
+            if denial is not None and i + 2 < last and terms[i + 1] in _WHOM and terms[i + 2] in _WHOSE:
+                continue  # "it won't cost you your place" is of no price
             if denial is None:
                 denial = _nothing_after(terms, i, last)
             if denial is not None:
@@ -169,17 +169,21 @@ def _charge(
 
 
 _DO, _NEVER, _NOT, _OR = (term_of(word) for word in ("do", "never", "not", "or"))
-_OF, _COST, _ZERO_WORD = (term_of(word) for word in ("of", "cost", "nothing"))
+_OF, _NO, _ZERO_WORD = (term_of(word) for word in ("of", "no", "nothing"))
+_PARTING: Final = _terms("and or but with for while if")
 _WHOM: Final = _terms("you him her us them me")
 _WHOSE: Final = _terms("your his her our their my")
-_NO_SUM: Final = _terms("nothing no")
 
 
 def _nothing_after(terms: Sequence[int], i: int, last: int) -> int | None:
     """Where it says behind a verb that nothing is paid: "pay no fee", "costs the company nothing extra"."""
     for j in range(i + 1, min(last, i + 1 + _DENIAL_REACH)):
-        if terms[j] in _NO_SUM:
-            return j if terms[j] == _ZERO_WORD or not _PAID.isdisjoint(terms[j + 1 : j + 4]) else None
+        if terms[j] in _PARTING:
+            return None
+        if terms[j] == _ZERO_WORD:
+            return j
+        if terms[j] == _NO:
+            return j if j == i + 1 and not _PAID.isdisjoint(terms[j + 1 : min(last, j + 4)]) else None
     return None
 
 

@@ -19,11 +19,24 @@ from guardrail.values import Value, ValueKind, agree
 
 _VERBATIM: Final = 0.85
 _RENAMED_WORDS: Final = 2
-_SHORTEST_PLACE: Final = 4
-_OF_PLACE: Final = frozenset({"an", "ans", "ian", "ians", "ese"})  # of Africa, Trinidad, Canada, China
+_OF_PLACE: Final = frozenset({"n", "ns", "an", "ans", "ian", "ians", "ese"})
 _FINAL_VOWELS: Final = "aeiouy"
 _ALIGNED_TOKENS: Final = 80
 _REACH_BEFORE, _REACH_AFTER = 3, 2  # tokens around the aligned stretch that still belong to it
+
+
+PLACES: Final = frozenset(
+    """
+    africa albania algeria america angola arabia argentina armenia asia australia austria bolivia bosnia
+    brazil bulgaria burma california cambodia canada chile china colombia croatia cuba ecuador egypt
+    estonia ethiopia europe georgia ghana haiti hawaii hungary india indonesia iran italy jamaica japan
+    jordan kenya korea latvia lebanon liberia libya lithuania macedonia malaysia malta mexico moldova
+    mongolia morocco namibia nepal nigeria norway palestine paraguay persia portugal prussia romania
+    russia rwanda scandinavia serbia siberia sicily slovakia slovenia sudan syria taiwan tanzania
+    tasmania texas tibet trinidad tunisia uganda ukraine uruguay venezuela vienna vietnam zambia
+    """.split()  # noqa: SIM905
+)
+"""Places whose people are named after them by an ending: "Trinidad", "Trinidadian". "Julia" has none."""
 
 
 class Turn(StrEnum):
@@ -250,7 +263,7 @@ def _one_name(one: str, other: str) -> bool:
     short, long = sorted(plain, key=len)
     if short == long or (short, long) == ("st", "saint"):
         return True
-    if len(short) < _SHORTEST_PLACE:
+    if short not in PLACES:
         return False
     root = short.rstrip(_FINAL_VOWELS)
     return any(long.removeprefix(stem) in _OF_PLACE for stem in (short, root) if long.startswith(stem))

@@ -15,7 +15,7 @@ from guardrail.judges.local.alternatives import PRICING, Belongs, belonging, par
 from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 from guardrail.judges.local.polarity import negations
 from guardrail.judges.local.source import NUMBER_WORDS, Sentence, Source, tokens_within
-from guardrail.values import Bound, MatchState, Value, ValueKind, agree, comparable, keeps
+from guardrail.values import Bound, MatchState, Value, ValueKind, agree, comparable
 
 _NEARNESS: Final = 0.9  # what a word counts less for each word between it and the value
 _ELSEWHERE: Final = 0.25  # of a word that stands by another value of the same sort
@@ -41,10 +41,6 @@ _RATE: Final = frozenset(term_of(word) for word in ("a", "an", "per", "each", "e
 _TIMES: Final = frozenset(
     term_of(word)
     for word in "second minute hour day night week month quarter year".split()  # noqa: SIM905
-)
-_PERMITTING: Final = frozenset(
-    term_of(word)
-    for word in "can may allow permit need without entitle".split()  # noqa: SIM905
 )
 _RESPECTIVELY: Final = term_of("respectively")
 
@@ -242,19 +238,8 @@ def _in_sentence(
         # What another value of the claim says is no rival of this one: "from the 4th to the 29th" is at odds
         # with the end of "from the 4th to the 22nd", not with its start.
         own = [v for v in rivals if not _also_said(view, value, v)]
-        if len(rivals) == 1 and _permitted(view, value, sentence, rivals[0]):
-            return State.FOUND, rivals[0]
         return State.CONFLICT, _nearest(sentence, own or rivals, frame)
     return State.ABSENT, None
-
-
-def _permitted(view: ClaimView, value: Value, sentence: Sentence, limit: Value) -> bool:
-    """Whether the claim is of a case that the sentence allows up to a limit: "a two-week stay" where stays of
-    up to 90 days are allowed. "You can stay for two weeks" says another limit."""
-    if "-" not in value.text:
-        return False
-    may = not _PERMITTING.isdisjoint(view.terms) and not _PERMITTING.isdisjoint(sentence.terms)
-    return may and keeps(value, limit)
 
 
 def _after_the_same_word(view: ClaimView, value: Value, sentence: Sentence) -> Value | None:

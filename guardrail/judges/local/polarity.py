@@ -19,7 +19,7 @@ NEGATORS: Final = frozenset(
 )
 LIMITS: Final = frozenset(
     term_of(word)
-    for word in "later more less fewer sooner earlier greater only just doubt matter far".split()  # noqa: SIM905
+    for word in "later more less fewer sooner earlier greater only just doubt matter".split()  # noqa: SIM905
 )
 _DENYING_SIGN: Final = re.compile("≠|=\u0338|!=|≢|∉")
 _STRONG: Final = frozenset(
@@ -95,10 +95,7 @@ def opposition(
             continue
         for other in opposites(word):
             if other in said and other not in claimed:
-                at = source.index(other)
-                if other in LIMITS and at and source[at - 1] in NEGATORS:
-                    continue  # "not far" is near
-                return i, at
+                return i, source.index(other)
     return None
 
 

@@ -21,7 +21,7 @@ UNSEEN: Final = Path(__file__).parents[3] / "taken_back_cases.yaml"
 CAUGHT: Final = 0.3
 """Of the claims that state as a fact what an unseen text takes back. Measured: 12 of 40."""
 UPHELD: Final = 0.8
-"""Of the others about those texts. Measured: 65 of 80."""
+"""Of the others about those texts. Measured: 66 of 80."""
 
 REBUTTED: Final = (
     ("Neighbours say that the well is poisoned. It isn't.", "The well is poisoned."),

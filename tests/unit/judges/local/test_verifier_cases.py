@@ -22,14 +22,14 @@ from tests.verifier_cases.judging import judged
 
 CASES: Final = load()
 
-UPHELD: Final = 0.77
-"""Of the supported claims, the least share that the judge calls supported. Measured: 162 of 206, 79 %."""
+UPHELD: Final = 0.8
+"""Of the supported claims, the least share that the judge calls supported. Measured: 169 of 206, 82 %."""
 CAUGHT: Final = 0.83
 """Of the others, the least share that it does not call supported. Measured: 181 of 217, 83 %."""
 CRITICAL_VALUES_CAUGHT: Final = 0.90
 """The same, of wrong numbers, dates and units in critical claims."""
 BY_KIND: Final = {
-    "verbatim": 1.0, "combination": 0.7, "coreference": 0.85, "paraphrase": 0.75, "chat": 0.72,
+    "verbatim": 1.0, "combination": 0.83, "coreference": 0.85, "paraphrase": 0.75, "chat": 0.79,
     "reported": 0.8,
     "number": 0.9, "date": 0.8, "unit": 0.9, "negation": 0.75, "addition": 0.9, "swap": 0.55, "name": 0.95,
     "overgeneralisation": 0.9, "qualifier": 0.74, "short-addition": 0.88, "quoted-falsehood": 0.55,
