@@ -34,6 +34,12 @@ _TOKENS: Final = 0.33
 _UNKNOWN: Final = -1.0
 _SORTED_WITHIN: Final = 4096  # pairs; batches of like length are made of that many neighbours
 _OPTIMIZER: Final = "optimizer.pt"
+_SAME: Final = (
+    "base", "before", "seed", "rate", "batch_tokens", "max_tokens", "frozen_layers", "precision", "pairs",
+    "datasets",
+)  # fmt: skip
+"""What a run that goes on must have in common with the one that was cut short: which pairs are read in which
+batches, and how. Where it is trained may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +135,10 @@ def train(
     optimizer = torch.optim.AdamW(weights, lr=options.rate, weight_decay=0.01, fused=True)
     model.to(device).train()
     done, losses, began, saved = 0, [], time.monotonic(), time.monotonic()
-    if options.resume and (out / _OPTIMIZER).exists():
-        done = _resumed(optimizer, out / _OPTIMIZER)
     read, last = 0, min(len(pairs), options.stop_at or len(pairs))
+    told = {name: described.get(name) for name in _SAME} | {"pairs": last}
+    if options.resume and (out / _OPTIMIZER).exists():
+        done = _resumed(optimizer, out / _OPTIMIZER, told)
     for number, batch in enumerate(
         batches(
             pairs,
@@ -163,7 +170,7 @@ def train(
             print(f"{read:8,} of {last:,} pairs  loss {mean:.4f}  {pace:.1f}/s", flush=True)
         if time.monotonic() - saved > options.save_minutes * 60:
             model.save(out)
-            torch.save({"optimizer": optimizer.state_dict(), "done": read}, out / _OPTIMIZER)
+            _keep(optimizer, out / _OPTIMIZER, read, told)
             saved = time.monotonic()
         if math.isnan(losses[-1]):
             raise DataError("the loss is no number; lower --rate")
@@ -177,14 +184,40 @@ def train(
     return described
 
 
-def _resumed(optimizer: torch.optim.Optimizer, file: Path) -> int:
-    """Put the optimizer where the training stopped; returns how many pairs it had read. Raises DataError."""
+def _keep(optimizer: torch.optim.Optimizer, file: Path, done: int, told: dict[str, Any]) -> None:
+    """Write what ``_resumed`` takes up: dropout draws random numbers, so their state too."""
+    state = {
+        "optimizer": optimizer.state_dict(),
+        "done": done,
+        "run": told,
+        "random": torch.get_rng_state(),
+        "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+    torch.save(state, file)
+
+
+def _resumed(optimizer: torch.optim.Optimizer, file: Path, told: dict[str, Any]) -> int:
+    """Put the optimizer where the training stopped; returns how many pairs it had read.
+
+    Raises DataError, also where what ``told`` says of this run is not what that one said.
+    """
     try:
         state = torch.load(file, weights_only=True)
-        optimizer.load_state_dict(state["optimizer"])
-        return int(state["done"])
+        before = {name: state["run"][name] for name in told}
+        if before == told:
+            optimizer.load_state_dict(state["optimizer"])
+            torch.set_rng_state(state["random"])
+            if torch.cuda.is_available() and state["random_cuda"]:
+                torch.cuda.set_rng_state_all(state["random_cuda"])
+            return int(state["done"])
     except (EOFError, KeyError, RuntimeError, TypeError, ValueError, pickle.UnpicklingError) as error:
         raise DataError(
             f"{file}: can't be gone on with ({type(error).__name__}); give the options of the run that was "
             "cut short, or remove the file: the pairs are then read from the first one on"
         ) from error
+    other = next(name for name in told if before[name] != told[name])
+    raise DataError(
+        f"{file}: {other} was {before[other]!r:.60} in the run that was cut short and is {told[other]!r:.60} "
+        "now; give its options and work folder, or remove the file: the pairs are then read from the first "
+        "one on"
+    )

@@ -261,6 +261,70 @@ def test_what_training_cannot_go_on_with_is_named(
     assert f"train: {out / 'optimizer.pt'}: can't be gone on with" in capsys.readouterr().err
 
 
+@pytest.fixture
+def cut_short(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What is left of a run that was killed in its fourth batch."""
+    from training import trainer
+
+    loss_of, seen = trainer.loss_of, 0
+
+    def killed(*words: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen > 3:
+            raise KeyboardInterrupt
+        return loss_of(*words)
+
+    monkeypatch.setattr(trainer, "loss_of", killed)
+    with pytest.raises(KeyboardInterrupt):
+        train_in_small_batches(place, tmp_path / "cut")
+    monkeypatch.undo()
+    return tmp_path / "cut"
+
+
+def train_in_small_batches(place: Path, out: Path, *words: object) -> None:
+    run("train", "--work", place / "work", "--out", out, "--base", place / "base", "--pairs", 60, "--threads",
+        1, "--batch-tokens", 256, "--rate", 1e-3, "--save-minutes", 0, *words)  # fmt: skip
+
+
+def test_a_training_that_was_cut_short_comes_to_the_same_when_gone_on_with(
+    place: Path, cut_short: Path, tmp_path: Path
+) -> None:
+    import torch
+
+    from training.verifier import Verifier
+
+    train_in_small_batches(place, tmp_path / "whole")
+    assert not (cut_short / "training.json").exists()
+    train_in_small_batches(place, cut_short, "--resume")
+    whole, gone_on = (Verifier.load(folder).state_dict() for folder in (tmp_path / "whole", cut_short))
+    assert all(torch.allclose(tensor, gone_on[name], atol=1e-6) for name, tensor in whole.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--precision", "bfloat16"),
+            "precision was 'float32' in the run that was cut short and is 'bfloat16'",
+        ),
+        (("--seed", 7), "seed was "),
+        (("--pairs", 50), "pairs was 60 in the run that was cut short and is 50"),
+        (("--batch-tokens", 512), "batch_tokens was 256 in the run that was cut short and is 512"),
+    ],
+)
+def test_a_training_is_not_gone_on_with_in_another_way(
+    place: Path,
+    cut_short: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[object, ...],
+    said: str,
+) -> None:
+    with pytest.raises(SystemExit):
+        train_in_small_batches(place, cut_short, "--resume", *words)
+    assert f"train: {cut_short / 'optimizer.pt'}: {said}" in capsys.readouterr().err
+
+
 def test_the_claims_tokens_are_those_between_the_first_two_marks() -> None:
     import torch
 
