@@ -37,6 +37,7 @@ _NO_GIFT: Final = _terms("feel from trial gluten sugar fat tax smoke")
 _PAID: Final = _terms("cost fee price charge charged pay payable chargeable surcharge rent rented hire hired")
 _NOTHING: Final = _terms("no not without never nothing zero")
 _CURRENCY_SIGNS: Final = frozenset("$€£¥₹")
+_OWED: Final = _PAID | _terms("interest tax commission deposit premium duty toll tuition postage shipping")
 _DENIAL_REACH: Final = 4  # tokens from "no" to "fee": "no additional booking fee"
 
 PRICE_TERMS: Final = FREE_TERMS | _PAID
@@ -150,6 +151,8 @@ def _charge(
         elif term in _PAID:
             if i and terms[i - 1] == _OF and terms[max(0, i - 2)] in FREE_TERMS:
                 continue  # free of charge
+            if term == _PAY and _paid_out(terms, first, i):
+                continue
             denial = _denial(terms, first, i)
             if denial is not None and i + 2 < last and terms[i + 1] in _WHOM and terms[i + 2] in _WHOSE:
                 continue  # "it won't cost you your place" is of no price
@@ -170,9 +173,21 @@ def _charge(
 
 _DO, _NEVER, _NOT, _OR = (term_of(word) for word in ("do", "never", "not", "or"))
 _OF, _NO, _ZERO_WORD = (term_of(word) for word in ("of", "no", "nothing"))
+_PAY, _BE = term_of("pay"), term_of("be")
+_PAID_OUT: Final = _terms(
+    "refund reimbursement interest benefit dividend wage salary bonus allowance compensation pension"
+    " commission overtime leave stipend grant royalty"
+)
+_PASSIVE_REACH: Final = 3  # "are not yet paid"
 _PARTING: Final = _terms("and or but with for while if")
 _WHOM: Final = _terms("you him her us them me")
 _WHOSE: Final = _terms("your his her our their my")
+
+
+def _paid_out(terms: Sequence[int], first: int, i: int) -> bool:
+    """Whether what is paid goes to the reader: "refunds are (not) paid within 14 days" is of no price."""
+    passive = _BE in terms[max(first, i - _PASSIVE_REACH) : i]
+    return passive and not _PAID_OUT.isdisjoint(terms[first:i])
 
 
 def _nothing_after(terms: Sequence[int], i: int, last: int) -> int | None:
@@ -183,7 +198,7 @@ def _nothing_after(terms: Sequence[int], i: int, last: int) -> int | None:
         if terms[j] == _ZERO_WORD:
             return j
         if terms[j] == _NO:
-            return j if j == i + 1 and not _PAID.isdisjoint(terms[j + 1 : min(last, j + 4)]) else None
+            return j if j == i + 1 and not _OWED.isdisjoint(terms[j + 1 : min(last, j + 4)]) else None
     return None
 
 

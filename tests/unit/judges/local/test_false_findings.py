@@ -120,6 +120,16 @@ def judged(source: str, claim: str, checker: ClaimChecker = CHECKER) -> Judgemen
             id="costs nothing",
         ),
         pytest.param(
+            "You pay no interest on the loan.",
+            "The loan is free of interest.",
+            id="pay no interest",
+        ),
+        pytest.param(
+            "Savings accounts, which are free of charge, earn interest daily.",
+            "Interest is paid daily on savings accounts.",
+            id="what is paid out is no price",
+        ),
+        pytest.param(
             "Registration costs 18 crowns. After a second offence the drone can be taken away.",
             "The second offence may cost you your drone.",
             id="costs a thing, not money",
@@ -363,3 +373,9 @@ def test_words_that_a_summary_adds_are_no_item_of_a_list() -> None:
     )
     source = copied.replace(", and the carburettor", "").replace("brass, the", "brass, and the")
     assert judged(source, copied, EASY).verdict is not Verdict.SUPPORTED
+
+
+def test_a_refund_that_is_denied_is_not_called_free() -> None:
+    judgement = judged("Refunds are paid within 14 days.", "Refunds are not paid within 14 days.")
+    assert judgement.verdict is Verdict.CONTRADICTED
+    assert judgement.reasoning == "The claim denies what the source says."
