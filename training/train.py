@@ -58,7 +58,9 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save-minutes", type=float, default=10.0)
-    parser.add_argument("--resume", action="store_true", help="go on from what --out holds")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on where a run that was cut short left --out, if one did"
+    )
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
     with running(parser, "train"):
@@ -111,17 +113,13 @@ def _started(options: argparse.Namespace) -> tuple[Verifier, str, dict[str, Any]
 
     # On a processor faster than torch's own, whose backward pass is not made for short texts.
     attention: Attention = "eager" if options.device == "cpu" else "sdpa"
-    kept = options.out if options.resume and (options.out / "model.safetensors").exists() else None
     if options.start_from:
         before = described_in(options.start_from)
-        model = Verifier.load(kept or options.start_from, attention=attention)
+        model = Verifier.load(options.start_from, attention=attention)
         return model, str(before.get("base", "")), before
     base = options.base or packaged_base()
     name = base.name if options.base else f"all-MiniLM-L6-v2 ({_PACKAGE} {version(_PACKAGE)})"
-    started = (
-        Verifier.load(kept, attention=attention) if kept else Verifier.from_base(base, attention=attention)
-    )
-    return started, name, {}
+    return Verifier.from_base(base, attention=attention), name, {}
 
 
 def packaged_base() -> Path:

@@ -33,7 +33,7 @@ _CONTRADICTION: Final = 0.5
 _TOKENS: Final = 0.33
 _UNKNOWN: Final = -1.0
 _SORTED_WITHIN: Final = 4096  # pairs; batches of like length are made of that many neighbours
-_OPTIMIZER: Final = "optimizer.pt"
+_PROGRESS: Final = "progress.pt"  # weights, optimizer, place: one file, so that they fit each other
 _SAME: Final = (
     "base", "before", "seed", "rate", "batch_tokens", "max_tokens", "frozen_layers", "precision", "pairs",
     "datasets",
@@ -137,8 +137,8 @@ def train(
     done, losses, began, saved = 0, [], time.monotonic(), time.monotonic()
     read, last = 0, min(len(pairs), options.stop_at or len(pairs))
     told = {name: described.get(name) for name in _SAME} | {"pairs": last}
-    if options.resume and (out / _OPTIMIZER).exists():
-        done = _resumed(optimizer, out / _OPTIMIZER, told)
+    if options.resume and (out / _PROGRESS).exists():
+        done = _resumed(model, optimizer, out / _PROGRESS, told)
     for number, batch in enumerate(
         batches(
             pairs,
@@ -170,7 +170,7 @@ def train(
             print(f"{read:8,} of {last:,} pairs  loss {mean:.4f}  {pace:.1f}/s", flush=True)
         if time.monotonic() - saved > options.save_minutes * 60:
             model.save(out)
-            _keep(optimizer, out / _OPTIMIZER, read, told)
+            _keep(model, optimizer, out / _PROGRESS, read, told)
             saved = time.monotonic()
         if math.isnan(losses[-1]):
             raise DataError("the loss is no number; lower --rate")
@@ -184,27 +184,33 @@ def train(
     return described
 
 
-def _keep(optimizer: torch.optim.Optimizer, file: Path, done: int, told: dict[str, Any]) -> None:
-    """Write what ``_resumed`` takes up: dropout draws random numbers, so their state too."""
+def _keep(
+    model: Verifier, optimizer: torch.optim.Optimizer, file: Path, done: int, told: dict[str, Any]
+) -> None:
+    """Write what ``_resumed`` takes up, whole or not at all; for dropout the state of random numbers."""
     state = {
+        "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
         "done": done,
         "run": told,
         "random": torch.get_rng_state(),
         "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
-    torch.save(state, file)
+    begun = file.with_suffix(".part")
+    torch.save(state, begun)
+    begun.replace(file)
 
 
-def _resumed(optimizer: torch.optim.Optimizer, file: Path, told: dict[str, Any]) -> int:
-    """Put the optimizer where the training stopped; returns how many pairs it had read.
+def _resumed(model: Verifier, optimizer: torch.optim.Optimizer, file: Path, told: dict[str, Any]) -> int:
+    """Put model and optimizer where the training stopped; returns how many pairs it had read.
 
     Raises DataError, also where what ``told`` says of this run is not what that one said.
     """
     try:
-        state = torch.load(file, weights_only=True)
+        state = torch.load(file, map_location="cpu", weights_only=True)
         before = {name: state["run"][name] for name in told}
         if before == told:
+            model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
             torch.set_rng_state(state["random"])
             if torch.cuda.is_available() and state["random_cuda"]:

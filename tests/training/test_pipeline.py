@@ -254,11 +254,11 @@ def test_what_training_cannot_go_on_with_is_named(
 ) -> None:
     out = tmp_path / "checkpoint"
     shutil.copytree(place / "work" / "checkpoint", out)
-    (out / "optimizer.pt").write_bytes(b"cut sh")
+    (out / "progress.pt").write_bytes(b"cut sh")
     with pytest.raises(SystemExit):
         run("train", "--work", place / "work", "--out", out, "--base", place / "base", "--resume",
             "--pairs", 1, "--threads", 1)  # fmt: skip
-    assert f"train: {out / 'optimizer.pt'}: can't be gone on with" in capsys.readouterr().err
+    assert f"train: {out / 'progress.pt'}: can't be gone on with" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -296,6 +296,7 @@ def test_a_training_that_was_cut_short_comes_to_the_same_when_gone_on_with(
 
     train_in_small_batches(place, tmp_path / "whole")
     assert not (cut_short / "training.json").exists()
+    (cut_short / "model.safetensors").write_bytes(b"killed while this was writ")
     train_in_small_batches(place, cut_short, "--resume")
     whole, gone_on = (Verifier.load(folder).state_dict() for folder in (tmp_path / "whole", cut_short))
     assert all(torch.allclose(tensor, gone_on[name], atol=1e-6) for name, tensor in whole.items())
@@ -322,7 +323,7 @@ def test_a_training_is_not_gone_on_with_in_another_way(
 ) -> None:
     with pytest.raises(SystemExit):
         train_in_small_batches(place, cut_short, "--resume", *words)
-    assert f"train: {cut_short / 'optimizer.pt'}: {said}" in capsys.readouterr().err
+    assert f"train: {cut_short / 'progress.pt'}: {said}" in capsys.readouterr().err
 
 
 def test_the_claims_tokens_are_those_between_the_first_two_marks() -> None:
