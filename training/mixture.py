@@ -28,6 +28,8 @@ REPEATED: Final[Mapping[str, int]] = {
     "fever-symmetric": 2,
     "fool-me-twice": 2,
     "summedits": 2,
+    "synthetic-addition": 3,
+    "synthetic-name": 2,
     "wice": 2,
     "written-passages-answers": 3,
     "written-passages-findings": 3,
