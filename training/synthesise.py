@@ -3,10 +3,11 @@
     python -m training.synthesise --data DIR --work WORK [--pairs N] [--seed S]
 
 Half of the pairs are supported. A claim is a sentence of the passage, mostly in other words, or the same with
-one detail changed (``training.perturb``), one word replaced (``training.perturb_words``), something added, or
-its sentence missing from the passage; or it gathers what the passage says in several. In one pair of seven or
-so it is the *passage* that was changed, or hedged (``training.perturb_hedges``), so that neither the wording
-of a claim nor what is likely in the world tells its label.
+one detail changed (``training.perturb``), one word replaced (``training.perturb_words``), something added (a
+short modifier, too: ``training.modifiers``), or its sentence missing from the passage; or it gathers what the
+passage says in several. In one pair of seven or so it is the *passage* that was changed, or hedged
+(``training.perturb_hedges``), so that neither the wording of a claim nor what is likely in the world tells
+its label.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 from training.changes import MIRRORED, Change, label_of
 from training.examples import DataError
+from training.modifiers import without_modifier
 from training.paraphrase import SHORTENING, joined, left_out, paraphrased
 from training.passages import Source, claimable, covers, neighbours, sources
 from training.perturb import altered
@@ -44,6 +46,7 @@ _TELLING: Final = ("overgeneralisation", "negation", "addition", "swap", "unit")
 """Kinds whose wording gives them away: the same wording is to be seen in supported claims."""
 _MIRRORED_SHARE: Final = 0.26
 _HEDGED_SHARE: Final = 0.14  # of those that aren't gathered are tried; the others may be mirrored
+_MODIFIED_SHARE: Final = 0.5  # of those that come so far are tried; few sentences have a modifier that may go
 _OWN: Final = ("absent", "merge")  # kinds that are made by methods of their own
 _MANY_SENTENCES: Final = 6  # of a document: its sentences are taken more often
 _RICH: Final = re.compile(
@@ -100,6 +103,8 @@ class Maker:
             return self._gathered(source, supported=supported)
         if self._random.random() < _HEDGED_SHARE and (made := self._hedged(source, supported=supported)):
             return made
+        if self._random.random() < _MODIFIED_SHARE and (made := self._modified(source, supported=supported)):
+            return made
         if self._random.random() < _MIRRORED_SHARE:
             return self._mirrored(source, supported=supported)
         return self._supported(source) if supported else self._wrong(source)
@@ -150,6 +155,23 @@ class Maker:
             return None
         spans = ((start, end),) if end > start else None
         return Pair(claim, passage, "unsupported", "qualifier", spans, "hedged passage")
+
+    def _modified(self, source: Source, *, supported: bool) -> Pair | None:
+        """The claim has a short modifier more than the passage; or less, or as many."""
+        if source.claim or (shorter := without_modifier(source.sentence, self._random)) is None:
+            return None
+        before, behind = self._neighbours(source)
+        if supported:
+            claim = shorter if self._random.random() < 0.6 else source.sentence
+            passage = _passage(before, source.sentence, behind)
+            claim, steps = paraphrased(claim, self._random, shorten=False, most=2)
+            return Pair(claim, passage, "supported", None, (), ", ".join(("with its modifiers", *steps)))
+        span = left_out(source.sentence, shorter)
+        passage = _passage(before, shorter, behind)
+        if span is None or covers(passage, source.sentence[slice(*span)]):
+            return None
+        made = "modifier left out of passage"
+        return Pair(source.sentence, passage, "partially_supported", "addition", (span,), made)
 
     def _supported(self, source: Source) -> Pair | None:
         before, behind = self._neighbours(source)
