@@ -18,10 +18,10 @@ from guardrail.judges.local.combiner import load_rules_parameters
 from tests.unit.judges.local.contexts import claim_of
 
 UNSEEN: Final = Path(__file__).parents[3] / "taken_back_cases.yaml"
-CAUGHT: Final = 0.3
-"""Of the claims that state as a fact what an unseen text takes back. Measured: 12 of 40."""
+CAUGHT: Final = 0.35
+"""Of the claims that state as a fact what an unseen text takes back. Measured: 16 of 40."""
 UPHELD: Final = 0.8
-"""Of the others about those texts. Measured: 66 of 80."""
+"""Of the others about those texts. Measured: 65 of 80."""
 
 REBUTTED: Final = (
     ("Neighbours say that the well is poisoned. It isn't.", "The well is poisoned."),

@@ -22,10 +22,10 @@ from tests.verifier_cases.judging import judged
 
 CASES: Final = load()
 
-UPHELD: Final = 0.8
-"""Of the supported claims, the least share that the judge calls supported. Measured: 169 of 206, 82 %."""
-CAUGHT: Final = 0.83
-"""Of the others, the least share that it does not call supported. Measured: 181 of 217, 83 %."""
+UPHELD: Final = 0.82
+"""Of the supported claims, the least share that the judge calls supported. Measured: 170 of 206, 83 %."""
+CAUGHT: Final = 0.85
+"""Of the others, the least share that it does not call supported. Measured: 187 of 217, 86 %."""
 CRITICAL_VALUES_CAUGHT: Final = 0.90
 """The same, of wrong numbers, dates and units in critical claims."""
 BY_KIND: Final = {
