@@ -14,6 +14,7 @@ from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.clauses import Charge
 from guardrail.judges.local.compare import Comparison, Turn
 from guardrail.judges.local.details import State, ValueCheck, settled_terms
+from guardrail.judges.local.necessity import demanded
 from guardrail.judges.local.source import Sentence, tokens_within
 from guardrail.values import Value, ValueKind
 
@@ -104,7 +105,11 @@ def decide(
             reason = f"The claim says {_quoted(check.value, check.source)}, "
             reason += f"the source says {_quoted(check.source, check.value)}."
             return _contradicted(support, lines, check.frame, (check.sentence.evidence,), reason)
-    against = _taken_back(compared, support, lines) or _turned_round(compared, values, support, lines)
+    against = (
+        _taken_back(compared, support, lines)
+        or _turned_round(compared, values, support, lines)
+        or _demanded(view, compared, support, lines)
+    )
     if against is not None:
         return against
     one_fact = len(view.content) <= _ONE_FACT
@@ -290,6 +295,22 @@ def _taken_back(compared: Sequence[Comparison], support: float, lines: Lines) ->
     support = min(support, _CAP_ABSENT)
     reason = "The source reports it and leaves it open."
     return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, found.proof, (), reason)
+
+
+def _demanded(
+    view: ClaimView, compared: Sequence[Comparison], support: float, lines: Lines
+) -> Outcome | None:
+    """The verdict on a claim of one fact, that something need not be done, where a source demands it."""
+    found = demanded(view, compared) if len(view.content) <= _ONE_FACT else None
+    if found is None:
+        return None
+    sentence, whole = found
+    if whole:
+        reason = "The claim says that it need not be done, the source that it must."
+        return _contradicted(support, lines, _ALL, (sentence.evidence,), reason)
+    support = min(_below(lines.partially_supported, support), _CAP_ABSENT)
+    reason = "No source says that it need not be done, and one says what must."
+    return Outcome(Verdict.UNSUPPORTED, 1.0 - support, support, (sentence.evidence,), (), reason)
 
 
 def _least_in_order(comparison: Comparison, turn: Turn) -> float:
