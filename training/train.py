@@ -2,8 +2,8 @@
 
     python -m training.train --work WORK --out WORK/checkpoint --base FOLDER [--pairs N] [--device cpu|cuda]
 
-Reads ``WORK/prepared.jsonl.gz`` and ``WORK/synthetic.jsonl.gz``, once. Examples that are held out are not
-read. Batches hold pairs of similar length up to ``--batch-tokens``. The loss is the cross-entropy of
+Reads the rows of ``WORK/pairs.jsonl.gz`` (``training.pairs``), one reading of each, once. Rows that are held
+out are not read. Batches hold pairs of similar length up to ``--batch-tokens``. The loss is the cross-entropy of
 ``support``, half that of ``contradiction`` where the label tells, and a third of that of the claim's tokens
 where it is known which of them are unsupported. AdamW, the rate rising over the first twentieth and falling
 linearly to nothing; gradients are cut at a norm of 1. On the same machine and number of threads the same
@@ -14,16 +14,14 @@ every ``--save-minutes``, so that a run that is cut short can be gone on with (`
 from __future__ import annotations
 
 import argparse
-from collections import Counter, defaultdict
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrail.judges.local.combiner import load_parameters
-from guardrail.judges.local.rarity import Rarity
 from training.checkpoint import described_in
-from training.examples import DataError, read_examples
-from training.mixture import training_pairs
+from training.examples import DataError
+from training.pairs import PAIRS, training_pairs
 from training.steps import running
 
 if TYPE_CHECKING:
@@ -76,17 +74,9 @@ def _run(options: argparse.Namespace) -> None:
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
     model, base, before = _started(options)
-    examples = [
-        example
-        for name in ("prepared", "synthetic")
-        for example in read_examples(options.work / f"{name}.jsonl.gz")
-    ]
-    rarity = Rarity(load_parameters(None).rarity)
-    pairs = training_pairs(examples, rarity, pairs=options.pairs, seed=options.seed)
+    pairs = training_pairs(options.work / PAIRS, pairs=options.pairs, seed=options.seed)
     counts = Counter(pair.dataset for pair in pairs[: options.stop_at or len(pairs)])
-    licences: dict[str, set[str]] = defaultdict(set)  # made examples have those of their texts
-    for example in examples:
-        licences[example.dataset].add(example.licence)
+    licences = {pair.dataset: pair.licence for pair in pairs}
     described = {
         "base": base,
         **({"before": before} if before else {}),
@@ -99,7 +89,7 @@ def _run(options: argparse.Namespace) -> None:
         "precision": options.precision,
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         "datasets": {
-            name: {"pairs": count, "licence": ", ".join(sorted(licences[name]))}
+            name: {"pairs": count, "licence": licences[name]}
             for name, count in sorted(counts.items())
         },
     }

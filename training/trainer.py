@@ -25,7 +25,7 @@ from guardrail.judges.special_tokens import SpecialTokens
 from training.checkpoint import DESCRIPTION
 from training.encoding import encode
 from training.examples import DataError
-from training.mixture import TrainingPair
+from training.pairs import TrainingPair
 from training.verifier import Verifier, claim_mask
 
 _WARM_UP: Final = 0.05

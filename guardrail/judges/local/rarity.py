@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from guardrail.evidence.tokens import term_of_stem
@@ -24,3 +27,9 @@ class Rarity:
     def of(self, term: int) -> float:
         """The weight of a term."""
         return self._weights.get(term, UNLISTED)
+
+
+@lru_cache(maxsize=1)
+def load_rarity() -> Rarity:
+    """The rarity that ships with the package."""
+    return Rarity(json.loads(Path(__file__).with_name("rarity.json").read_text(encoding="utf-8")))

@@ -1,0 +1,269 @@
+"""Examples -> the pairs that a verifier is trained on: WORK/pairs.jsonl.gz.
+
+    python -m training.pairs --data DIR --work WORK [--seed S]
+
+A row is an example with what is read of its contexts: ``premise``, the text that the teacher reads, up to
+``TEACHER_WORDS`` words of the best windows in the order of the text; and ``readings``, the texts that the
+judge would read for the claim (``guardrail.judges.local.windows``), as spans of ``premise``. ``settled``
+says of each reading whether the label holds for it: a window that lacks words of the claim that others have
+may say less than the label is about. Of those a teacher says what they make of the claim (``training.distil``);
+without one (``training.train``) they are read only for claims that nothing supports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from guardrail.events import Context
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.local.candidates import find_candidates
+from guardrail.judges.local.claim_view import ClaimView, view_of
+from guardrail.judges.local.rarity import load_rarity
+from guardrail.judges.local.windows import Window, windows_of
+from training.chat_wording import chat_worded, spans_in
+from training.examples import DataError, Example, read_examples
+from training.prepare import SEED
+from training.steps import running
+
+REPEATED: Final[Mapping[str, int]] = {
+    "attribution-bench": 2,
+    "begin": 2,
+    "check-covid": 2,
+    "fever-symmetric": 2,
+    "fool-me-twice": 2,
+    "summedits": 2,
+    "synthetic-addition": 2,
+    "synthetic-name": 2,
+    "wice": 2,
+    "written-forms-additions": 12,
+    "written-passages-answers": 3,
+    "written-passages-findings": 3,
+    "written-passages-joined": 3,
+    "written-passages-roles": 3,
+    "written-passages-taken_back": 4,
+    "written-passages-webpages": 3,
+}
+"""Small sets that look like answers, or teach what others don't, are read more than once, by how their names
+begin."""
+
+TEACHER_WORDS: Final = 300
+PAIRS: Final = "pairs.jsonl.gz"
+_SENTENCES: Final = 12
+_NEARLY: Final = 0.9  # of what all that is read has of the claim, for a label to hold for one reading
+_CHAT: Final = 0.2  # of claims are worded as chat assistants do
+_CHUNK: Final = 2000
+_BRIEF_WORDS: Final = 35
+_BRIEF_SHARE: Final = 0.25
+_SETTLED_SHARE: Final = 0.7  # of claims that are not supported read beside what decides them
+_RARITY = load_rarity()
+
+
+def pair_of(example: Example, random_: random.Random) -> dict[str, Any] | None:
+    """The row of an example; None where its contexts have no words."""
+    claim, spans = example.claim, () if example.supported else example.spans
+    if random_.random() < _CHAT:
+        claim = chat_worded(claim, random_)
+        spans = spans_in(example.claim, claim, spans)
+    index = EvidenceIndex(
+        [Context(id=f"c{number}", text=text) for number, text in enumerate(example.contexts)]
+    )
+    if not len(index.layout.sentences):
+        return None
+    view = view_of(claim, example.question, example.lead_in, _RARITY)
+    matches = find_candidates(index.layout, view, _SENTENCES, 1, in_other_words=True).sentences
+    if not matches:
+        return None
+    windows = list(windows_of(view, index, matches))
+    windows, premise, readings = _laid_out(index, windows)
+    read = [_terms(index, window) for window in windows]
+    everything = view.share(frozenset().union(*read))
+    settled = [view.share(terms) >= _NEARLY * everything for terms in read]
+    return {
+        "dataset": example.dataset,
+        "licence": example.licence,
+        "claim": claim,
+        "premise": premise,
+        "readings": readings,
+        "settled": settled,
+        "supported": example.supported,
+        "contradicted": example.contradicted,
+        "spans": spans,
+        "held_out": example.held_out,
+    }
+
+
+def _terms(index: EvidenceIndex, window: Window) -> frozenset[int]:
+    layout = index.layout
+    return frozenset(
+        term
+        for number in window.sentences
+        for term in layout.terms[layout.sentences.first[number] : layout.sentences.last[number]]
+    )
+
+
+def _laid_out(
+    index: EvidenceIndex, windows: list[Window]
+) -> tuple[list[Window], str, list[list[list[int]]]]:
+    """The windows that have room in the premise; the premise, sentences of them in the order of the text; and
+    of each window the spans in it."""
+    sentences = index.layout.sentences
+    held: set[int] = set()
+    words = 0
+    kept: list[Window] = []
+    for window in windows:
+        new = [number for number in window.sentences if number not in held]
+        length = sum(sentences.last[n] - sentences.first[n] for n in new)
+        if kept and words + length > TEACHER_WORDS:
+            continue
+        held.update(new)
+        words += length
+        kept.append(window)
+    at: dict[int, tuple[int, int]] = {}
+    parts: list[str] = []
+    length = 0
+    for number in sorted(held):
+        context = index.contexts[sentences.context[number]]
+        text = " ".join(context.text[sentences.start[number] : sentences.end[number]].split())
+        at[number] = (length, length + len(text))
+        parts.append(text)
+        length += len(text) + 1
+    return kept, " ".join(parts), [[list(at[n]) for n in window.sentences] for window in kept]
+
+
+def times(dataset: str) -> int:
+    """How often the examples of a data set are read."""
+    return next((count for name, count in REPEATED.items() if dataset.startswith(name)), 1)
+
+
+def _rows(chunk: list[Example], seed: int) -> list[str]:
+    random_ = random.Random(seed)
+    found = (pair_of(example, random_) for example in chunk)
+    return [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in found if row]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPair:
+    """What the model reads and is to say. ``contradicted`` and ``spans``: None where nobody knows."""
+
+    dataset: str
+    licence: str
+    claim: str
+    premise: str
+    supported: bool
+    contradicted: bool | None
+    spans: tuple[tuple[int, int], ...] | None
+
+
+def training_pairs(path: Path, *, pairs: int | None, seed: int) -> list[TrainingPair]:
+    """At most ``pairs`` of a file that the step wrote, one reading of each row, held-out rows left out.
+
+    Of the rows whose premise is a sentence or two at most ``_BRIEF_SHARE`` of all are taken: what the judge
+    reads is mostly longer. Raises DataError.
+    """
+    random_ = random.Random(seed)
+    brief: list[TrainingPair] = []
+    others: list[TrainingPair] = []
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                pair = _drawn(json.loads(line), random_)
+                if pair is not None:
+                    (brief if pair.premise.count(" ") < _BRIEF_WORDS else others).append(pair)
+    except (OSError, EOFError, KeyError, ValueError) as error:
+        raise DataError(f"{path}: can't be read ({error}); make it with training.pairs") from error
+    total = len(brief) + len(others) if pairs is None else pairs
+    few = min(len(brief), max(round(_BRIEF_SHARE * total), total - len(others)))
+    chosen = random_.sample(brief, few) + random_.sample(others, min(len(others), total - few))
+    random_.shuffle(chosen)
+    return chosen
+
+
+def _drawn(row: dict[str, Any], random_: random.Random) -> TrainingPair | None:
+    """One reading of a row that is trained on; None of others."""
+    if row["held_out"]:
+        return None
+    readings = list(zip(row["readings"], row["settled"], strict=True))
+    if row["supported"] or random_.random() < _SETTLED_SHARE:
+        readings = [each for each in readings if each[1]]
+    if not readings:
+        return None
+    pieces, settled = random_.choice(readings)
+    spans = row["spans"] if settled else None
+    return TrainingPair(
+        row["dataset"],
+        row["licence"],
+        row["claim"],
+        " ".join(row["premise"][start:end] for start, end in pieces),
+        row["supported"],
+        row["contradicted"] if settled else None,
+        None if spans is None else tuple((start, end) for start, end in spans),
+    )
+
+
+def _factcg(path: Path) -> Iterator[Example]:
+    """The rows of FactCG's documents (docs/training.md)."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            raw = json.loads(line)
+            yield Example(
+                "factcg-doc", "MIT", raw["claim"], tuple(raw["contexts"]), raw["label"], held_out=number % 10 == 0
+            )
+
+
+def main() -> None:
+    """Run the step."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    with running(parser, "pairs"):
+        _run(options)
+
+
+def _run(options: argparse.Namespace) -> None:
+    counts: Counter[str] = Counter()
+    random_ = random.Random(options.seed)
+
+    def examples() -> Iterator[Example]:
+        for name in ("prepared", "synthetic"):
+            for example in read_examples(options.work / f"{name}.jsonl.gz"):
+                for _ in range(1 if example.held_out else times(example.dataset)):
+                    yield example
+        documents = options.data / "factcg-doc.jsonl.gz"
+        if documents.exists():
+            for example in _factcg(documents):
+                yield from [example] * (1 if example.held_out else 2)
+
+    everything = list(examples())
+    if not everything:
+        raise DataError(f"{options.work}: no examples; run training.prepare and training.synthesise")
+    random_.shuffle(everything)
+    chunks = iter(lambda left=iter(everything): list(islice(left, _CHUNK)), [])
+    with (
+        ProcessPoolExecutor(options.processes) as pool,
+        gzip.open(options.work / PAIRS, "wt", encoding="utf-8", compresslevel=4) as out,
+    ):
+        listed = list(chunks)
+        for rows in pool.map(_rows, listed, range(options.seed, options.seed + len(listed))):
+            for row in rows:
+                counts["rows"] += 1
+                out.write(row + "\n")
+    print(f"{counts['rows']:,} rows in {options.work / PAIRS}")
+
+
+if __name__ == "__main__":
+    main()
