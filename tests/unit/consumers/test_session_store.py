@@ -12,6 +12,7 @@ from consumers.session_store import SessionStore, StoredSession
 from consumers.transport import StateRecord
 from guardrail.engine import Captured, ClosedResponse
 from guardrail.errors import StateError
+from guardrail.events import Verdict
 from guardrail.policy import Policy
 
 POLICY = Policy(name="strict", mode="hold")
@@ -126,7 +127,7 @@ def test_a_policy_of_an_earlier_version_keeps_the_formula_that_there_was() -> No
     topic.state[key] = json.dumps(value).encode()
     [session] = topic.restart()
     assert session.policy is not None
-    assert (session.policy.score, session.policy.credits["PARTIALLY_SUPPORTED"]) == ("credits", 0.25)
+    assert (session.policy.score, session.policy.credits[Verdict.PARTIALLY_SUPPORTED]) == ("credits", 0.25)
 
 
 def test_a_policy_that_cannot_be_read_costs_its_session_no_more_than_that() -> None:
