@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.intervals import (
-    Estimate,
     Figure,
     Rate,
     bootstrap,
+    percent,
     weighted_auroc,
     weighted_balanced_accuracy,
 )
@@ -67,7 +67,7 @@ def _of(cases: Iterable[Case], group: str) -> list[Case]:
 def _decisions(cases: Sequence[Case]) -> dict[str, Any]:
     made = [case.live.decision for case in cases]
     found: dict[str, Any] = {
-        name: _rate(sum(decision in kinds for decision in made), len(made))
+        name: Rate(sum(decision in kinds for decision in made), len(made)).told()
         for name, kinds in OUTCOMES.items()
     }
     rules = Counter(case.live.rule for case in cases if case.live.decision is not Decision.RELEASE)
@@ -118,12 +118,12 @@ def _claims(cases: Sequence[Case]) -> dict[str, Any]:
             lambda claim: None if claim.support is None else float(claim.verdict is Verdict.SUPPORTED),
             weighted_balanced_accuracy,
         ),
-        "supported_called_contradicted": _rate(
+        "supported_called_contradicted": Rate(
             sum(claim.verdict is Verdict.CONTRADICTED for claim in supported), len(supported)
-        ),
-        "contradictions_of_supported": _rate(
+        ).told(),
+        "contradictions_of_supported": Rate(
             sum(label in SUPPORTED for label in contradicted), len(contradicted)
-        ),
+        ).told(),
         "verdicts_by_label": {label: dict(counts.most_common()) for label, counts in sorted(table.items())},
     }
 
@@ -165,11 +165,6 @@ def _told(case: Case) -> dict[str, Any]:
     }
 
 
-def _rate(count: int, total: int) -> dict[str, float]:
-    rate = Rate(count, total)
-    return {"count": count, "of": total, **asdict(rate.estimate)}
-
-
 def printed(name: str, found: Mapping[str, Any]) -> str:
     """The figures of one set for people; all but counts and times in percent, with 95 % intervals."""
     claims, cost = found["claims"], found["cost"]
@@ -180,11 +175,11 @@ def printed(name: str, found: Mapping[str, Any]) -> str:
         lines += [f"    {outcome:10} {_percent_of(made[outcome])}" for outcome in OUTCOMES]
         lines += [f"      {count:3} × {rule}" for rule, count in list(made["rules"].items())[:5]]
     lines.append("  whole answers, all supported against less than half, AUROC")
-    lines += [f"    {name:15} {_percent(value)}" for name, value in found["whole_answers"].items()]
+    lines += [f"    {name:15} {percent(value)}" for name, value in found["whole_answers"].items()]
     lines += [
         f"  claims on rated sentences: {claims['rated']}, {claims['labelled_supported']} labelled supported",
-        f"    AUROC of support            {_percent(claims['auroc'])}",
-        f"    balanced accuracy           {_percent(claims['balanced_accuracy'])}",
+        f"    AUROC of support            {percent(claims['auroc'])}",
+        f"    balanced accuracy           {percent(claims['balanced_accuracy'])}",
         f"    supported, CONTRADICTED     {_percent_of(claims['supported_called_contradicted'])}",
         f"    contradictions of supported {_percent_of(claims['contradictions_of_supported'])}",
     ]
@@ -200,12 +195,5 @@ def printed(name: str, found: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _percent(estimate: Mapping[str, float]) -> str:
-    value = Estimate(estimate["value"], estimate["low"], estimate["high"])
-    if math.isnan(value.value):
-        return "–"
-    return f"{100 * value.value:5.1f} [{100 * value.low:.1f}, {100 * value.high:.1f}]"
-
-
 def _percent_of(rate: Mapping[str, float]) -> str:
-    return f"{rate['count']:4} of {rate['of']:4}  {_percent(rate)}"
+    return f"{rate['count']:4} of {rate['of']:4}  {percent(rate)}"

@@ -6,8 +6,8 @@ Claims of one answer go together: an interval over claims draws whole answers, n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -35,9 +35,21 @@ class Rate:
     count: int
     total: int
 
-    @property
-    def estimate(self) -> Estimate:
-        return Estimate(self.count / self.total if self.total else math.nan, *wilson(self.count, self.total))
+    def told(self) -> dict[str, float]:
+        """As reports in JSON have it."""
+        share = self.count / self.total if self.total else math.nan
+        return {
+            "count": self.count,
+            "of": self.total,
+            **asdict(Estimate(share, *wilson(self.count, self.total))),
+        }
+
+
+def percent(told: Mapping[str, float]) -> str:
+    """An estimate or a rate, as reports in JSON have it, in percent for people."""
+    if math.isnan(told["value"]):
+        return "–"
+    return f"{100 * told['value']:.1f} [{100 * told['low']:.1f}, {100 * told['high']:.1f}]"
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:

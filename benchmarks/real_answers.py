@@ -18,11 +18,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
@@ -37,6 +35,7 @@ from guardrail.limits import Limits
 from guardrail.logs import configure_logging
 from guardrail.offline.scorer import checker, judging_everything
 from guardrail.routing import PolicyRouter
+from training.metrics import without_nan
 
 
 def routers(settings: Settings) -> tuple[PolicyRouter, PolicyRouter]:
@@ -92,15 +91,6 @@ def _judged_now(answers: Sequence[LabelledAnswer], settings: Settings) -> dict[s
             await judge.aclose()
 
     return uvloop.run(run())
-
-
-def without_nan(value: Any) -> Any:
-    """JSON has no such number."""
-    if isinstance(value, Mapping):
-        return {key: without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _options() -> argparse.Namespace:

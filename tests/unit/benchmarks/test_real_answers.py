@@ -152,8 +152,8 @@ def test_saved_verdicts_are_decided_by_another_policy_without_judging(
     def decisions(rule: str, *words: str) -> dict[str, str]:
         policy = {"rules": [rule], "flag_below": 0, "block_below": 0}
         config.write_text(json.dumps({"policies": {"default": policy}}), encoding="utf-8")
-        words = ("real_answers", str(answers), "--json", str(told), "--config", str(config), *words)
-        monkeypatch.setattr(sys, "argv", words)
+        command = ["real_answers", str(answers), "--json", str(told), "--config", str(config), *words]
+        monkeypatch.setattr(sys, "argv", command)
         real_answers.main()
         found = json.loads(told.read_text(encoding="utf-8"))[answers.name]
         return {each["response_id"]: each["decision"] for each in found["each"]}
