@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
-from guardrail.claims.model import Claim
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.events import SegmentKind, Severity, Verdict
 from guardrail.judges.cascade.bands import settled
@@ -55,8 +54,7 @@ class Judged:
 def judged(row: Row, checker: ClaimChecker, rater: BuiltinSeverityRater, settings: CascadeSettings) -> Judged:
     """The row as the first tier of a cascade sees it."""
     severity, _ = rater.rate(row.claim, SegmentKind.SENTENCE)
-    claim = Claim(0, 0, row.claim, 0, len(row.claim), severity, lead_in=row.lead_in)
-    judgement = checker.check("c", claim, row.question, row.index())
+    judgement = checker.check("c", row.as_claim(severity), row.question, row.index())
     return Judged(row.supported, severity, judgement.verdict, settled(judgement, severity, settings))
 
 

@@ -1,12 +1,16 @@
-"""Real answers of real models, judged claim by claim by experts, streamed through the whole guard.
+"""Real answers of real models, with what people said of their sentences, through judge and policy.
 
-    python -m benchmarks.real_answers expertqa-val.jsonl [--kafka] [--bootstrap-servers HOST:PORT]
+    python -m benchmarks.real_answers DATA/lfqa-val.jsonl.gz DATA/expertqa-val.jsonl [--config FILE]
+        [--save VERDICTS.jsonl] [--json OUT.json] [--limit N]
+    python -m benchmarks.real_answers FILE... --decide-only VERDICTS.jsonl --config OTHER.yaml
 
-The file has one ``response`` event a line, with the experts' labels in ``metadata.labels`` (``text``,
-``support``: Complete, Partial, Incomplete, Missing or N/A). Every answer is cut into token-sized deltas and
-streamed, several at a time, at a generator's speed. Reports decisions, verdicts, the agreement of our claim
-support with the experts (AUROC, Complete against the rest), and latencies; with ``--kafka`` the same over a
-real Kafka, and whether both gave the same verdicts and delivered the same text.
+Each file has one ``response`` event a line, with labels in ``metadata.labels``
+(``benchmarks.labelled_answers``). Answers are judged whole, one after the other, without limits of time, and
+then decided by the policy as it is live. Reported with 95 % intervals: what becomes of the answers whose
+sentences are all supported, and of those less than half supported; how well score and support tell these
+apart; how the verdicts on claims agree with the labels of the sentences they stand in; and what a claim
+costs. ``--decide-only`` decides by another policy what ``--save`` has kept, in seconds. ``--kafka`` streams
+the answers over a real Kafka instead (``benchmarks.real_streams``).
 """
 
 from __future__ import annotations
@@ -14,332 +18,133 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import re
-import statistics
 import time
-import uuid
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import uvloop
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
-from consumers.guard import GuardConsumer
-from consumers.kafka import KafkaTransport
-from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.transport import OutRecord, Transport
-from guardrail.config import LoggingSettings
-from guardrail.events import (
-    DeliverySegment,
-    Event,
-    Response,
-    ResponseCompleted,
-    ResponseDelta,
-    ResponseStarted,
-    ResponseVerdict,
-    Verdict,
-    parse_output,
-)
-from guardrail.guard import Guard
-from guardrail.judges.local import LocalJudge
-from guardrail.kafka_settings import KafkaSettings, Topics
+from benchmarks.answer_figures import Case, figures, printed
+from benchmarks.labelled_answers import LabelledAnswer, read_answers
+from benchmarks.saved_verdicts import Judged, SavedJudge, load, save
+from guardrail.config import LoggingSettings, Settings, load_settings
+from guardrail.errors import GuardrailError
+from guardrail.judges.base import Judge
+from guardrail.judges.factory import build_judge
+from guardrail.limits import Limits
 from guardrail.logs import configure_logging
-from guardrail.policy import Policy
+from guardrail.offline.scorer import checker, judging_everything
 from guardrail.routing import PolicyRouter
-from training.metrics import auroc
-
-PARTITIONS = 4
-TOKEN = re.compile(r"\s*\S{1,6}|\s+$")
-Send = Callable[[Sequence[OutRecord]], Awaitable[None]]
+from training.metrics import without_nan
 
 
-@dataclass
-class Seen:
-    """What came out for one response, and when each piece went in and came out."""
-
-    sent_at: list[tuple[int, float]] = field(default_factory=list)  # code points sent until then
-    text: str = ""
-    delays_ms: list[float] = field(default_factory=list)
-    verdict: ResponseVerdict | None = None
+def routers(settings: Settings) -> tuple[PolicyRouter, PolicyRouter]:
+    """The policies as they are live, and the same that judge every answer to its end."""
+    whole = {name: judging_everything(policy) for name, policy in settings.policies.items()}
+    routes, default = settings.routes, settings.default_policy
+    return PolicyRouter(settings.policies, routes, default), PolicyRouter(whole, routes, default)
 
 
-def events_of(response: Response) -> list[Event]:
-    """The response as it streams."""
-    head = response.model_dump(exclude={"type", "answer", "metadata"})
-    pieces = TOKEN.findall(response.answer)
-    assert "".join(pieces) == response.answer
-    found: list[Event] = [ResponseStarted.model_validate(head)]
-    found += [ResponseDelta(response_id=response.response_id, seq=n, text=p) for n, p in enumerate(pieces)]
-    return [*found, ResponseCompleted(response_id=response.response_id, seq=len(pieces))]
+async def judged(
+    answers: Sequence[LabelledAnswer], judge: Judge, router: PolicyRouter, limits: Limits
+) -> dict[str, Judged]:
+    """Every answer judged to its end, one after the other, by response id."""
+    check = checker(judge, router, limits)
+    found: dict[str, Judged] = {}
+    for number, answer in enumerate(answers, 1):
+        begun, busy = time.perf_counter(), time.process_time()
+        verdict = await check(answer.response)
+        found[verdict.response_id] = Judged(verdict, time.perf_counter() - begun, time.process_time() - busy)
+        if number % 50 == 0:
+            print(f"  {number} of {len(answers)} answers judged", flush=True)
+    return found
 
 
-async def stream(
-    responses: Sequence[Response], send: Send, seen: dict[str, Seen], at_once: int, rate: float
-) -> None:
-    """Send every response at ``rate`` tokens a second, ``at_once`` of them at a time."""
-    slots = asyncio.Semaphore(at_once)
-
-    async def one(response: Response) -> None:
-        async with slots:
-            due = time.perf_counter()
-            sent = 0
-            for event in events_of(response):
-                await asyncio.sleep(max(0.0, due - time.perf_counter()))
-                due += 1 / rate
-                if isinstance(event, ResponseDelta):
-                    sent += len(event.text)
-                seen[response.response_id].sent_at.append((sent, time.perf_counter()))
-                await send([OutRecord("", response.response_id.encode(), event.to_json())])
-
-    async with asyncio.TaskGroup() as group:
-        for response in responses:
-            group.create_task(one(response))
-
-
-def note(value: bytes, seen: dict[str, Seen]) -> bool:
-    """Take in one output; true when it is the last of its response."""
-    event = parse_output(value)
-    entry = seen[event.response_id]
-    if isinstance(event, DeliverySegment):
-        now = time.perf_counter()
-        entry.text += event.text
-        entry.delays_ms.append((now - next(t for n, t in entry.sent_at if n >= event.span[1])) * 1000)
-    elif isinstance(event, ResponseVerdict):
-        entry.verdict = event
-        return True
-    return False
-
-
-async def run_guard(
-    transport: Transport,
-    topics: Topics,
-    outputs: AsyncIterator[bytes],
-    feed: Callable[[dict[str, Seen]], Awaitable[None]],
-    ids: Sequence[str],
-) -> dict[str, Seen]:
-    """Guard, feed and read until every response has its verdict and every delivery has been read."""
-    seen = {response_id: Seen() for response_id in ids}
-    stop = asyncio.Event()
-    judge = LocalJudge()
-    guard = GuardConsumer(transport, judge, PolicyRouter.single(Policy()), topics=topics, poll_timeout_ms=20)
-
-    async def read() -> None:
-        finished: Counter[str] = Counter()
-        async for value in outputs:
-            last_verdict = note(value, seen)
-            final = b'"delivery.completed"' in value or b'"delivery.blocked"' in value
-            if last_verdict or final:
-                finished[json.loads(value)["response_id"]] += 1
-            if len(finished) == len(ids) and min(finished.values()) == 2:
-                break
-        stop.set()
-
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        group.create_task(read())
-        await feed(seen)
-    await judge.aclose()
-    return seen
-
-
-async def embedded(responses: Sequence[Response], at_once: int, rate: float) -> dict[str, Seen]:
-    """On the in-process transport."""
-    topics = Topics()
-    broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
-    queue: asyncio.Queue[bytes] = asyncio.Queue()
-
-    async def follow(topic: str) -> None:
-        async for record in broker.subscribe(topic):
-            queue.put_nowait(record.value or b"")
-
-    async def outputs() -> AsyncIterator[bytes]:
-        while True:
-            yield await queue.get()
-
-    async def send(records: Sequence[OutRecord]) -> None:
-        for record in records:
-            broker.append(topics.responses, record.key, record.value)
-
-    followers = [asyncio.create_task(follow(topic)) for topic in (topics.deliveries, topics.verdicts)]
-    try:
-        transport = MemoryTransport(broker, "guard", [topics.responses], sessions_topic=topics.sessions)
-        return await run_guard(
-            transport,
-            topics,
-            outputs(),
-            lambda seen: stream(responses, send, seen, at_once, rate),
-            ids_of(responses),
+async def decided(
+    answers: Sequence[LabelledAnswer], known: Mapping[str, Judged], settings: Settings
+) -> list[Case]:
+    """The answers under the policies of ``settings``, from verdicts that are known."""
+    live, whole = routers(settings)
+    judge = SavedJudge(known.values())
+    as_live, to_the_end = checker(judge, live, settings.limits), checker(judge, whole, settings.limits)
+    cases = [
+        Case(
+            answer,
+            known[answer.response.response_id],
+            await to_the_end(answer.response),
+            await as_live(answer.response),
         )
-    finally:
-        for follower in followers:
-            follower.cancel()
-        await asyncio.gather(*followers, return_exceptions=True)
+        for answer in answers
+    ]
+    if judge.missing:
+        print(f"{judge.missing} claims have no saved verdict: texts are cut otherwise now; judge again")
+    return cases
 
 
-async def over_kafka(
-    bootstrap: str, responses: Sequence[Response], at_once: int, rate: float
-) -> dict[str, Seen]:
-    """On a real Kafka."""
-    run = uuid.uuid4().hex[:8]
-    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
-    topics = Topics(**{name: f"real-{run}-{name}" for name in names})
-    for name in topics.names():
-        await create_topic(bootstrap, name, PARTITIONS)
-    settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=f"real-{run}", topics=topics)
-    consumer = AIOKafkaConsumer(
-        topics.deliveries, topics.verdicts, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
+def _judged_now(answers: Sequence[LabelledAnswer], settings: Settings) -> dict[str, Judged]:
+    async def run() -> dict[str, Judged]:
+        judge = build_judge(settings.judge)
+        try:
+            await judged(answers[:2], judge, routers(settings)[1], settings.limits)  # what is loaded lazily
+            return await judged(answers, judge, routers(settings)[1], settings.limits)
+        finally:
+            await judge.aclose()
+
+    return uvloop.run(run())
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True)
-    await consumer.start()
-    await producer.start()
-
-    async def outputs() -> AsyncIterator[bytes]:
-        async for record in consumer:
-            yield record.value or b""
-
-    async def send(records: Sequence[OutRecord]) -> None:
-        for record in records:
-            await producer.send(topics.responses, record.value, key=record.key)
-
+    parser.add_argument("files", type=Path, nargs="+", help="response events with labels, one a line")
+    parser.add_argument("--config", type=Path, help="configuration of judge and policies; default: none")
+    parser.add_argument("--limit", type=int, help="most answers of each file (sampled)")
+    parser.add_argument("--save", type=Path, help="keep all verdicts in this file")
+    parser.add_argument(
+        "--decide-only", type=Path, metavar="VERDICTS", help="what --save has kept: no judging"
+    )
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    streaming = parser.add_argument_group("streaming at a generator's pace, instead")
+    streaming.add_argument("--streamed", action="store_true", help="in process")
+    streaming.add_argument("--kafka", action="store_true", help="also over a real Kafka, and compare")
+    streaming.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    streaming.add_argument("--at-once", type=int, default=20, help="responses streaming at a time")
+    streaming.add_argument("--tokens-per-second", type=float, default=100.0, help="of each response")
+    options = parser.parse_args()
     try:
-        return await run_guard(
-            KafkaTransport(settings),
-            topics,
-            outputs(),
-            lambda seen: stream(responses, send, seen, at_once, rate),
-            ids_of(responses),
-        )
-    finally:
-        await producer.stop()
-        await consumer.stop()
-
-
-def ids_of(responses: Sequence[Response]) -> list[str]:
-    return [response.response_id for response in responses]
-
-
-def outcome(seen: Seen) -> dict[str, Any]:
-    """What must not depend on the transport: everything but times."""
-    assert seen.verdict is not None
-    found = seen.verdict.model_dump(mode="json", exclude={"timings", "usage"})
-    for claim in found["claims"]:
-        del claim["latency_ms"]
-    return {"text": seen.text, **found}
-
-
-async def observed(responses: Sequence[Response], at_once: int) -> dict[str, ResponseVerdict]:
-    """Verdicts on the whole answers: a block would end the judging, so this policy only observes.
-
-    All answers at once would keep claims waiting past their deadline, and those have no support.
-    """
-    turn = asyncio.Semaphore(at_once)
-    async with Guard(policy=Policy(mode="observe")) as guard:
-
-        async def checked(response: Response) -> ResponseVerdict:
-            async with turn:
-                return await guard.check_event(response)
-
-        verdicts = await asyncio.gather(*map(checked, responses))
-    return {verdict.response_id: verdict for verdict in verdicts}
-
-
-def agreement(
-    responses: Sequence[Response], verdicts: dict[str, ResponseVerdict]
-) -> tuple[list[float], list[float], Counter[str]]:
-    """Our support of each claim the experts labelled: for Complete, for the rest, and what was left out.
-
-    An expert's claim gets the mean support of our claims that overlap it, weighted by the overlap.
-    """
-    complete: list[float] = []
-    rest: list[float] = []
-    left_out: Counter[str] = Counter()
-    for response in responses:
-        verdict = verdicts[response.response_id]
-        at = 0
-        for label in response.metadata["labels"]:
-            start = response.answer.find(label["text"], at)
-            if start < 0 and (start := response.answer.find(label["text"])) < 0:
-                left_out["not found in the answer"] += 1
-                continue
-            at = end = start + len(label["text"])
-            if label["support"] in (None, "N/A"):
-                left_out["not rated by the experts"] += 1
-                continue
-            ours = [claim for claim in verdict.claims if claim.span[0] < end and start < claim.span[1]]
-            left_out["(claims of ours that were not checked)"] += sum(c.support is None for c in ours)
-            parts = [
-                (min(end, claim.span[1]) - max(start, claim.span[0]), claim.support)
-                for claim in ours
-                if claim.support is not None
-            ]
-            if not parts:
-                left_out["no claim of ours"] += 1
-                continue
-            support = sum(n * s for n, s in parts) / sum(n for n, _ in parts)
-            (complete if label["support"] == "Complete" else rest).append(support)
-    return complete, rest, left_out
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
-
-
-def report(name: str, seen: dict[str, Seen]) -> None:
-    """Decisions, verdicts and latencies of one run."""
-    verdicts = [s.verdict for s in seen.values() if s.verdict is not None]
-    claims = [claim for verdict in verdicts for claim in verdict.claims]
-    delays = [delay for s in seen.values() for delay in s.delays_ms]
-    latencies = [claim.latency_ms for claim in claims]
-    print(f"\n{name}: {len(verdicts)} responses, {len(claims)} claims judged")
-    print("  decisions ", dict(Counter(v.decision.value for v in verdicts).most_common()))
-    print("  verdicts  ", {v.value: n for v in Verdict if (n := sum(c.verdict is v for c in claims))})
-    print("  rules     ", dict(Counter(v.rule for v in verdicts if v.decision != "release").most_common(4)))
-    scores = [v.score for v in verdicts if v.score is not None]
-    print(f"  score      mean {statistics.mean(scores):.2f}, median {statistics.median(scores):.2f}")
-    for what, values in (
-        ("claim to verdict", latencies),
-        ("last token of a segment sent to its delivery read", delays),
-    ):
-        print(f"  {what}: p50 {percentile(values, 0.5):.1f} ms, p99 {percentile(values, 0.99):.1f} ms")
+        options.sets = {path.name: read_answers(path, options.limit) for path in options.files}
+        options.settings = load_settings(options.config)
+        options.known = load(options.decide_only) if options.decide_only else None
+    except (OSError, ValueError, KeyError, GuardrailError) as error:
+        parser.error(f"{type(error).__name__}: {error}")
+    return options
 
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("file", type=Path, help="response events with labels, one a line")
-    parser.add_argument("--kafka", action="store_true", help="also over a real Kafka, and compare")
-    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
-    parser.add_argument("--at-once", type=int, default=20, help="responses streaming at a time")
-    parser.add_argument("--tokens-per-second", type=float, default=100.0, help="of each response")
-    arguments = parser.parse_args()
+    options = _options()
     configure_logging(LoggingSettings(level="warning"))
-    responses = [Response.model_validate_json(line) for line in arguments.file.read_bytes().splitlines()]
-    at_once, rate = arguments.at_once, arguments.tokens_per_second
-    first = uvloop.run(embedded(responses, at_once, rate))
-    report("embedded", first)
-    complete, rest, left_out = agreement(responses, uvloop.run(observed(responses, at_once)))
-    truths = [*(True for _ in complete), *(False for _ in rest)]
-    print(
-        f"\nagreement with the experts on {len(complete) + len(rest)} claims: "
-        f"AUROC {auroc(truths, [*complete, *rest]):.3f} ({len(complete)} Complete, {len(rest)} not)"
-    )
-    print(f"  left out: {dict(left_out)}")
-    if arguments.kafka or arguments.bootstrap_servers:
-        with kafka_for_benchmark(arguments.bootstrap_servers) as bootstrap:
-            second = uvloop.run(over_kafka(bootstrap, responses, at_once, rate))
-        report("Kafka", second)
-        different = [i for i in first if outcome(first[i]) != outcome(second[i])]
-        print(f"\nsame verdicts and delivered text on both: {len(first) - len(different)} of {len(first)}")
-        for response_id in different[:5]:
-            print(f"  differs: {response_id}")
-        raise SystemExit(1 if different else 0)
+    everything = [answer for answers in options.sets.values() for answer in answers]
+    if options.streamed or options.kafka or options.bootstrap_servers:
+        from benchmarks.real_streams import compare
+
+        responses = [answer.response for answer in everything]
+        raise SystemExit(compare(responses, options))
+    known = options.known
+    if known is None:
+        known = _judged_now(everything, options.settings)
+    if options.save is not None:
+        save(options.save, known, everything)
+    lacking = [a for a in everything if a.response.response_id not in known]
+    if lacking:
+        raise SystemExit(f"{options.decide_only} lacks {len(lacking)} of the answers: save them, too")
+    told = {}
+    for name, answers in options.sets.items():
+        told[name] = figures(asyncio.run(decided(answers, known, options.settings)))
+        print(printed(name, told[name]))
+    if options.json is not None:
+        options.json.write_text(json.dumps(without_nan(told), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

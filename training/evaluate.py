@@ -17,10 +17,8 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
-import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from benchmarks.labelled_sets import EXPERTQA, POOL, require_files
 from guardrail.judges.local.combiner import Logistic, Parameters, load_parameters, load_rules_parameters
@@ -29,6 +27,7 @@ from guardrail.judges.local.verifier_files import packaged_folder
 from training.evaluation_data import labelled, made, passages_of_150_words, validation
 from training.examining import Examiner
 from training.examples import DataError
+from training.metrics import without_nan
 from training.report import markdown, plot
 from training.steps import running
 from training.written import measured_rows, read_facts
@@ -43,15 +42,6 @@ def untrained_examiner(verifier: Verifier) -> Examiner:
         combiner=Logistic(bias=0.0, weights={}), rarity=load_rules_parameters().rarity,
     )  # fmt: skip
     return Examiner(blank, verifier)
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no such number."""
-    if isinstance(value, Mapping):
-        return {key: _without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def main() -> None:
@@ -100,7 +90,7 @@ def _run(options: argparse.Namespace) -> None:
         "held_out": len(held_out),
     }
     options.out.mkdir(parents=True, exist_ok=True)
-    report = _without_nan(report)
+    report = without_nan(report)
     (options.out / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     text = markdown(report)
     (options.out / "report.md").write_text(text, encoding="utf-8")

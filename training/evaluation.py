@@ -8,7 +8,7 @@ from typing import Any
 
 from training.evaluation_data import CRITICAL, FAITHFUL
 from training.measuring import RULES, WHOLE, Judges, Scored, caught, figures
-from training.metrics import Bin, calibration_error, mean, reliability
+from training.metrics import Bin, calibration_error, contradictions, mean, reliability
 from training.rows import Row
 
 
@@ -42,6 +42,11 @@ def evaluate(
             for judge in judges.names
         },
         "pooled": {j: calibration_error(truths, p, weights=weights) for j, p in spread.items()},
+        "contradictions": {
+            j: contradictions(truths, [claim.answers[j].contradicted for claim in everything])
+            for j in (RULES, WHOLE)
+            if j in judges.names
+        },
         "severity": {
             name: {"claims": len(claims)} | {judge: figures(claims, judge) for judge in judges.names}
             for name, claims in sorted(by_severity.items())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from guardrail.claims.model import Claim
-from guardrail.events import Severity
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.check import ClaimChecker, Examination
@@ -38,7 +37,7 @@ class Examiner(ClaimChecker):
     def features(self, row: Row) -> dict[str, float] | None:
         """What the combiner would be given; None where claim and contexts share no word, or the verifier
         could read none of it."""
-        self.examine(claim_of(row), row.question, row.index())
+        self.examine(row.as_claim(), row.question, row.index())
         return self.latest_features()
 
     def latest_features(self) -> dict[str, float] | None:
@@ -49,9 +48,4 @@ class Examiner(ClaimChecker):
 
     def judge(self, row: Row, evidence: EvidenceIndex) -> Judgement:
         """The judgement of the row's claim; ``evidence`` is the row's index."""
-        return self.check("c", claim_of(row), row.question, evidence)
-
-
-def claim_of(row: Row) -> Claim:
-    """The row's claim as the segmenter would hand it on."""
-    return Claim(0, 0, row.claim, 0, len(row.claim), Severity.NORMAL, lead_in=row.lead_in)
+        return self.check("c", row.as_claim(), row.question, evidence)

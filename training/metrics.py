@@ -7,9 +7,9 @@ Truths are booleans, scores and probabilities are floats, the higher the more su
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 BINS: Final = 15
 
@@ -142,3 +142,26 @@ def mean(values: Sequence[float]) -> float:
     """The mean of those that are figures; ``nan`` where none is."""
     found = [value for value in values if not math.isnan(value)]
     return sum(found) / len(found) if found else math.nan
+
+
+def contradictions(truths: Sequence[bool], contradicted: Sequence[bool]) -> dict[str, float]:
+    """How far contradictions can be trusted: their count, how many and which share of them fall on claims
+    that are supported, and the share of the supported claims that they fall on."""
+    wrong = sum(truth and said for truth, said in zip(truths, contradicted, strict=True))
+    said, supported = sum(contradicted), sum(truths)
+    return {
+        "contradicted": said,
+        "supported": supported,
+        "wrong": wrong,
+        "wrong_of_contradicted": wrong / said if said else math.nan,
+        "wrong_of_supported": wrong / supported if supported else math.nan,
+    }
+
+
+def without_nan(value: Any) -> Any:
+    """The same with None for ``nan``: JSON has no such number."""
+    if isinstance(value, Mapping):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

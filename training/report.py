@@ -50,6 +50,28 @@ def markdown(report: Mapping[str, Any]) -> str:
             ),
         ]
     parts += [
+        "## Contradictions\n",
+        "Of all claims together: how many are called CONTRADICTED though people call them supported. Word "
+        "overlap and models alone contradict nothing.\n",
+        table(
+            [
+                "judge",
+                "called CONTRADICTED",
+                "of them supported",
+                "share of them",
+                "share of the supported claims",
+            ],
+            (
+                [
+                    judge,
+                    f"{entry['contradicted']:,}",
+                    f"{entry['wrong']:,}",
+                    percent(entry["wrong_of_contradicted"]),
+                    percent(entry["wrong_of_supported"]),
+                ]
+                for judge, entry in report["contradictions"].items()
+            ),
+        ),
         "## By severity\n",
         "Of all claims together: larger sets count for more.\n",
         table(

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from guardrail.events import Context
+from guardrail.claims.model import Claim
+from guardrail.events import Context, Severity
 from guardrail.evidence.index import EvidenceIndex
 
 LICENCES: Final[dict[str, str]] = {
@@ -70,6 +71,10 @@ class Row:
     def supported(self) -> bool:
         """Whether the contexts say all of the claim."""
         return self.label in ("supported", "Complete")
+
+    def as_claim(self, severity: Severity = Severity.NORMAL) -> Claim:
+        """The claim as the segmenter would hand it on."""
+        return Claim(0, 0, self.claim, 0, len(self.claim), severity, lead_in=self.lead_in)
 
     def index(self) -> EvidenceIndex:
         """The contexts, ready for a judge."""
