@@ -186,6 +186,19 @@ def covers(claim: Day, source: Day) -> bool:
     )
 
 
+def compatible(claim: Figure, source: Figure) -> bool:
+    """May two dates be of one day, though neither covers the other: "22 August" and "August 1777"?"""
+    if claim.kind is not Kind.DATE or source.kind is not Kind.DATE:
+        return False
+    for one in _days(claim):
+        for other in _days(source):
+            said = [(d.year, d.month, d.day, d.weekday) for d in (one, other)]
+            both = [(a, b) for a, b in zip(*said, strict=True) if a is not None and b is not None]
+            if both and all(a == b for a, b in both):
+                return True
+    return False
+
+
 def _weekday(day: Day) -> int | None:
     if day.weekday is None and day.year and day.month and day.day and day.year > 0:
         try:

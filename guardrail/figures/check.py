@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from guardrail.figures.agreement import agrees, of_a_sort
+from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
 from guardrail.figures.arithmetic import derived
-from guardrail.figures.model import Figure, Kind
+from guardrail.evidence.tokens import term_of
+from guardrail.figures.model import Figure
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import FigureSource, Sentence
-from guardrail.figures.tables import RECKONING
+from guardrail.figures.tables import RECKONING, RECKONING_TIMES
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
 _FRAME: Final = 0.85  # of the claim, that a sentence must say to be at odds with its figure
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
-_REVERSE: Final = 0.5  # of the sentence's part, that the claim must say
+_REVERSE: Final = 0.6  # of what the sentence says around its own figure, that the claim must say
+_LOCALITY: Final = 0.7  # what a word counts less there for each word between
+_SMALL: Final = 32  # counts below stand everywhere: one is found only where the claim's words are
+_SOME: Final = 0.15  # of the claim, at least
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
+_PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
 
@@ -94,7 +100,7 @@ def _check(
     for number in near:
         share = frame.said(source, number)
         best = max(best, share)
-        own = next((other for other in source.sentence(number).figures if agrees(figure, other)), None)
+        own = _own(figure, share, source, number, near)
         rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
         if rival is not None:
             conflict = _better(conflict, FigureCheck(figure, State.CONFLICT, share, number, rival))
@@ -102,13 +108,25 @@ def _check(
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
         for number in source.holding(figure):
-            own = next((o for o in source.sentence(number).figures if agrees(figure, o)), None)
-            if own is not None and number not in near:
-                share = frame.said(source, number)
+            share = frame.said(source, number)
+            if number not in near and (own := _own(figure, share, source, number)) is not None:
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if conflict is not None and (found is None or found.frame <= conflict.frame - _MARGIN):
         return _derived(claim, figure, source, near, asked) or conflict
     return found or _derived(claim, figure, source, near, asked) or FigureCheck(figure, State.ABSENT, best)
+
+
+def _own(
+    figure: Figure, share: float, source: FigureSource, number: int, near: Sequence[int] = ()
+) -> Figure | None:
+    """A sentence's figure that backs the claim's. What only names or counts a few must be of the same."""
+    own = next((other for other in source.sentence(number).figures if agrees(figure, other)), None)
+    if own is None or (share >= _SOME and not figure.name) or number in near:
+        return own
+    if figure.noun is not None and term_of(figure.noun) in source.terms(number):
+        return own
+    few = dimension(figure) == "number" and own.values and abs(own.values[0]) < _SMALL
+    return None if few or figure.name and figure.noun else own
 
 
 def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
@@ -141,32 +159,49 @@ def _frame(claim: Sentence, figure: Figure) -> _Frame:
 def _rival(
     claim: Sentence, figure: Figure, frame: _Frame, sentence: Sentence, own: Figure | None
 ) -> Figure | None:
-    """The other figure that a sentence has for the same thing, or None where it isn't plain that it has."""
+    """The other figure that a sentence has for the same thing, or None where it isn't plain that it has.
+
+    Of several of a sort, the one whose part of the sentence has the words that tell it from the others.
+    """
     if figure.name or frame.size < _LEAST or (claim.denials - sentence.denials) % 2:
         return None
-    sort = [other for other in sentence.figures if of_a_sort(figure, other) or other is own]
-    rivals = [other for other in sort if not any(agrees(mine, other) for mine in claim.figures)]
-    if not rivals:
+    sort = [other for other in sentence.figures if other is own or of_a_sort(figure, other)]
+    spans = sentence.parts(sort) if sort else None
+    if spans is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
         return None
-    if own is not None:
-        return None
-    if len(sort) == 1:
-        spans = [(0, len(sentence.text))]
-    else:
-        found = sentence.parts(sort)
-        if found is None:
-            return None
-        spans = found
     told = [sentence.within(*span) for span in spans]
-    meant = []
-    for number, other in enumerate(sort):
-        telling = told[number].difference(*(t for i, t in enumerate(told) if i != number))
-        meant.append(len(telling & frame.terms.keys()) if len(sort) > 1 else 1)
-        if other in rivals and len(sort) == 1 and len(telling & claim.terms) < _REVERSE * len(telling):
-            return None
-    top = max(meant)
-    chosen = sort[meant.index(top)]
-    return chosen if top and meant.count(top) == 1 and chosen in rivals else None
+    telling = [part.difference(*(t for t in told if t is not part)) for part in told]
+    meant = [len(terms & frame.terms.keys()) for terms in telling]
+    chosen = meant.index(max(meant))
+    rival = sort[chosen]
+    if len(sort) > 1 and (not meant[chosen] or meant.count(meant[chosen]) > 1):
+        return None
+    if own is not None and not _of_another(sort.index(own), chosen, telling, frame):
+        return None
+    if any(agrees(mine, rival) for mine in claim.figures) or sentence.one_of_two(rival):
+        return None
+    return rival if _said_back(claim, sentence, rival) >= _REVERSE else None
+
+
+def _of_another(own: int, chosen: int, telling: Sequence[frozenset[int]], frame: _Frame) -> bool:
+    """Whether a sentence says the claim's figure of something else, and the chosen one of what the claim says
+    it of: "adults pay 12 euros, children 5" against "children pay 12". What stands in the first part may be
+    said of all."""
+    if own == chosen or not telling[own] or not telling[chosen] <= frame.terms.keys():
+        return False
+    return not telling[own] <= frame.terms.keys() if own == 0 else telling[own].isdisjoint(frame.terms)
+
+
+def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
+    """How much of what the sentence says around its figure the claim says too, 0..1; the nearest first."""
+    at = sum(begin < rival.start for begin, _ in sentence.words)
+    whole = said = 0.0
+    for i, (_, term) in enumerate(sentence.words):
+        if term in sentence.terms:
+            weight = _LOCALITY ** (at - 1 - i if i < at else i - at)
+            whole += weight
+            said += weight * (term in claim.terms)
+    return said / whole if whole else 1.0
 
 
 def _derived(
@@ -177,14 +212,13 @@ def _derived(
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None:
         return FigureCheck(figure, State.DERIVED, 0.0, None, None, (echo,))
-    if figure.kind is Kind.NUMBER and not _reckons(claim, figure):
-        return None
-    theirs = [f for number in near[:_OPERANDS_FROM] for f in source.sentence(number).figures]
-    mine = [f for f in claim.figures if f is not figure]
-    operands = derived(figure, [*mine, *asked, *theirs])
-    return None if operands is None else FigureCheck(figure, State.DERIVED, 0.0, None, None, operands)
-
-
-def _reckons(claim: Sentence, figure: Figure) -> bool:
-    """Does the claim say that it reckons?"""
-    return not RECKONING.isdisjoint(claim.text.casefold().split())
+    mine = [f for f in (*claim.figures, *asked) if f is not figure]
+    pieces = frozenset(_PIECE.findall(claim.text.casefold()))
+    timed = dimension(figure) in {"time", "date"} and not pieces.isdisjoint(RECKONING_TIMES)
+    reckons = timed or not pieces.isdisjoint(RECKONING)
+    for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
+        theirs = [f for number in numbers for f in source.sentence(number).figures]
+        operands = derived(figure, mine, theirs, reckons=reckons)
+        if operands is not None:
+            return FigureCheck(figure, State.DERIVED, 0.0, None, None, operands)
+    return None

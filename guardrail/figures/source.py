@@ -19,6 +19,9 @@ from guardrail.figures.tables import NEGATIONS
 _MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
 )
+_OR_REACH: Final = 24
+_OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
+_OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
 _PRONOUNS: Final = frozenset(term_of(word) for word in "it they he she this these those its their".split())
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
@@ -73,6 +76,12 @@ class Sentence:
     def opens_with_pronoun(self) -> bool:
         """Whether the subject may be that of the sentence before."""
         return any(term in _PRONOUNS for _, term in self.words[:_OPENING])
+
+    def one_of_two(self, figure: Figure) -> bool:
+        """Whether the sentence leaves open which of two figures it is: "the third or fourth century"."""
+        return bool(_OR_BEFORE.search(self.text[: figure.start][-_OR_REACH:])) or bool(
+            _OR_AFTER.match(self.text[figure.end : figure.end + _OR_REACH])
+        )
 
     def within(self, start: int, end: int) -> frozenset[int]:
         """The terms that say something between two code points."""

@@ -97,6 +97,7 @@ FREE_PHRASES: Final = frozenset(_phrases(_TABLES["free"]["phrases"]))
 FREE_BEFORE: Final = _words(_TABLES["free"]["before"])
 FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 RECKONING: Final = _words(_TABLES["reckoning"])
+RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 NEGATIONS: Final = _words(_TABLES["negations"])
 
 
