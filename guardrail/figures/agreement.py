@@ -143,7 +143,7 @@ def _same_key(claim: Figure, source: Figure) -> bool:
     if Kind.PHONE in (claim.kind, source.kind):
         a, b = a.lstrip("0"), b.lstrip("0")
         return min(len(a), len(b)) >= _LOCAL and (a.endswith(b) or b.endswith(a))
-    return a == b or (claim.kind is Kind.VERSION and b.startswith(a + "."))
+    return a == b or (source.kind is Kind.VERSION and b.startswith(claim.text.removeprefix("v") + "."))
 
 
 # ------------------------------------------------------------------------------------- dates and times

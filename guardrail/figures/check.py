@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
 from guardrail.figures.arithmetic import derived
-from guardrail.evidence.tokens import term_of
-from guardrail.figures.model import Figure
+from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import FigureSource, Sentence
 from guardrail.figures.tables import RECKONING, RECKONING_TIMES
@@ -22,8 +21,6 @@ _FRAME: Final = 0.85  # of the claim, that a sentence must say to be at odds wit
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
 _REVERSE: Final = 0.6  # of what the sentence says around its own figure, that the claim must say
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
-_SMALL: Final = 32  # counts below stand everywhere: one is found only where the claim's words are
-_SOME: Final = 0.15  # of the claim, at least
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
@@ -100,7 +97,7 @@ def _check(
     for number in near:
         share = frame.said(source, number)
         best = max(best, share)
-        own = _own(figure, share, source, number, near)
+        own = source.backing(figure, number)
         rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
         if rival is not None:
             conflict = _better(conflict, FigureCheck(figure, State.CONFLICT, share, number, rival))
@@ -109,24 +106,17 @@ def _check(
     if found is None or conflict is not None:
         for number in source.holding(figure):
             share = frame.said(source, number)
-            if number not in near and (own := _own(figure, share, source, number)) is not None:
+            if number not in near and (own := source.backing(figure, number)) is not None:
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if conflict is not None and (found is None or found.frame <= conflict.frame - _MARGIN):
         return _derived(claim, figure, source, near, asked) or conflict
-    return found or _derived(claim, figure, source, near, asked) or FigureCheck(figure, State.ABSENT, best)
+    found = found or _derived(claim, figure, source, near, asked)
+    return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
 
 
-def _own(
-    figure: Figure, share: float, source: FigureSource, number: int, near: Sequence[int] = ()
-) -> Figure | None:
-    """A sentence's figure that backs the claim's. What only names or counts a few must be of the same."""
-    own = next((other for other in source.sentence(number).figures if agrees(figure, other)), None)
-    if own is None or (share >= _SOME and not figure.name) or number in near:
-        return own
-    if figure.noun is not None and term_of(figure.noun) in source.terms(number):
-        return own
-    few = dimension(figure) == "number" and own.values and abs(own.values[0]) < _SMALL
-    return None if few or figure.name and figure.noun else own
+def _is_one(figure: Figure) -> bool:
+    """ "One of them", "first": says less than a number."""
+    return dimension(figure) == "number" and figure.values[:1] == (1.0,) and not figure.text[0].isdecimal()
 
 
 def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
@@ -214,7 +204,7 @@ def _derived(
         return FigureCheck(figure, State.DERIVED, 0.0, None, None, (echo,))
     mine = [f for f in (*claim.figures, *asked) if f is not figure]
     pieces = frozenset(_PIECE.findall(claim.text.casefold()))
-    timed = dimension(figure) in {"time", "date"} and not pieces.isdisjoint(RECKONING_TIMES)
+    timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     reckons = timed or not pieces.isdisjoint(RECKONING)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures]

@@ -196,11 +196,10 @@ def _ordinal(text: str, tokens: list[Token], i: int) -> tuple[Figure | None, int
     after = i + 1 + figures
     noun = tokens[after]
     counts = noun.kind is Tok.WORD and noun.start - tokens[after - 1].end <= 1
-    if token.low in {"first", "second"} and (not counts or token.text[0].isupper() or noun.low in NO_NOUN):
-        return None, i + 1
+    vague = token.low in {"first", "second"} and (not counts or token.text[0].isupper() or noun.low in NO_NOUN)
     value = float(token.text[:40]) if figures else float(ORDINALS[token.low])
     counted = singular(noun.low) if counts and noun.low not in NO_NOUN else None
-    name = counts and noun.text[0].isupper() and (figures or token.text[0].isupper())
+    name = vague or (counts and noun.text[0].isupper() and (figures or token.text[0].isupper()))
     return _figure(Kind.ORDINAL, text, tokens, i, after, values=(value,), noun=counted, name=name), after
 
 

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
-from guardrail.figures.agreement import keys
-from guardrail.figures.model import Figure
+from guardrail.figures.agreement import agrees, keys
+from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import NEGATIONS
 
@@ -26,6 +26,7 @@ _PRONOUNS: Final = frozenset(term_of(word) for word in "it they he she this thes
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
+_NO_LETTER: Final = re.compile(r"[\W_]+")
 _LOWER_WORD: Final = re.compile(r"[^\W\d_]+")
 
 
@@ -71,6 +72,11 @@ class Sentence:
     def denials(self) -> int:
         """How many words deny."""
         return sum(term in _NEGATIONS for _, term in self.words)
+
+    @cached_property
+    def folded(self) -> str:
+        """Letters and digits alone, in lower case."""
+        return _NO_LETTER.sub("", self.text.casefold())
 
     @property
     def opens_with_pronoun(self) -> bool:
@@ -122,6 +128,14 @@ class FigureSource:
             return sentence.terms
         return sentence.terms | self.sentence(number - 1).terms
 
+    def backing(self, figure: Figure, number: int) -> Figure | None:
+        """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""
+        sentence = self.sentence(number)
+        own = next((other for other in sentence.figures if agrees(figure, other)), None)
+        if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:
+            return figure
+        return own
+
     @cached_property
     def _holding(self) -> dict[Hashable, list[int]]:
         index: dict[Hashable, list[int]] = {}
@@ -132,4 +146,6 @@ class FigureSource:
 
     def holding(self, figure: Figure) -> list[int]:
         """The numbers of the sentences that may have a figure of the same meaning anywhere."""
+        if figure.kind is Kind.IDENTIFIER:
+            return [n for n in range(len(self.texts)) if figure.key in self.sentence(n).folded][:_HOLDING]
         return sorted({number for key in keys(figure) for number in self._holding.get(key, ())})[:_HOLDING]
