@@ -1,0 +1,177 @@
+"""What stands around an amount: sign, currency, percent, unit, rate, limits, and the noun it counts."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from guardrail.figures.model import Bound, Kind
+from guardrail.figures.tables import (
+    BOUNDS,
+    CENTS,
+    CURRENCY_WORDS,
+    LABELS,
+    NO_NOUN,
+    PERCENT_WORDS,
+    RATES,
+    SIGNS,
+    TRAILING_BOUNDS,
+    TWO_WORD_UNITS,
+    find_unit,
+)
+from guardrail.figures.tokens import Tok, Token
+
+_MINUS: Final = frozenset("-−–")
+_ABBREVIATED: Final = frozenset({"approx", "ca", "c", "max", "min"})
+_PER: Final = frozenset({"per", "pro", "par", "por", "/"})
+_EACH: Final = _PER | {"a", "an", "each", "every", "al"}
+_DEGREES: Final = frozenset({"°", "º", "degrees", "degree", "grad", "degrés", "grados"})
+_SCALES: Final = {"c": "°C", "celsius": "°C", "centigrade": "°C", "f": "°F", "fahrenheit": "°F"}
+_ONLY_ADJACENT: Final = frozenset({"A", "t", "x", "×", "B", "J", "K", "N"})
+_MAX_RATES: Final = 3
+_BOUND_WORDS: Final = 3
+
+
+class Suffix(NamedTuple):
+    """What follows an amount, up to token ``next``."""
+
+    next: int
+    kind: Kind = Kind.NUMBER
+    unit: str | None = None
+    divisor: int = 1
+
+
+def touches(tokens: list[Token], j: int) -> bool:
+    """Is there no space before token ``j``?"""
+    return j > 0 and tokens[j].start == tokens[j - 1].end
+
+
+def read_prefix(text: str, tokens: list[Token], i: int) -> tuple[bool, str | None, int]:
+    """Sign and currency before a number: "-$5", "US$ 5", "EUR 5"."""
+    j, negative, currency = i, False, None
+    if tokens[j].text in _MINUS and touches(tokens, j + 1):
+        before = text[tokens[j].start - 1] if tokens[j].start else " "
+        if before.isspace() or before in "(=:|":
+            negative, j = True, j + 1
+    if tokens[j + 1].text == "$" and tokens[j].text + "$" in SIGNS:
+        currency, j = SIGNS[tokens[j].text + "$"], j + 2
+    elif tokens[j].text in SIGNS:
+        currency, j = SIGNS[tokens[j].text], j + 1
+        j += tokens[j].text in {"$", "."} and touches(tokens, j)
+    if currency and tokens[j].text in _MINUS and touches(tokens, j):
+        negative, j = True, j + 1
+    return negative, currency, j
+
+
+def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suffix:
+    """Percent sign, currency or unit at token ``j``."""
+    token, low, follower = tokens[j], tokens[j].low, tokens[j + 1].low
+    if token.text == "-" and touches(tokens, j) and touches(tokens, j + 1):
+        hyphen = read_suffix(tokens, j + 1) if tokens[j + 1].text != "-" else Suffix(j)
+        if hyphen.kind in (Kind.QUANTITY, Kind.MONEY):
+            return hyphen
+    if currency:
+        coded = token.text in SIGNS and token.kind is Tok.WORD
+        return Suffix(j + coded, Kind.MONEY, SIGNS[token.text] if coded else currency)
+    if low in PERCENT_WORDS:
+        if follower in {"point", "points"}:
+            return Suffix(j + 2, Kind.QUANTITY, "pp")
+        return Suffix(j + 1, Kind.PERCENT, "%")
+    if low in {"per", "pour", "por"} and follower in {"cent", "ciento"}:
+        return Suffix(j + 2, Kind.PERCENT, "%")
+    if low == "‰":
+        return Suffix(j + 1, Kind.PERCENT, "%", 10)
+    if low in TWO_WORD_UNITS:
+        hyphen = tokens[j + 1].text == "-"
+        pair = f"{low} {tokens[j + 1 + hyphen].low}"
+        if pair in CURRENCY_WORDS:
+            return Suffix(j + 2 + hyphen, Kind.MONEY, CURRENCY_WORDS[pair])
+        if two := find_unit(pair):
+            return Suffix(j + 2 + hyphen, Kind.QUANTITY, two.name)
+    opens = tokens[j + 1].kind is Tok.NUMBER and touches(tokens, j + 1) and not touches(tokens, j)
+    if token.text in SIGNS and not opens:  # in "2021 $50" the sign belongs to what follows
+        return Suffix(j + 1, Kind.MONEY, SIGNS[token.text])
+    if low in CURRENCY_WORDS:
+        return Suffix(j + 1, Kind.MONEY, CURRENCY_WORDS[low])
+    if low in CENTS or (token.text == "p" and touches(tokens, j) and len(tokens[j - 1].text) <= 3):
+        return Suffix(j + 1, Kind.MONEY, CENTS.get(low, "GBP"), 100)
+    if low in _DEGREES:
+        scale = _SCALES.get(tokens[j + 1].low)
+        return Suffix(j + 1 + (scale is not None), Kind.QUANTITY, scale or "deg")
+    return _unit(tokens, j)
+
+
+def _unit(tokens: list[Token], j: int) -> Suffix:
+    token = tokens[j]
+    near = token.start - tokens[j - 1].end <= 1
+    if token.kind in (Tok.WORD, Tok.IDENT, Tok.SYMBOL) and near:
+        if (token.text, tokens[j + 1].text, tokens[j + 2].text) == ("km", "/", "h"):
+            return Suffix(j + 3, Kind.QUANTITY, "km/h")
+        unit = find_unit(token.text) or (find_unit(token.low) if len(token.low) > 1 else None)
+        if unit is not None and (token.text not in _ONLY_ADJACENT or touches(tokens, j)):
+            return Suffix(j + 1, Kind.QUANTITY, unit.name)
+    return Suffix(j)
+
+
+def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
+    """ "per day", "/kg/day", "a week", "daily": the unit of the rate, and what follows it."""
+    parts: list[str] = []
+    while len(parts) < _MAX_RATES:
+        token, after = tokens[j], tokens[j + 1]
+        if token.low in RATES:
+            parts.append(RATES[token.low])
+            j += 1
+            continue
+        if token.low not in _EACH or after.kind is not Tok.WORD:
+            break
+        unit = find_unit(after.text) or find_unit(after.low)
+        timed = unit is not None and unit.dimension == "time"
+        if token.low not in _PER and not timed:
+            break
+        parts.append(unit.name if unit is not None and (timed or len(after.text) < 4) else singular(after.low))
+        j += 2
+    return ("/".join(sorted(parts)) or None), j
+
+
+def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int]:
+    """The limit said before the number at ``i`` or right after it, and what follows."""
+    trailing = TRAILING_BOUNDS.get(f"{tokens[after].low} {tokens[after + 1].low}")
+    if trailing is not None:
+        return trailing, after
+    if tokens[after].low == "+" and touches(tokens, after):
+        return Bound.AT_LEAST, after + 1
+    before: list[str] = []
+    for token in reversed(tokens[max(0, i - _BOUND_WORDS - 1) : i]):
+        if token.text == "." and token.start:
+            continue
+        if token.kind is Tok.SYMBOL and token.text not in "<>=≤≥~≈":
+            break
+        joined = before and before[0] == "=" and token.text in "<>"
+        before[:1] = [token.text + "="] if joined else [token.low, *before[:1]]
+    for size in range(min(len(before), _BOUND_WORDS), 0, -1):
+        bound = BOUNDS.get(" ".join(before[-size:]))
+        if bound is not None:
+            dotted = tokens[i - 1].text == "." and before[-1] not in _ABBREVIATED
+            return (Bound.EXACT if dotted else bound), after
+    return Bound.EXACT, after
+
+
+def read_noun(tokens: list[Token], i: int, after: int) -> str | None:
+    """What a bare number counts ("300 people"), or what it is the number of ("section 5")."""
+    if i and tokens[i - 1].low in LABELS:
+        return tokens[i - 1].low
+    k = after + (tokens[after].text == "-")
+    if tokens[k].text[:1].isupper() and tokens[k].kind is Tok.WORD and tokens[k + 1].start - tokens[k].end == 1:
+        k += 1  # "five American teams" are teams
+    token = tokens[k]
+    if token.kind is Tok.WORD and len(token.low) > 1 and token.low not in NO_NOUN:
+        return singular(token.low) if token.start - tokens[k - 1].end <= 1 else None
+    return None
+
+
+def singular(word: str) -> str:
+    """A plural's singular, near enough to compare two counted nouns."""
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word

@@ -1,0 +1,259 @@
+"""Do two figures mean the same, and if not, are they of a sort, so that one thing can't have both?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from datetime import date
+from typing import Final
+
+from guardrail.figures.model import Bound, Day, Figure, Kind
+from guardrail.figures.tables import UNIT, same_currency
+
+_LOSS: Final = 1e-6  # what conversion and thirds lose
+_CALENDAR: Final = 0.035  # a month is 28 to 31 days
+_ROUNDING: Final = 0.05  # what "2.5 million" and converted units may be off
+_ABOUT: Final = 0.1
+_LIMIT: Final = 0.25  # how far an amount may be from a limit that it keeps: "over 3 million"
+_COUNTS: Final = frozenset({"tablet", "capsule", "pill", "drop", "puff", "spray", "time", "deg"})
+_KEYED: Final = frozenset({Kind.VERSION, Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL})
+_LOCAL: Final = 7  # digits of a telephone number without its area
+_MONTHLY: Final = frozenset({"month", "year", "decade", "century"})
+_WEEK: Final = 7
+_DAY: Final = 24 * 60
+
+
+def dimension(figure: Figure) -> str:
+    """What a figure measures: figures of other dimensions are not comparable."""
+    if figure.kind in _KEYED:
+        return "key"
+    if figure.kind is Kind.QUANTITY and figure.unit not in _COUNTS:
+        return UNIT[figure.unit or "time"].dimension
+    if figure.kind in (Kind.MONEY, Kind.DATE, Kind.TIME, Kind.PERCENT):
+        return figure.kind.value
+    return "percent" if figure.fraction else "number"
+
+
+def base(figure: Figure) -> list[tuple[float, ...]]:
+    """Every reading in the base unit of the dimension, as ``(amount,)`` or ``(lower, upper)``."""
+    factor, zero = 1.0, 0.0
+    if figure.kind is Kind.QUANTITY and figure.unit not in _COUNTS:
+        _, _, factor, zero = UNIT[figure.unit or "time"]
+    elif figure.fraction and figure.kind is Kind.NUMBER:
+        factor = 100.0
+    readings = [(v,) for v in figure.values] if figure.upper is None else [(figure.values[0], figure.upper)]
+    return [tuple(v * factor + zero for v in reading) for reading in readings]
+
+
+def keys(figure: Figure) -> Iterator[Hashable]:
+    """Under what a figure is looked up, the most telling first: whatever a claim's first leads to are all
+    figures that may mean the same, rounding aside."""
+    if figure.key and figure.kind in _KEYED:
+        yield "key", figure.key[-_LOCAL:]
+    for day in _days(figure):
+        if day.day:
+            yield "day", day.month, day.day
+        if day.month:
+            yield "month", day.month
+        if day.weekday is not None:
+            yield "weekday", day.weekday
+        if day.year is not None:
+            if day.years == 1:
+                yield "year", day.year
+            yield "decade", day.year // 10
+    measure = dimension(figure)
+    for raw, based in zip(_pairs(figure), base(figure) if figure.kind is not Kind.DATE else (), strict=False):
+        for value, converted in zip(raw, based, strict=True):
+            yield measure, f"{converted:.5g}"
+            yield "raw", f"{value:.6g}"
+
+
+def _pairs(figure: Figure) -> list[tuple[float, ...]]:
+    return [(v,) for v in figure.values] if figure.upper is None else [(figure.values[0], figure.upper)]
+
+
+def agrees(claim: Figure, source: Figure) -> bool:
+    """May ``source`` back ``claim``? A claim more precise than its source does not agree with it."""
+    if claim.kind in _KEYED or source.kind in _KEYED:
+        return _same_key(claim, source)
+    if claim.kind is Kind.DATE and source.kind is Kind.DATE:
+        return _dates_agree(claim, source)
+    if Kind.TIME in (claim.kind, source.kind):
+        return _times_agree(claim, source)
+    if not claim.values or not source.values:
+        return False
+    if claim.kind is Kind.MONEY and source.kind is Kind.MONEY:
+        if not same_currency(claim.unit or "", source.unit or ""):
+            return False
+    one, other = dimension(claim), dimension(source)
+    bare = claim.kind is Kind.NUMBER and claim.noun is None and not claim.fraction
+    if one == other:
+        ours, theirs = base(claim), base(source)
+    elif (bare or {one, other} <= {"number", "date"}) and "temperature" not in (one, other):
+        ours, theirs = _pairs(claim), _pairs(source)
+    elif "pound" in claim.text and {one, other} == {"money", "mass"}:
+        ours, theirs = _pairs(claim), _pairs(source)
+    else:
+        return False
+    return same_rate(claim, source) and any(_near(claim, source, a, b) for a in ours for b in theirs)
+
+
+def same_rate(claim: Figure, source: Figure) -> bool:
+    """Are both per the same, as far as both say it?"""
+    if not claim.per or not source.per:
+        return True
+    ours, theirs = set(claim.per.split("/")), set(source.per.split("/"))
+    return ours <= theirs or theirs <= ours
+
+
+def _near(claim: Figure, source: Figure, ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
+    if len(ours) == 2:
+        return len(theirs) == 2 and all(abs(a - b) <= _LOSS * abs(b) for a, b in zip(ours, theirs, strict=True))
+    amount = ours[0]
+    if len(theirs) == 2:
+        inside = theirs[0] <= amount <= theirs[1]
+        return (inside and claim.bound is Bound.ABOUT) or any(_close(claim, source, amount, t) for t in theirs)
+    return _close(claim, source, amount, theirs[0])
+
+
+def _close(claim: Figure, source: Figure, ours: float, theirs: float) -> bool:
+    gap, size = abs(ours - theirs), max(abs(ours), abs(theirs))
+    if gap <= size * _LOSS:
+        return True
+    if (claim.unit in _MONTHLY) != (source.unit in _MONTHLY) and gap <= size * _CALENDAR:
+        return dimension(claim) == dimension(source) == "time"
+    step = claim.step * abs(ours / claim.values[0]) if claim.values[0] else 0.0
+    if claim.bound is Bound.ABOUT or source.bound is Bound.ABOUT:
+        return gap <= size * _ABOUT
+    if claim.bound.direction:
+        if source.bound.direction:
+            return False
+        return 0 <= (theirs - ours) * claim.bound.direction <= size * _LIMIT
+    converted = claim.unit != source.unit and claim.kind is Kind.QUANTITY
+    rounded = gap <= step / 2 * (1 + _LOSS)
+    finer = claim.scaled or converted or claim.fraction or source.fraction or source.step < claim.step
+    return finer and (claim.scaled or claim.kind is not Kind.MONEY) and rounded and gap <= size * _ROUNDING
+
+
+def _same_key(claim: Figure, source: Figure) -> bool:
+    a, b = (f.key if f.kind in _KEYED else "".join(filter(str.isdecimal, f.text)) for f in (claim, source))
+    if not a or not b:
+        return False
+    if claim.kind is Kind.URL and source.kind is Kind.URL:
+        return b == a or b.startswith(a + "/")
+    if Kind.PHONE in (claim.kind, source.kind):
+        a, b = a.lstrip("0"), b.lstrip("0")
+        return min(len(a), len(b)) >= _LOCAL and (a.endswith(b) or b.endswith(a))
+    return a == b or (source.kind is Kind.VERSION and b.startswith(claim.text.removeprefix("v") + "."))
+
+
+# ------------------------------------------------------------------------------------- dates and times
+
+
+def _days(figure: Figure) -> Iterator[Day]:
+    """The days that a figure names, those within a range of one month or week among them."""
+    yield from figure.days
+    if figure.last is None or not figure.days:
+        return
+    first, last = figure.days[0], figure.last
+    yield last
+    if first.weekday is not None and last.weekday is not None:
+        for step in range(1, (last.weekday - first.weekday) % _WEEK):
+            yield Day(weekday=(first.weekday + step) % _WEEK)
+    elif first.day and last.day and first.month == last.month:
+        for number in range(first.day + 1, last.day):
+            yield Day(last.year, last.month, number)
+
+
+def _dates_agree(claim: Figure, source: Figure) -> bool:
+    days = list(_days(source))
+    first = any(covers(a, b) for a in claim.days for b in days)
+    return first and (claim.last is None or any(covers(claim.last, b) for b in days))
+
+
+def covers(claim: Day, source: Day) -> bool:
+    """Does the source say all that the claim says of the day? A year covers its days, never the reverse."""
+    if claim.years > 1 or source.years > 1:
+        if claim.year is None or source.year is None or source.years > claim.years:
+            return False
+        return claim.year <= source.year < claim.year + claim.years
+    quarter = source.quarter or (source.month and (source.month + 2) // 3)
+    return (
+        claim.year in (None, source.year)
+        and claim.month in (None, source.month)
+        and claim.day in (None, source.day)
+        and claim.quarter in (None, quarter)
+        and claim.weekday in (None, _weekday(source))
+    )
+
+
+def compatible(claim: Figure, source: Figure) -> bool:
+    """May two dates be of one day, though neither covers the other: "22 August" and "August 1777"?"""
+    if claim.kind is not Kind.DATE or source.kind is not Kind.DATE:
+        return False
+    for one in _days(claim):
+        for other in _days(source):
+            said = [(d.year, d.month, d.day, d.weekday) for d in (one, other)]
+            both = [(a, b) for a, b in zip(*said, strict=True) if a is not None and b is not None]
+            if both and all(a == b for a, b in both):
+                return True
+    return False
+
+
+def _weekday(day: Day) -> int | None:
+    if day.weekday is None and day.year and day.month and day.day and day.year > 0:
+        try:
+            return date(day.year, day.month, day.day).weekday()
+        except ValueError:
+            return None
+    return day.weekday
+
+
+def _times_agree(claim: Figure, source: Figure) -> bool:
+    ours, theirs = _clock(claim), _clock(source)
+    if not ours or not theirs:
+        return False
+    if len(ours) == 2 and claim.upper is not None:
+        return len(theirs) == 2 and source.upper is not None and ours == theirs
+    if source.upper is not None and claim.kind is Kind.TIME:
+        return any(theirs[0] <= time <= theirs[1] for time in ours)
+    return any(a % _DAY == b % _DAY for a in ours for b in theirs)
+
+
+def _clock(figure: Figure) -> list[float]:
+    """The minutes since midnight that a figure may mean: also "10-18" and "at 9"."""
+    values = [*figure.values, *([] if figure.upper is None else [figure.upper])]
+    if figure.kind is Kind.TIME:
+        return values
+    hours = figure.kind is Kind.NUMBER and figure.noun is None and all(0 <= v <= 24 for v in values)
+    return [value * 60 for value in values] if hours else []
+
+
+# ---------------------------------------------------------------------------------------- alternatives
+
+
+def of_a_sort(claim: Figure, source: Figure) -> bool:
+    """Do both say the same sort of thing, so that another figure would be a conflict?"""
+    if claim.name or source.name or claim.kind is not source.kind or not same_rate(claim, source):
+        return False
+    if dimension(claim) != dimension(source) or (claim.upper is None) != (source.upper is None):
+        return False
+    if claim.kind is Kind.DATE:
+        return any(_as_precise(a, b) for a in claim.days for b in source.days)
+    if claim.kind is Kind.MONEY and not same_currency(claim.unit or "", source.unit or ""):
+        return False
+    if claim.kind in (Kind.NUMBER, Kind.ORDINAL) and (claim.noun or claim.unit) != (source.noun or source.unit):
+        return False
+    return not (claim.values and source.values and _within_limits(claim, source))
+
+
+def _as_precise(claim: Day, source: Day) -> bool:
+    """Does the source say everything of its day that the claim says of its own, in the same way?"""
+    said = [(d.year, d.month, d.day, d.weekday, d.quarter) for d in (claim, source)]
+    return all((a is None) == (b is None) for a, b in zip(*said, strict=True)) and claim.years == source.years
+
+
+def _within_limits(claim: Figure, source: Figure) -> bool:
+    """Whether one keeps the other's limit: "more than 1 million" is vague beside 160 million, not wrong."""
+    ours, theirs = base(claim)[0][0], base(source)[0][0]
+    way, back = claim.bound.direction, source.bound.direction
+    return (way != back) and (way * (theirs - ours) > 0 or back * (ours - theirs) > 0)

@@ -1,0 +1,214 @@
+"""A claim's figures against the source sentences that speak of the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
+from guardrail.figures.arithmetic import derived
+from guardrail.figures.model import Figure, Kind
+from guardrail.figures.reading import find_figures
+from guardrail.figures.source import FigureSource, Sentence
+from guardrail.figures.tables import RECKONING, RECKONING_TIMES
+
+_NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
+_ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
+_FRAME: Final = 0.85  # of the claim, that a sentence must say to be at odds with its figure
+_MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
+_REVERSE: Final = 0.6  # of what the sentence says around its own figure, that the claim must say
+_LOCALITY: Final = 0.7  # what a word counts less there for each word between
+_LEAST: Final = 2  # words or figures around a figure that tell what it is of
+_PIECE: Final = re.compile(r"\w+|[^\w\s]")
+_OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
+
+
+class State(StrEnum):
+    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources or the question. CONFLICT: a
+    source has another figure for the same thing. ABSENT: none of these."""
+
+    FOUND = "found"
+    DERIVED = "derived"
+    CONFLICT = "conflict"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class FigureCheck:
+    """What became of one figure of a claim.
+
+    ``sentence`` is the number of the sentence that decides and ``source`` its figure, whose ``text`` stands
+    there verbatim; both None for ABSENT. ``frame`` is how much of what the claim says around the figure that
+    sentence says too, 0..1; for ABSENT, the best sentence.
+    """
+
+    figure: Figure
+    state: State
+    frame: float
+    sentence: int | None = None
+    source: Figure | None = None
+    operands: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """What a claim says around a figure: terms and other figures, with weights that sum to 1."""
+
+    terms: dict[int, float]
+    figures: tuple[tuple[Figure, float], ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.terms) + len(self.figures)
+
+    def said(self, source: FigureSource, number: int) -> float:
+        """The share of the frame that a sentence says."""
+        terms = source.terms(number)
+        share = sum(weight for term, weight in self.terms.items() if term in terms)
+        if self.figures:
+            theirs = source.sentence(number).figures
+            share += sum(w for figure, w in self.figures if any(agrees(figure, other) for other in theirs))
+        return share
+
+
+def check_figures(
+    claim_text: str, source: FigureSource, near: Sequence[int], question: str = ""
+) -> tuple[FigureCheck, ...]:
+    """One check for each figure of a claim, in order. ``near``: the numbers of the sentences that evidence
+    search found best, best first; all others are looked at for the claim's own figures only."""
+    claim = Sentence(claim_text)
+    if not claim.figures:
+        return ()
+    near = list(dict.fromkeys(near))
+    asked = find_figures(question) if question else ()
+    return tuple(_check(claim, figure, source, near, asked) for figure in claim.figures)
+
+
+def _check(
+    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], asked: Sequence[Figure]
+) -> FigureCheck:
+    frame = _frame(claim, figure)
+    found: FigureCheck | None = None
+    conflict: FigureCheck | None = None
+    best = 0.0
+    for number in near:
+        share = frame.said(source, number)
+        best = max(best, share)
+        own = source.backing(figure, number)
+        rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
+        if rival is not None:
+            conflict = _better(conflict, FigureCheck(figure, State.CONFLICT, share, number, rival))
+        elif own is not None:
+            found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
+    if found is None or conflict is not None:
+        for number in source.holding(figure):
+            share = frame.said(source, number)
+            if number not in near and (own := source.backing(figure, number)) is not None:
+                found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
+    if conflict is not None and (found is None or found.frame <= conflict.frame - _MARGIN):
+        return _derived(claim, figure, source, near, asked) or conflict
+    found = found or _derived(claim, figure, source, near, asked)
+    return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
+
+
+def _is_one(figure: Figure) -> bool:
+    """ "One of them", "first": says less than a number."""
+    return dimension(figure) == "number" and figure.values[:1] == (1.0,) and not figure.text[0].isdecimal()
+
+
+def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
+    return other if one is None or other.frame > one.frame else one
+
+
+def _frame(claim: Sentence, figure: Figure) -> _Frame:
+    rivals = [other for other in claim.figures if other is figure or of_a_sort(figure, other)]
+    spans = claim.parts(rivals) if len(rivals) > 1 else None
+    start, end = spans[rivals.index(figure)] if spans else (0, len(claim.text))
+    at = sum(begin < figure.start for begin, _ in claim.words)
+    terms: dict[int, float] = {}
+    for i, (begin, term) in enumerate(claim.words):
+        if term in claim.terms and not figure.start <= begin < figure.end:
+            distance = at - 1 - i if i < at else i - at
+            weight = _NEARNESS**distance * (1.0 if start <= begin < end else _ELSEWHERE)
+            terms[term] = max(terms.get(term, 0.0), weight)
+    others = [
+        (other, _NEARNESS ** min(abs(other.start - figure.end), abs(figure.start - other.end)) ** 0.5)
+        for other in claim.figures
+        if other is not figure and not other.name and start <= other.start < end
+    ]
+    total = sum(terms.values()) + sum(weight for _, weight in others) or 1.0
+    return _Frame(
+        {term: weight / total for term, weight in terms.items()},
+        tuple((other, weight / total) for other, weight in others),
+    )
+
+
+def _rival(
+    claim: Sentence, figure: Figure, frame: _Frame, sentence: Sentence, own: Figure | None
+) -> Figure | None:
+    """The other figure that a sentence has for the same thing, or None where it isn't plain that it has.
+
+    Of several of a sort, the one whose part of the sentence has the words that tell it from the others.
+    """
+    if figure.name or frame.size < _LEAST or (claim.denials - sentence.denials) % 2:
+        return None
+    sort = [other for other in sentence.figures if other is own or of_a_sort(figure, other)]
+    spans = sentence.parts(sort) if sort else None
+    if spans is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
+        return None
+    told = [sentence.within(*span) for span in spans]
+    telling = [part.difference(*(t for t in told if t is not part)) for part in told]
+    meant = [len(terms & frame.terms.keys()) for terms in telling]
+    chosen = meant.index(max(meant))
+    rival = sort[chosen]
+    if len(sort) > 1 and (not meant[chosen] or meant.count(meant[chosen]) > 1):
+        return None
+    if own is not None and not _of_another(sort.index(own), chosen, telling, frame):
+        return None
+    if any(agrees(mine, rival) for mine in claim.figures) or sentence.one_of_two(rival):
+        return None
+    return rival if _said_back(claim, sentence, rival) >= _REVERSE else None
+
+
+def _of_another(own: int, chosen: int, telling: Sequence[frozenset[int]], frame: _Frame) -> bool:
+    """Whether a sentence says the claim's figure of something else, and the chosen one of what the claim says
+    it of: "adults pay 12 euros, children 5" against "children pay 12". What stands in the first part may be
+    said of all."""
+    if own == chosen or not telling[own] or not telling[chosen] <= frame.terms.keys():
+        return False
+    return not telling[own] <= frame.terms.keys() if own == 0 else telling[own].isdisjoint(frame.terms)
+
+
+def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
+    """How much of what the sentence says around its figure the claim says too, 0..1; the nearest first."""
+    at = sum(begin < rival.start for begin, _ in sentence.words)
+    whole = said = 0.0
+    for i, (_, term) in enumerate(sentence.words):
+        if term in sentence.terms:
+            weight = _LOCALITY ** (at - 1 - i if i < at else i - at)
+            whole += weight
+            said += weight * (term in claim.terms)
+    return said / whole if whole else 1.0
+
+
+def _derived(
+    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], asked: Sequence[Figure]
+) -> FigureCheck | None:
+    if figure.name:
+        return None
+    echo = next((other for other in asked if agrees(figure, other)), None)
+    if echo is not None:
+        return FigureCheck(figure, State.DERIVED, 0.0, None, None, (echo,))
+    mine = [f for f in (*claim.figures, *asked) if f is not figure]
+    pieces = frozenset(_PIECE.findall(claim.text.casefold()))
+    timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
+    reckons = timed or not pieces.isdisjoint(RECKONING)
+    for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
+        theirs = [f for number in numbers for f in source.sentence(number).figures]
+        operands = derived(figure, mine, theirs, reckons=reckons)
+        if operands is not None:
+            return FigureCheck(figure, State.DERIVED, 0.0, None, None, operands)
+    return None

@@ -1,0 +1,83 @@
+"""What a figure is: a number, amount, date, time or identifier of a text, in a form that can be compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What kind of detail a figure is. Weekdays are dates, durations are quantities."""
+
+    NUMBER = "number"
+    PERCENT = "percent"
+    MONEY = "money"
+    QUANTITY = "quantity"
+    DATE = "date"
+    TIME = "time"
+    ORDINAL = "ordinal"
+    VERSION = "version"
+    IDENTIFIER = "identifier"
+    PHONE = "phone"
+    EMAIL = "email"
+    URL = "url"
+
+
+class Bound(StrEnum):
+    """How the words around a number limit it."""
+
+    EXACT = "exact"
+    ABOUT = "about"
+    OVER = "over"
+    AT_LEAST = "at_least"
+    UNDER = "under"
+    AT_MOST = "at_most"
+
+    @property
+    def direction(self) -> int:
+        """+1 for a lower limit, -1 for an upper one, 0 for none."""
+        return (self in (Bound.OVER, Bound.AT_LEAST)) - (self in (Bound.UNDER, Bound.AT_MOST))
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day or a period; what is None is not said. ``weekday`` counts from Monday = 0, ``quarter`` from 1;
+    ``years`` is the length of a decade (10) or century (100)."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+    weekday: int | None = None
+    quarter: int | None = None
+    years: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure: ``source[start:end] == text`` (code points), and what it means.
+
+    ``values`` holds every reading, the likeliest first ("1.500" is 1.5 or 1500), with its magnitude applied
+    ("5 million" is 5000000), in ``unit`` (a name of the table of units, a currency, or None); of a TIME the
+    minutes since midnight. ``upper`` ends a range, ``step`` is the size of the last place written, ``per`` the
+    unit of a rate, ``noun`` what a bare number counts. ``days`` holds every reading of a DATE, ``last`` ends a
+    range of days. ``key`` is the folded form of what has no value: identifiers, telephone numbers, addresses.
+    ``name`` marks a number that names a thing ("Rule 19") rather than measures one.
+    """
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+    values: tuple[float, ...] = ()
+    upper: float | None = None
+    unit: str | None = None
+    per: str | None = None
+    bound: Bound = Bound.EXACT
+    step: float = 1.0
+    noun: str | None = None
+    fraction: bool = False
+    scaled: bool = False
+    days: tuple[Day, ...] = ()
+    last: Day | None = None
+    key: str = ""
+    name: bool = False

@@ -1,0 +1,151 @@
+"""The sentences that a claim's figures are compared with, read when they are needed."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.evidence.tokens import term_of, words
+from guardrail.figures.agreement import agrees, keys
+from guardrail.figures.model import Figure, Kind
+from guardrail.figures.reading import find_figures, may_hold_figures
+from guardrail.figures.tables import NEGATIONS
+
+_MEETING: Final = re.compile(
+    r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
+)
+_OR_REACH: Final = 24
+_OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
+_OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
+_PRONOUNS: Final = frozenset(term_of(word) for word in "it they he she this these those its their".split())
+_HOLDING: Final = 200  # sentences with a claim's figure that are looked at
+_OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
+_NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
+_NO_LETTER: Final = re.compile(r"[\W_]+")
+_LOWER_WORD: Final = re.compile(r"[^\W\d_]+")
+
+
+class SourceText(NamedTuple):
+    """One sentence, list item or table row of a context: ``context[start:end] == text`` (code points)."""
+
+    context_id: str
+    start: int
+    end: int
+    text: str
+
+
+class Sentence:
+    """A text with its figures and its words."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures, in order."""
+        lower = frozenset(_LOWER_WORD.findall(self.text.casefold()))
+        return find_figures(self.text) if may_hold_figures(self.text, lower) else ()
+
+    @cached_property
+    def words(self) -> list[tuple[int, int]]:
+        """``(start, term)`` of every word that is not within a figure; figures that name things are words."""
+        spans = [(f.start, f.end) for f in self.figures if not f.name]
+        found, at = [], 0
+        for start, term, _ in words(self.text):
+            while at < len(spans) and spans[at][1] <= start:
+                at += 1
+            if at == len(spans) or start < spans[at][0]:
+                found.append((start, term))
+        return found
+
+    @cached_property
+    def terms(self) -> frozenset[int]:
+        """The terms that say something."""
+        return frozenset(term for _, term in self.words) - STOP_TERMS
+
+    @cached_property
+    def denials(self) -> int:
+        """How many words deny."""
+        return sum(term in _NEGATIONS for _, term in self.words)
+
+    @cached_property
+    def folded(self) -> str:
+        """Letters and digits alone, in lower case."""
+        return _NO_LETTER.sub("", self.text.casefold())
+
+    @property
+    def opens_with_pronoun(self) -> bool:
+        """Whether the subject may be that of the sentence before."""
+        return any(term in _PRONOUNS for _, term in self.words[:_OPENING])
+
+    def one_of_two(self, figure: Figure) -> bool:
+        """Whether the sentence leaves open which of two figures it is: "the third or fourth century"."""
+        return bool(_OR_BEFORE.search(self.text[: figure.start][-_OR_REACH:])) or bool(
+            _OR_AFTER.match(self.text[figure.end : figure.end + _OR_REACH])
+        )
+
+    def within(self, start: int, end: int) -> frozenset[int]:
+        """The terms that say something between two code points."""
+        first = bisect_left(self.words, (start, 0))
+        return frozenset(term for _, term in self.words[first : bisect_left(self.words, (end, 0))]) - STOP_TERMS
+
+    def parts(self, figures: Sequence[Figure]) -> list[tuple[int, int]] | None:
+        """The stretch of text that belongs to each figure: they meet at the first comma or "and" between two.
+        None where two figures have none between them."""
+        cuts = [0]
+        for first, second in pairwise(figures):
+            meeting = _MEETING.search(self.text, first.end, max(first.end, second.start))
+            if meeting is None:
+                return None
+            cuts.append(meeting.start())
+        return list(pairwise([*cuts, len(self.text)]))
+
+
+class FigureSource:
+    """The sentences of a response's contexts. Reading one is put off until a claim asks for it, and done once."""
+
+    def __init__(self, sentences: Sequence[SourceText]) -> None:
+        self.texts = sentences
+        self._read: dict[int, Sentence] = {}
+
+    def sentence(self, number: int) -> Sentence:
+        """A sentence, read."""
+        sentence = self._read.get(number)
+        if sentence is None:
+            sentence = self._read[number] = Sentence(self.texts[number].text)
+        return sentence
+
+    def terms(self, number: int) -> frozenset[int]:
+        """What a sentence speaks of; one that opens with a pronoun also of what the one before does."""
+        sentence = self.sentence(number)
+        first = number == 0 or self.texts[number - 1].context_id != self.texts[number].context_id
+        if first or not sentence.opens_with_pronoun:
+            return sentence.terms
+        return sentence.terms | self.sentence(number - 1).terms
+
+    def backing(self, figure: Figure, number: int) -> Figure | None:
+        """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""
+        sentence = self.sentence(number)
+        own = next((other for other in sentence.figures if agrees(figure, other)), None)
+        if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:
+            return figure
+        return own
+
+    @cached_property
+    def _holding(self) -> dict[Hashable, list[int]]:
+        index: dict[Hashable, list[int]] = {}
+        for number in range(len(self.texts)):
+            for key in {key for figure in self.sentence(number).figures for key in keys(figure)}:
+                index.setdefault(key, []).append(number)
+        return index
+
+    def holding(self, figure: Figure) -> list[int]:
+        """The numbers of the sentences that may have a figure of the same meaning anywhere."""
+        if figure.kind is Kind.IDENTIFIER:
+            return [n for n in range(len(self.texts)) if figure.key in self.sentence(n).folded][:_HOLDING]
+        return sorted({number for key in keys(figure) for number in self._holding.get(key, ())})[:_HOLDING]

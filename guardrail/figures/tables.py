@@ -1,0 +1,113 @@
+"""The words that figures are written with, from ``tables.yaml``."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from guardrail.figures.model import Bound
+
+_TABLES: Final[dict[str, Any]] = yaml.safe_load(
+    files("guardrail.figures").joinpath("tables.yaml").read_text(encoding="utf-8")
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def _phrases(text: str) -> list[str]:
+    return [phrase.strip() for phrase in text.split("|")]
+
+
+def _numbered(table: dict[int, str]) -> dict[str, int]:
+    return {word: number for number, names in table.items() for word in names.split()}
+
+
+class Unit(NamedTuple):
+    """A unit: ``base = amount * factor + zero`` in the dimension's base unit."""
+
+    name: str
+    dimension: str
+    factor: float
+    zero: float = 0.0
+
+
+def _units() -> dict[str, Unit]:
+    units: dict[str, Unit] = {}
+    for dimension, table in _TABLES["units"].items():
+        for name, (factor, spellings, *zero) in table.items():
+            unit = Unit(name, dimension, float(factor), *map(float, zero))
+            for spelling in (name, *spellings.split()):
+                units.setdefault(spelling.replace("-", " "), unit)
+    return units
+
+
+def _ratio(text: str) -> float:
+    over, _, under = text.partition("/")
+    return int(over) / int(under)
+
+
+ONES: Final[dict[str, int]] = _TABLES["ones"]
+TENS: Final[dict[str, int]] = _TABLES["tens"]
+MAGNITUDES: Final[dict[str, int]] = _TABLES["magnitudes"]
+LETTER_MAGNITUDES: Final[dict[str, int]] = _TABLES["letter_magnitudes"]
+PARTS: Final[dict[str, int]] = _TABLES["parts"]
+VULGAR: Final = {sign: _ratio(text) for sign, text in _TABLES["vulgar"].items()}
+ORDINALS: Final[dict[str, int]] = _TABLES["ordinals"]
+ADVERBS: Final[dict[str, int]] = _TABLES["adverbs"]
+NUMBER_WORDS: Final = frozenset({*ONES, *TENS, *PARTS, *MAGNITUDES}) - _words("mio mn tn bn bln mln mrd mil")
+ARTICLES: Final = _words("a an ein eine einer un une una")
+
+MONTHS: Final = _numbered(_TABLES["months"])
+SHY_MONTHS: Final = _words(_TABLES["shy_months"])
+WEEKDAYS: Final = _numbered(_TABLES["weekdays"])
+WEEKDAYS_SHORT: Final[dict[str, int]] = _TABLES["weekdays_short"]
+DAY_GROUPS: Final[dict[str, list[int]]] = _TABLES["day_groups"]
+ZONES: Final[dict[str, int]] = _TABLES["zones"]
+YEAR_AFTER: Final = _words(_TABLES["year_after"])
+MONTH_AFTER: Final = _words(_TABLES["month_after"])
+
+BOUNDS: Final = {p: Bound(name) for name, text in _TABLES["bounds"].items() for p in _phrases(text)}
+TRAILING_BOUNDS: Final = {phrase: Bound(name) for phrase, name in _TABLES["trailing_bounds"].items()}
+PERCENT_WORDS: Final = _words(_TABLES["percent"])
+RATES: Final[dict[str, str]] = _TABLES["rates"]
+LABELS: Final = _words(_TABLES["labels"])
+NO_NOUN: Final = _words(_TABLES["no_noun"])
+MEASURES: Final = _words(_TABLES["measures"])
+NO_COUNT: Final = _words(_TABLES["no_count"])
+
+#: By spelling; words of four letters and more are in lower case.
+UNITS: Final = _units()
+#: By the name that ``Figure.unit`` carries.
+UNIT: Final = {unit.name: unit for unit in UNITS.values()}
+TWO_WORD_UNITS: Final = frozenset(spelling.split()[0] for spelling in UNITS if " " in spelling) | _words(
+    "us u.s. canadian australian swiss pound pounds"
+)
+_MONEY: Final = _TABLES["currencies"]
+SIGNS: Final[dict[str, str]] = {code: code for code in _MONEY["codes"].split()} | _MONEY["signs"]
+CURRENCY_WORDS: Final[dict[str, str]] = _MONEY["words"]
+CENTS: Final[dict[str, str]] = _MONEY["cents"]
+#: Signs and words that stand for several currencies.
+FAMILIES: Final = {sign: _words(codes) for sign, codes in _MONEY["families"].items()}
+
+FREE_PHRASES: Final = frozenset(_phrases(_TABLES["free"]["phrases"]))
+FREE_BEFORE: Final = _words(_TABLES["free"]["before"])
+FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
+RECKONING: Final = _words(_TABLES["reckoning"])
+RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
+NEGATIONS: Final = _words(_TABLES["negations"])
+
+
+def find_unit(text: str) -> Unit | None:
+    """The unit that ``text`` spells, or None. Short symbols are case-sensitive (MW is not mW)."""
+    unit = UNITS.get(text)
+    return UNITS.get(text.lower()) if unit is None and len(text) > 2 else unit
+
+
+def same_currency(a: str, b: str) -> bool:
+    """May both signs or codes mean the same currency? "$" may be any dollar; what is free costs no dollars."""
+    families = FAMILIES.get(a, frozenset()), FAMILIES.get(b, frozenset())
+    return a == b or not a or not b or b in families[0] or a in families[1]

@@ -1,0 +1,91 @@
+"""Text -> tokens: one expression, possessive or bounded throughout, so that no input makes it backtrack."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class Tok(IntEnum):
+    """Kinds of tokens."""
+
+    WORD = 1
+    EMAIL = 2
+    URL = 3
+    PHONE = 4
+    DATE = 5
+    TIME = 6
+    VERSION = 7
+    IDENT = 8
+    NUMBER = 9
+    SYMBOL = 10
+    END = 11
+
+
+class Token(NamedTuple):
+    """A piece of the text; ``low`` is its case-folded form. Spans are code points."""
+
+    kind: Tok
+    text: str
+    start: int
+    end: int
+    low: str
+
+
+_SPACE: Final = " \u00a0\u2009\u202f"  # what groups digits
+# "mid-2021" is a date, "page-3" a label, "omega-3" a name.
+_PREFIXES: Final = (
+    "mid|pre|post|non|sub|late|early|top|under|over|age|aged|ages|between|from|to|and|or|twenty|page|pages|"
+    "jan|january|feb|february|mar|march|apr|april|may|jun|june|jul|july|aug|august|sep|sept|september|oct|"
+    "october|nov|november|dec|december"
+)
+_ENDINGS: Final = "com|org|net|gov|edu|io|eu|de|fr|es|uk|info|int|dev|app|ai|co|ch|at|nl"
+_TOKEN: Final = re.compile(
+    rf"""
+    (?P<WORD> [A-Za-z]++(?![\w.'’\-@]|://) )      # most words; the rest is below
+    | (?P<EMAIL> [\w.+\-%]{{1,64}}+@[A-Za-z0-9][\w\-]{{0,62}}(?:\.[\w\-]{{1,63}}){{1,8}} )
+    | (?P<URL> (?:https?://|ftp://|www\.)[^\s<>\"“”‘’\[\]{{}}|\\^`]{{1,2000}}+
+      | [A-Za-z0-9][A-Za-z0-9\-]{{0,40}}+(?:\.[A-Za-z0-9\-]{{1,40}}+){{0,3}}?\.(?:{_ENDINGS})(?![\w\-]|\.\w)
+        (?:/[^\s<>\"“”‘’\[\]{{}}|\\^`]{{0,2000}}+)? )
+    | (?P<PHONE> \+(?=(?:[ .\-/()]{{0,2}}\d){{8}})  # eight digits and more
+      \d{{1,3}}[ .\-/]?(?:\(\d{{1,4}}\)[ .\-/]?)?\d{{1,8}}(?:[ .\-/]?\d{{2,8}}){{0,5}}+(?!\d)
+      | \(\d{{3,5}}\)[ .\-]?\d{{3,4}}[ .\-]?\d{{3,5}}(?!\d)
+      | (?:1[.\- ])?\d{{3}}[.\-]\d{{3}}[.\-]\d{{4}}(?![\d\-])
+      | 1[ ]\d{{3}}[ ]\d{{3}}[ ]\d{{4}}(?!\d)
+      | 0\d{{1,4}}[ \-/]\d{{2,4}}(?:[ \-]\d{{2,4}}){{1,3}}+(?!\d)
+      | 0\d{{1,4}}[ \-/]\d{{5,8}}(?!\d) )
+    | (?P<DATE> \d{{4}}(?P<s>[\-/.])\d{{1,2}}(?P=s)\d{{1,2}}(?!\d)
+      | \d{{1,2}}(?P<t>[\-/.])\d{{1,2}}(?P=t)\d{{4}}(?!\d)
+      | \d{{1,2}}/\d{{1,2}}/\d{{2}}(?!\d)
+      | (?:0[1-9]|[12]\d|3[01])\.(?:0[1-9]|1[0-2])\.(?!\w) )
+    | (?P<TIME> \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?![\d:]) )
+    | (?P<VERSION> [vV]\d++(?:\.\d++)*+(?:-?(?:alpha|beta|rc|b|a)\.?\d*+)?(?!\w)
+      | \d++(?:\.\d++){{2,}}+(?:-(?:alpha|beta|rc)\.?\d*+)? )
+    | (?P<IDENT> (?<!\d)[A-Za-zÀ-ɏ]++\d[\dA-Za-zÀ-ɏ]*+(?:[\-_][\dA-Za-zÀ-ɏ]++)*+
+      | (?!(?i:{_PREFIXES})-)[A-Za-z]{{1,16}}(?:-[A-Z][A-Za-z]{{0,15}})?-\d{{1,5}}(?!\d|[.,/:]\d|%)
+        \w*+(?:-\w++)*+
+      | \d++[A-Za-z]{{1,4}}+\d\w*+ )
+    | (?P<NUMBER> \d{{1,3}}(?:[{_SPACE}]\d{{3}}(?!\d))++(?:[.,]\d{{1,3}}(?!\d))?
+      | \d++(?:[.,'’]\d++)*+
+      | (?<![\w.])\.\d++ )
+    | (?P<OTHER> (?:[^\W\d_]\.){{2,}}+ | [^\W\d_]++(?:['’][^\W\d_]++)*+ )
+    | (?P<SYMBOL> [^\s\w] | _ )
+    """,
+    re.VERBOSE,
+)
+_KIND: Final = {name: Tok[name] for name in Tok.__members__} | {"OTHER": Tok.WORD}
+_PADDING: Final = 8  # so that looking ahead needs no check
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of ``text`` in order, with END tokens last. White space is between tokens."""
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        kind = _KIND[match.lastgroup or "SYMBOL"]
+        piece, start, end = match.group(), match.start(), match.end()
+        if kind is Tok.URL and (tail := len(piece) - len(piece.rstrip(".,;:!?)*_…。，'"))):
+            piece, end = piece[:-tail], end - tail
+        tokens.append(Token(kind, piece, start, end, piece.casefold()))
+    tokens.extend([Token(Tok.END, "", len(text), len(text), "")] * _PADDING)
+    return tokens
