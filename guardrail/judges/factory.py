@@ -64,7 +64,7 @@ def check_files(settings: JudgeSettings) -> None:
     Raises ConfigError where ``build_judge`` would: for parameters that their verifier doesn't fit, say.
     """
     if uses_local(settings):
-        from guardrail.judges.local.assembly import check_files as check_local_files
+        from guardrail.judges.local.check import check_files as check_local_files
 
         check_local_files(settings.local)
 

@@ -1,51 +1,51 @@
-"""Claims against the contexts of their response: candidates, comparisons, features, verdict."""
+"""Claims against the contexts of their response: search, reading, figures, combiner, verdict."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice, takewhile
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, overload
 
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError
-from guardrail.events import Context, Severity, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figures
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
 from guardrail.judges.local.claim_view import ClaimView, view_of
-from guardrail.judges.local.combiner import BoostedTrees, Logistic, Parameters, load_rules_parameters
-from guardrail.judges.local.compare import Comparison, compare_all
-from guardrail.judges.local.details import ValueCheck, check_values, settled_terms
-from guardrail.judges.local.features import comparison_features, detail_features, overlap_features
-from guardrail.judges.local.fitted import FittedVerifier
-from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.local.combiner import Fit, Parameters, Probabilities, load_parameters
+from guardrail.judges.local.features import Read, read_features, word_features
+from guardrail.judges.local.rarity import load_rarity
+from guardrail.judges.local.reader import Reader
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.source import Source, tokens_within
-from guardrail.judges.local.verdict import NO_WORD_SHARED, Lines, Seen, decide, wrong_details
-from guardrail.judges.local.verification import FEATURES, Reader, Verification, joint_features
-from guardrail.judges.local.verifier import Verifier
-from guardrail.judges.spans import spans_within
+from guardrail.judges.local.verdict import Examined, judgement_of, nothing_to_compare
+from guardrail.judges.local.verifier import Verifier, load_verifier
+from guardrail.judges.local.verifier_files import packaged_folder, read_folder
+from guardrail.judges.local.windows import windows_of
 
 NAME: Final = "local"
-_NO_TIME: Final = "verifier: too little time was left"
-_NOTHING_SHARED: Final = 0.01
-_ANY: Final = "The sky is blue."
+_SENTENCES: Final = 12  # that evidence search looks at more closely
+_NEAR: Final = 5  # sentences whose figures are compared
+_AT_LEAST: Final = 2  # windows that are read of a claim that looks hopeless
+_FEWER: Final = "verifier: too little time was left to read more than one window"
+_NONE: Final = "verifier: too little time was left"
+
+Pressed = Callable[[], int]
+"""How short the time is: 0, not at all; 1, one window is read of each claim; 2, none is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Everything found out about one claim. ``compared`` holds at least one sentence.
-
-    ``features`` has those of the verifier only where it has read the claim, which ``verification`` tells.
-    """
+    """Everything found out about one claim. ``features`` are those of words and figures and, where the
+    verifier has read, of what it ``read``."""
 
     view: ClaimView
     found: Candidates
-    compared: Sequence[Comparison]
-    values: Sequence[ValueCheck]
+    figures: Sequence[FigureCheck]
     features: dict[str, float]
-    verification: Verification | None = None
+    read: Sequence[Read]
 
 
 class ClaimChecker:
@@ -54,33 +54,17 @@ class ClaimChecker:
     def __init__(
         self, settings: LocalJudgeSettings, parameters: Parameters, verifier: Verifier | None = None
     ) -> None:
-        """``verifier`` is the one that ``parameters`` name. With parameters that name none its features are
-        found out, and nothing is made of them: for fitting. Raises ConfigError, also for parameters that
-        look at what is not found out: those of another release.
-        """
-        require_own_verifier(parameters, None if verifier is None else verifier.fitted())
-        self._settings = settings
+        """Raises ConfigError where ``parameters`` were fitted with another verifier."""
+        if verifier is not None and verifier.sha256 != parameters.verifier.sha256:
+            raise _other_verifier(parameters, verifier.name, verifier.sha256)
         self._verifier = verifier
-        self._fitted = _as_set(parameters, settings, verifier)
-        self._rarity = Rarity(parameters.rarity)
-        self._full = _Fit.of(parameters, settings)
-        # What the verifier can't read is judged by parameters that don't look at it; of what it can, theirs
-        # is one opinion.
-        self._rules = self._full if verifier is None else _Fit.of(load_rules_parameters(), settings)
-        self.require_known(parameters)
-
-    def require_known(self, parameters: Parameters) -> None:
-        """Raises ConfigError for parameters that look at features which are not found out."""
-        unknown = parameters.features - self._known_features()
-        if unknown:
-            raise ConfigError(
-                f"judge.local.parameters_path: the parameters look at {', '.join(sorted(unknown))}, which "
-                "this release does not find out; fit them again, or leave judge.local.parameters_path unset"
-            )
+        self._rarity = load_rarity()
+        self._read = _as_set(parameters.read, settings)
+        self._words = _as_set(parameters.words, settings)
 
     def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
-        """The judgement of one claim. Raises JudgeError when the verifier fails."""
-        return self._settle(claim_id, self.examine(claim, question, evidence), evidence)
+        """The judgement of one claim, in peace. Raises JudgeError when the verifier fails."""
+        return next(self.check_all({claim_id: claim}, question, evidence, lambda: False))
 
     def check_all(
         self,
@@ -88,235 +72,168 @@ class ClaimChecker:
         question: str,
         evidence: EvidenceIndex,
         stopped: Callable[[], bool],
-        hurried: Callable[[], bool] = lambda: False,
+        pressed: Pressed = lambda: 0,
     ) -> Iterator[Judgement]:
         """The judgements of a request's claims, in their order, until ``stopped()``.
 
-        Asked before each claim and each batch of the verifier; a claim that isn't wholly read by then has no
-        judgement. Claims that come up once it is ``hurried()`` are judged by the rules alone, and say so: a
-        verdict of theirs is better than none. Raises JudgeError when the verifier fails.
+        It is asked before each claim and each window; a claim that isn't wholly judged by then has no
+        judgement. ``pressed()`` is asked before each claim: a verdict on less is better than none, and says
+        so. Raises JudgeError when the verifier fails.
         """
-        if self._verifier is None or self._fitted is None:
-            for claim_id, claim in claims.items():
-                if stopped():
-                    return
-                yield self.check(claim_id, claim, question, evidence)
-            return
-        reader = self._reader(self._verifier, self._fitted, stopped)
-        waiting = iter(claims.items())
-        while group := dict(islice(waiting, reader.claims_at_once)):
+        reader = None if self._verifier is None else Reader(self._verifier)
+        source = FigureSource(_Sentences(evidence))
+        for claim_id, claim in claims.items():
             if stopped():
                 return
-            if hurried():
-                yield from self._check_in_haste(group, question, evidence, stopped)
-                continue
-            yield from self._check_group(group, question, evidence, reader, stopped)
-
-    def _check_in_haste(
-        self,
-        group: Mapping[str, Claim],
-        question: str,
-        evidence: EvidenceIndex,
-        stopped: Callable[[], bool],
-    ) -> Iterator[Judgement]:
-        """Claims by the rules alone, which take a fifth of the time."""
-        for claim_id, claim in group.items():
+            pressure = 0 if reader is None else pressed()
+            examined = self._examine(claim, question, evidence, source, reader, pressure, stopped)
             if stopped():
                 return
-            judgement = self._settle(claim_id, self._examine(claim, question, evidence), evidence)
-            yield replace(judgement, degraded_from=(_NO_TIME,))
-
-    def _reader(
-        self, verifier: Verifier, fitted: FittedVerifier, stopped: Callable[[], bool] = lambda: False
-    ) -> Reader:
-        # Whoever sets a limit of tokens means it, for long claims too.
-        return Reader(verifier, fitted, stopped, longer=self._settings.verifier.tokens_per_claim is None)
-
-    def _check_group(
-        self,
-        group: Mapping[str, Claim],
-        question: str,
-        evidence: EvidenceIndex,
-        reader: Reader,
-        stopped: Callable[[], bool],
-    ) -> Iterator[Judgement]:
-        """Claims whose readings share batches."""
-        in_time = takewhile(lambda _: not stopped(), group.items())
-        examined = {claim_id: self._examine(claim, question, evidence) for claim_id, claim in in_time}
-        premises = {
-            claim_id: reader.premises(each.view, evidence, each.found)
-            for claim_id, each in examined.items()
-            if each is not None
-        }
-        reader.read(
-            (each.view.text, premises[claim_id]) for claim_id, each in examined.items() if each is not None
-        )
-        for claim_id, each in examined.items():
-            if each is None or not premises[claim_id]:
-                yield self._settle(claim_id, each, evidence)
+            if examined is None:
+                yield nothing_to_compare(claim_id, NAME)
                 continue
-            verification = reader.verification(each.view.text, premises[claim_id])
-            if verification is not None:  # else there was no time to read it
-                yield self._settle(claim_id, self._with(each, verification), evidence)
-
-    def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
-        """What is found out about a claim before anything fitted has its say; None if there is nothing to
-        compare it with: no context, or none that shares a word and no verifier that knows others.
-
-        Raises JudgeError when the verifier fails.
-        """
-        examined = self._examine(claim, question, evidence)
-        if examined is None or self._verifier is None or self._fitted is None:
-            return examined
-        reader = self._reader(self._verifier, self._fitted)
-        premises = reader.premises(examined.view, evidence, examined.found)
-        reader.read([(examined.view.text, premises)])
-        verification = reader.verification(examined.view.text, premises)
-        return examined if verification is None else self._with(examined, verification)
-
-    def _settle(self, claim_id: str, examined: Examination | None, evidence: EvidenceIndex) -> Judgement:
-        if examined is None or (examined.verification is None and not examined.found.shared):
-            empty = not evidence.layout.terms
-            reason = "There is no context to support it." if empty else NO_WORD_SHARED
-            return Judgement(
-                claim_id, Verdict.UNSUPPORTED, 1.0 - _NOTHING_SHARED, _NOTHING_SHARED, NAME, reasoning=reason
+            fit = self._read if examined.read else self._words
+            degraded = () if not pressure else (_FEWER if pressure == 1 else _NONE,)
+            yield judgement_of(
+                claim_id,
+                NAME,
+                Examined(
+                    examined.view,
+                    examined.found,
+                    examined.figures,
+                    examined.read,
+                    fit.combiner.probabilities(examined.features),
+                    fit.lines,
+                    evidence,
+                ),
+                degraded,
             )
-        fit = self._rules if examined.verification is None else self._full
-        support = fit.combiner.probability(examined.features)
-        outcome = decide(
-            examined.view,
-            examined.found,
-            examined.compared,
-            examined.values,
-            support,
-            fit.lines,
-            _seen(examined, evidence),
-        )
-        return Judgement(
-            claim_id,
-            outcome.verdict,
-            outcome.confidence,
-            outcome.support,
-            NAME,
-            outcome.evidence,
-            outcome.conflicting_contexts,
-            outcome.reasoning,
-            unsupported_spans=_unsupported(examined, outcome.verdict),
-        )
 
-    def _examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
-        """What the rules find out."""
-        source = Source(evidence)
-        layout = source.layout
-        view = view_of(claim, question, self._rarity)
-        settings = self._settings
-        found = find_candidates(
-            layout,
-            view,
-            settings.sentences_per_claim,
-            settings.passages_per_claim,
-            # A verifier knows other words for a thing; to the rules there is nothing to compare.
-            in_other_words=self._verifier is not None and bool(view.content),
-        )
+    def examine(
+        self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True
+    ) -> Examination | None:
+        """What is found out about a claim; None if there is nothing to compare it with. ``wholly``: all
+        windows are read, also where one settles it; for fitting. Raises JudgeError when the verifier
+        fails."""
+        reader = None if self._verifier is None else Reader(self._verifier)
+        source = FigureSource(_Sentences(evidence))
+        return self._examine(claim, question, evidence, source, reader, -1 if wholly else 0, lambda: False)
+
+    def _examine(
+        self,
+        claim: Claim,
+        question: str,
+        evidence: EvidenceIndex,
+        source: FigureSource,
+        reader: Reader | None,
+        pressure: int,
+        stopped: Callable[[], bool],
+    ) -> Examination | None:
+        view = view_of(claim.text, question, claim.lead_in, self._rarity)
+        found = find_candidates(evidence.layout, view, _SENTENCES, 1, in_other_words=bool(view.content))
         if not found.sentences:
             return None
-        compared = compare_all(view, source, found.sentences)
-        values = check_values(view, source, self._to_search(source, found))
-        features = overlap_features(layout, view, found, settled_terms(view, values))
-        features |= comparison_features(compared, view)
-        features |= detail_features(values, layout, view, found)
-        return Examination(view, found, compared, values, features)
+        near = [match.number for match in found.sentences[:_NEAR]]
+        figures = check_figures(view.text, source, near, question)
+        features = word_features(view, found, figures, evidence)
+        read: list[Read] = []
+        if reader is not None and pressure < 2:
+            for each in reader.reads(view.text, windows_of(view, evidence, found.sentences), stopped):
+                read.append(each)
+                if pressure == 1 or (pressure == 0 and self._settled(features, read)):
+                    break
+        if read:
+            features |= read_features(read, features["share"])
+        return Examination(view, found, figures, features, read)
 
-    def _with(self, examined: Examination, verification: Verification) -> Examination:
-        features = examined.features | verification.features()
-        features |= joint_features(features, self._rules.combiner.probability(examined.features))
-        return replace(examined, features=features, verification=verification)
-
-    def _known_features(self) -> frozenset[str]:
-        """The names of all features, as they are found out of any claim."""
-        claim = Claim(0, 0, _ANY, 0, len(_ANY), Severity.NORMAL)
-        examined = self._examine(claim, "", EvidenceIndex([Context(id="any", text=_ANY)]))
-        return frozenset(FEATURES).union(() if examined is None else examined.features)
-
-    def _to_search(self, source: Source, found: Candidates) -> list[int]:
-        """The sentences in which values are looked for: the candidates, and all of the best passage."""
-        numbers = [match.number for match in found.sentences]
-        if found.passages:
-            layout = source.layout
-            best = found.passages[0].number
-            position, last = layout.passages.first[best], layout.passages.last[best]
-            while position < last:
-                holding = layout.sentences.holding(position)
-                numbers.extend(holding)
-                position = max((layout.sentences.last[n] for n in holding), default=position + 1)
-        return numbers
+    def _settled(self, features: dict[str, float], read: Sequence[Read]) -> bool:
+        """Whether another window would hardly change the verdict."""
+        lines = self._read.lines
+        told = self._read.combiner.probabilities(features | read_features(read, features["share"]))
+        return told.supported >= lines.sure or (len(read) >= _AT_LEAST and told.supported <= lines.hopeless)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """What one file of parameters makes of features."""
+class _Sentences(Sequence[SourceText]):
+    """The sentences of the contexts, as the figures check takes them; made when they are asked for."""
 
-    combiner: Logistic | BoostedTrees
-    lines: Lines
+    def __init__(self, evidence: EvidenceIndex) -> None:
+        self._evidence = evidence
+        self._all = evidence.layout.sentences
 
-    @classmethod
-    def of(cls, parameters: Parameters, settings: LocalJudgeSettings) -> _Fit:
-        high = parameters.supported_at if settings.supported_at is None else settings.supported_at
-        low = settings.partially_supported_at
-        low = min(high, parameters.partially_supported_at if low is None else low)
-        return cls(parameters.combiner, Lines(high, low, parameters.least_share, parameters.contradicted_at))
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, number: int) -> SourceText: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[SourceText]: ...
+    def __getitem__(self, number: int | slice) -> SourceText | Sequence[SourceText]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        context = self._evidence.contexts[self._all.context[number]]
+        start, end = self._all.start[number], self._all.end[number]
+        return SourceText(context.id, start, end, context.text[start:end])
 
 
-def require_own_verifier(parameters: Parameters, loaded: FittedVerifier | None) -> None:
-    """Raises ConfigError for parameters that were fitted with another verifier than the one there is."""
-    fitted = parameters.verifier
-    if fitted is None or (loaded is not None and loaded.sha256 == fitted.sha256):
+def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:
+    """The fit, with the lines of the settings where they have some."""
+    high = fit.lines.supported if settings.supported_at is None else settings.supported_at
+    low = fit.lines.partially if settings.partially_supported_at is None else settings.partially_supported_at
+    return fit.model_copy(
+        update={"lines": fit.lines.model_copy(update={"supported": high, "partially": min(low, high)})}
+    )
+
+
+def build_checker(settings: LocalJudgeSettings) -> ClaimChecker:
+    """The checker that the settings describe; loads the verifier, if there is one. Raises ConfigError."""
+    parameters = load_parameters(settings.parameters_path)
+    folder = _folder(settings, parameters)
+    if folder is None:
+        return ClaimChecker(settings, parameters)
+    return ClaimChecker(settings, parameters, load_verifier(folder, settings.verifier.threads))
+
+
+def check_files(settings: LocalJudgeSettings) -> None:
+    """What ``build_checker`` would refuse of the files that are here, without loading the verifier.
+
+    Raises ConfigError. Of files that the settings name and that are not here nothing is said: they may be
+    where the judge runs.
+    """
+    if not _readable(settings.parameters_path):
         return
-    given = "none is loaded" if loaded is None else f"{loaded.name} (sha256 {loaded.sha256}) is loaded"
-    raise ConfigError(
+    parameters = load_parameters(settings.parameters_path)
+    folder = _folder(settings, parameters)
+    if folder is not None and _readable(folder):
+        manifest, _, _ = read_folder(folder)
+        if manifest.checksum != parameters.verifier.sha256:
+            raise _other_verifier(parameters, manifest.name, manifest.checksum)
+
+
+def _readable(path: Path | None) -> bool:
+    return path is None or os.access(path, os.R_OK)
+
+
+def _folder(settings: LocalJudgeSettings, parameters: Parameters) -> Path | None:
+    """The folder of the verifier, or None where there shall be none. Raises ConfigError."""
+    if not settings.verifier.enabled:
+        return None
+    folder = settings.verifier.path or packaged_folder()
+    if folder is None:
+        raise ConfigError(
+            f"judge.local.verifier.path is unset and the package has no verifier, but the parameters were "
+            f"fitted with {parameters.verifier.name}; name its folder, reinstall the package, or set "
+            "judge.local.verifier.enabled to false"
+        )
+    return folder
+
+
+def _other_verifier(parameters: Parameters, name: str, sha256: str) -> ConfigError:
+    fitted = parameters.verifier
+    return ConfigError(
         f"judge.local.verifier: the parameters were fitted with {fitted.name} (sha256 {fitted.sha256}), but "
-        f"{given}; set judge.local.verifier.path to its folder, or judge.local.parameters_path to parameters "
-        "that training.calibrate wrote for this one"
+        f"{name} (sha256 {sha256}) is loaded; set judge.local.verifier.path to its folder, or "
+        "judge.local.parameters_path to parameters that training.calibrate wrote for this one"
     )
 
 
-def _as_set(
-    parameters: Parameters, settings: LocalJudgeSettings, verifier: Verifier | None
-) -> FittedVerifier | None:
-    """How the verifier reads: as it was fitted, but for what the settings say."""
-    if verifier is None:
-        return None
-    wanted = settings.verifier
-    changes = {"readings": wanted.readings, "tokens_per_claim": wanted.tokens_per_claim}
-    fitted = parameters.verifier or verifier.fitted()
-    return fitted.model_copy(update={name: value for name, value in changes.items() if value is not None})
-
-
-def _unsupported(examined: Examination, verdict: Verdict) -> tuple[Span, ...]:
-    """The words of a claim that the rules find wrong or the verifier finds no support for; none where they
-    are no fewer than all."""
-    if verdict is Verdict.SUPPORTED or (verdict is Verdict.UNSUPPORTED and not examined.found.shared):
-        return ()
-    text = examined.view.text
-    spans = wrong_details(examined.view, examined.found, examined.compared, examined.values)
-    if examined.verification is not None:
-        spans += examined.verification.unsupported(text)
-    return spans_within(text, spans)
-
-
-def _seen(examined: Examination, evidence: EvidenceIndex) -> Seen | None:
-    """What the verdict needs of the verifier's reading."""
-    verification = examined.verification
-    if verification is None:
-        return None
-    view, text = examined.view, examined.view.text
-    told = [
-        text[start:end]
-        for start, end in verification.unsupported(text)
-        if any(view.terms[at] in view.content for at in tokens_within(view.starts, start, end))
-    ]
-    return Seen(
-        verification.contradiction,
-        Source(evidence).sentence(verification.contradicting).evidence,
-        tuple(told),
-    )
+__all__ = ["NAME", "ClaimChecker", "Examination", "Probabilities", "build_checker", "check_files"]

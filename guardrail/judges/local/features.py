@@ -1,101 +1,123 @@
-"""Graded features of a claim against its contexts: the input of the combiner."""
+"""What is found out about a claim -> the numbers that the combiner looks at."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from typing import Final
 
-from guardrail.evidence.layout import Layout, Windows
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.judges.local.candidates import Candidates, Match
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.tokens import term_of
+from guardrail.figures import FigureCheck, State
+from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
-from guardrail.judges.local.compare import Comparison, Turn
-from guardrail.judges.local.details import State, ValueCheck
-from guardrail.judges.local.polarity import absolutes
+from guardrail.judges.local.verifier import Reading
+from guardrail.judges.local.windows import Window
+
+_SUREST: Final = 0.999  # beyond it, and its like at the other end, log-odds grow no more
+_COVERED: Final = 0.75  # of a claim, by a sentence whose denials are counted against the claim's
+_NEGATORS: Final = frozenset(
+    term_of(word)
+    for word in """not no non never without neither nor none nobody nothing nowhere cannot except hardly barely
+    unable unless""".split()  # noqa: SIM905
+)
+
+WORDS: Final = (
+    "share",
+    "share_missing_most",
+    "best_sentence",
+    "denied",
+    "words",
+    "figures",
+    "figures_absent",
+    "figures_conflicting",
+)
+"""Of words and figures alone, known whether or not the verifier reads."""
+READ: Final = (
+    "support",
+    "support_first",
+    "support_mean",
+    "contradiction",
+    "contradiction_at_best",
+    "unsupported_most",
+    "unsupported_mean",
+    "support_share",
+)
+"""Of what the verifier reads."""
+FEATURES: Final = (*READ, *WORDS)
 
 
-def overlap_features(
-    layout: Layout, view: ClaimView, found: Candidates, settled: frozenset[int]
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A window and what the verifier says of the claim beside it."""
+
+    window: Window
+    reading: Reading
+
+
+def word_features(
+    view: ClaimView, found: Candidates, figures: Sequence[FigureCheck], evidence: EvidenceIndex
 ) -> dict[str, float]:
-    """Shares of the claim's words, by rarity, in ever larger parts of the contexts; all in 0..1 or counts.
-
-    ``settled`` are words of values that the contexts have, in whatever form: they count as found.
-    """
-    passage = found.passages[0] if found.passages else None
-    sentence = found.sentences[0] if found.sentences else None
-    in_passage = (passage.terms if passage else frozenset()) | settled
-    anywhere = found.present | settled
-    missing = [weight for term, weight in view.content.items() if term not in in_passage]
-    unseen = [weight for term, weight in view.content.items() if term not in anywhere]
-    asked = view.question & view.content.keys()
-    own = {term: weight for term, weight in view.content.items() if term not in asked}
-    own_total = sum(own.values())
-    by_sentence = [match.terms | settled for match in found.sentences]
+    """Those of ``WORDS``; shares are 0..1, by rarity."""
+    missing = [weight for term, weight in view.content.items() if term not in found.present]
+    strong = [check for check in figures if not check.figure.name]
     return {
-        "passage": view.share(in_passage),
-        "passage_plain": len(in_passage & view.content.keys()) / max(1, len(view.content)),
-        "sentence": max((view.share(terms) for terms in by_sentence), default=0.0),
-        "three_sentences": view.share(_together(view, by_sentence)),
-        "two_sentences": max((view.share(by_sentence[0] | terms) for terms in by_sentence), default=0.0),
-        "anywhere": view.share(anywhere),
-        "passage_own": sum(own[t] for t in in_passage & own.keys()) / own_total if own_total else 1.0,
-        "passage_missing_max": max(missing, default=0.0),
-        "passage_missing": min(8.0, float(len(missing))),
-        "anywhere_missing_max": max(unseen, default=0.0),
-        "anywhere_missing": min(8.0, float(len(unseen))),
-        "passage_bigrams": _bigrams(layout, view, layout.passages, passage),
-        "sentence_bigrams": _bigrams(layout, view, layout.sentences, sentence),
+        "share": view.share(found.present),
+        "share_missing_most": max(missing, default=0.0),
+        "best_sentence": max((match.coverage for match in found.sentences), default=0.0),
+        "denied": float(_denied(view, found, evidence)),
+        "words": math.log1p(len(view.terms)),
+        "figures": float(bool(strong)),
+        "figures_absent": float(any(check.state is State.ABSENT for check in strong)),
+        "figures_conflicting": float(any(check.state is State.CONFLICT for check in strong)),
     }
 
 
-def comparison_features(compared: Sequence[Comparison], view: ClaimView) -> dict[str, float]:
-    """How closely the best sentence is followed, and what turns the claim round. ``compared`` is not
-    empty."""
-    best = max(compared, key=lambda c: c.coverage + 0.5 * c.alignment.in_order)
-    turned = max((c.coverage for c in compared if c.turn), default=0.0)
-    clean = max((c.coverage for c in compared if not c.turn), default=0.0)
+def _denied(view: ClaimView, found: Candidates, evidence: EvidenceIndex) -> bool:
+    """Whether the sentence that has most of the claim denies where the claim doesn't, or the reverse, and no
+    sentence that has as much says it as the claim does."""
+    layout = evidence.layout
+    own = _denials(view.terms)
+    best = max((match.coverage for match in found.sentences), default=0.0)
+    if best < _COVERED:
+        return False
+    for match in found.sentences:
+        if match.coverage >= best - 0.05:
+            first, last = layout.sentences.first[match.number], layout.sentences.last[match.number]
+            if (_denials(layout.terms[first:last]) - own) % 2 == 0:
+                return False
+    return True
+
+
+def _denials(terms: Sequence[int]) -> int:
+    return sum(term in _NEGATORS for term in terms)
+
+
+def read_features(read: Sequence[Read], share: float) -> dict[str, float]:
+    """Those of ``READ``, of at least one window; probabilities enter as log-odds. ``share`` is that of
+    ``WORDS``."""
+    best = best_of(read).reading
+    marks = [unsupported for _, _, unsupported in best.tokens]
+    support = log_odds(best.support)
     return {
-        "in_order": best.alignment.in_order,
-        "longest": best.alignment.longest,
-        "swapped": min(4.0, best.swapped),
-        "claim_negates": float(best.negated > 0),
-        "source_negates": float(best.negated < 0),
-        "antonym": float(best.turn is Turn.ANTONYM),
-        "other_name": float(best.turn is Turn.NAME),
-        "turned_ahead": turned - clean,
-        "absolutes": float(absolutes(frozenset(view.terms), best.sentence.known)),
+        "support": support,
+        "support_first": log_odds(read[0].reading.support),
+        "support_mean": sum(log_odds(each.reading.support) for each in read) / len(read),
+        "contradiction": log_odds(max(each.reading.contradiction for each in read)),
+        "contradiction_at_best": log_odds(best.contradiction),
+        "unsupported_most": max(marks, default=0.0),
+        "unsupported_mean": sum(marks) / len(marks) if marks else 0.0,
+        "support_share": support * share,
     }
 
 
-def detail_features(
-    checks: Sequence[ValueCheck], layout: Layout, view: ClaimView, found: Candidates
-) -> dict[str, float]:
-    """What became of the claim's values and names."""
-    names = [view.terms[i] for i in view.name_tokens if view.terms[i] not in STOP_TERMS]
-    passage = found.passages[0].terms if found.passages else frozenset()
-    conflicts = [check.frame for check in checks if check.state is State.CONFLICT]
-    return {
-        "values_absent": float(sum(check.state is State.ABSENT for check in checks)),
-        "values_conflicting": float(len(conflicts)),
-        "value_conflict": max(conflicts, default=0.0),
-        "value_frame": min((check.frame for check in checks if check.state is State.FOUND), default=1.0),
-        "names_not_in_passage": min(4.0, float(sum(term not in passage for term in names))),
-        "names_nowhere": min(4.0, float(sum(not layout.contains(term) for term in names))),
-    }
+def best_of(read: Sequence[Read]) -> Read:
+    """The window that supports the claim most."""
+    return max(read, key=lambda each: each.reading.support)
 
 
-def _bigrams(layout: Layout, view: ClaimView, windows: Windows, match: Match | None) -> float:
-    """The share of the claim's neighbouring words that are neighbours in the window too."""
-    pairs = set(pairwise(view.terms))
-    if match is None or not pairs:
-        return 0.0
-    terms = layout.terms[windows.first[match.number] : windows.last[match.number]]
-    return len(pairs & set(pairwise(terms))) / len(pairs)
-
-
-def _together(view: ClaimView, sentences: Sequence[frozenset[int]]) -> frozenset[int]:
-    """What the best sentence holds with the two that add most to it, one after the other."""
-    held: frozenset[int] = sentences[0] if sentences else frozenset()
-    for _ in range(2):
-        held = max((held | terms for terms in sentences), key=view.share, default=held)
-    return held
+def log_odds(p: float) -> float:
+    """``ln(p / (1 - p))``, within those of 0.001 and 0.999."""
+    p = min(max(p, 1.0 - _SUREST), _SUREST)
+    return math.log(p / (1.0 - p))

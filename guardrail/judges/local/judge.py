@@ -10,21 +10,21 @@ from typing import Final
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeReply, JudgeRequest
-from guardrail.judges.local.assembly import build_checker
-from guardrail.judges.local.check import NAME
+from guardrail.judges.local.check import NAME, build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings
 
 _CLOSED: Final = "the judge is closed"
 _UNHURRIED: Final = 0.5  # of the time from the request to its deadline
+_IN_HASTE: Final = 0.75  # of it
 
 
 class LocalJudge:
     """A Judge. The claims of a request are one job of a thread pool that the judge owns.
 
-    Claims that come up when half of the time to the deadline is gone, waiting for a thread included, are
-    judged by the rules alone (``degraded_from`` says so). A job stops between two claims, or two batches of
-    the verifier, when its caller was cancelled or its deadline has passed; what it has by then is the reply,
-    and the claims that are missing from it become UNVERIFIED.
+    Of claims that come up when half of the time to the deadline is gone, waiting for a thread included, one
+    window is read, and of those that come up when three quarters are gone, none (``degraded_from`` says so).
+    A job stops between two claims, or two windows, when its caller was cancelled or its deadline has passed;
+    what it has by then is the reply, and the claims that are missing from it become UNVERIFIED.
     """
 
     def __init__(self, settings: LocalJudgeSettings | None = None) -> None:
@@ -48,8 +48,7 @@ class LocalJudge:
             raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
         asked = time.monotonic()
-        haste = asked + _UNHURRIED * max(0.0, request.deadline - asked)
-        job = asyncio.get_running_loop().run_in_executor(self._pool, self._judge, request, haste, stopped)
+        job = asyncio.get_running_loop().run_in_executor(self._pool, self._judge, request, asked, stopped)
         try:
             return await job
         except asyncio.CancelledError:
@@ -65,12 +64,15 @@ class LocalJudge:
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _judge(self, request: JudgeRequest, haste: float, stopped: threading.Event) -> JudgeReply:
+    def _judge(self, request: JudgeRequest, asked: float, stopped: threading.Event) -> JudgeReply:
+        time_given = max(0.0, request.deadline - asked)
+
         def over() -> bool:
             return stopped.is_set() or self._closed.is_set() or time.monotonic() >= request.deadline
 
-        def hurried() -> bool:
-            return time.monotonic() >= haste
+        def pressed() -> int:
+            gone = time.monotonic() - asked
+            return (gone >= _UNHURRIED * time_given) + (gone >= _IN_HASTE * time_given)
 
-        found = self._checker.check_all(request.claims, request.question, request.evidence, over, hurried)
+        found = self._checker.check_all(request.claims, request.question, request.evidence, over, pressed)
         return JudgeReply(tuple(found))

@@ -7,18 +7,15 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from guardrail.judges.local.fitted import ReadingKind
-
 
 class VerifierSettings(BaseModel):
-    """The embedded verifier, a small model that reads claims beside what the rules found."""
+    """The embedded verifier, a small model that reads claims beside windows of the contexts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = Field(
         default=True,
-        description="Whether it is used, where the parameters were fitted with one. false: rules alone, by "
-        "the parameters that the package has for that.",
+        description="Whether it is used. false: claims are judged by their words and figures alone.",
     )
     path: Path | None = Field(
         default=None,
@@ -32,28 +29,6 @@ class VerifierSettings(BaseModel):
         description="Threads of one run of the model; unset: 2, or 1 where only one processor may be "
         "used, by affinity or a container's quota.",
     )
-    batch_size: int = Field(
-        default=1,
-        ge=1,
-        le=64,
-        description="Pairs that the model is given at once. More is no faster on processors, and lets an "
-        "int8 model's scores depend on what else is in the batch.",
-    )
-    readings: tuple[ReadingKind, ...] | None = Field(
-        default=None,
-        min_length=1,
-        description="What is read for a claim, in this order, as far as tokens_per_claim allows: sentences "
-        "(the best ones together), sentence (the best alone), passage (150 words around it). Unset: as "
-        "fitted.",
-    )
-    tokens_per_claim: int | None = Field(
-        default=None,
-        ge=32,
-        le=65_536,
-        description="Most tokens that are read for a claim, its own counted with each reading; one reading "
-        "there always is. Time is proportional to it. Unset: as fitted, and a long claim may have three "
-        "times its own.",
-    )
 
 
 class LocalJudgeSettings(BaseModel):
@@ -65,15 +40,9 @@ class LocalJudgeSettings(BaseModel):
         default=1,
         ge=1,
         le=64,
-        description="Threads that judge. The rules are pure Python and hold the interpreter's lock, so more "
-        "threads share their time more evenly between responses but do not add up; the verifier doesn't "
-        "hold it, and more threads add up as far as processors are idle.",
-    )
-    sentences_per_claim: int = Field(
-        default=4, ge=1, le=32, description="Best sentences of the contexts that a claim is compared with."
-    )
-    passages_per_claim: int = Field(
-        default=3, ge=1, le=32, description="Best passages of the contexts that a claim is compared with."
+        description="Threads that judge. Search and figures are pure Python and hold the interpreter's lock; "
+        "the verifier, which takes most of the time, doesn't hold it: threads add up as far as processors "
+        "are idle.",
     )
     supported_at: float | None = Field(
         default=None,
@@ -92,7 +61,7 @@ class LocalJudgeSettings(BaseModel):
         description="A file that training.calibrate wrote; unset: the packaged one.",
     )
     verifier: VerifierSettings = Field(
-        default_factory=VerifierSettings, description="The small model that reads claims beside the rules."
+        default_factory=VerifierSettings, description="The small model that reads claims beside the contexts."
     )
 
     @model_validator(mode="after")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -36,7 +35,6 @@ _OUTPUTS: Final = ("logits", "token_logits")
 _MOST_THREADS: Final = 2
 _SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
 _LOADED: Final = 2  # verifiers kept in memory for judges to come
-_SORTED_TOGETHER: Final = 8  # batches
 _LOADING: Final = threading.Lock()
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
@@ -56,20 +54,15 @@ class Reading:
 class Verifier:
     """A loaded verifier. Thread-safe: judges and their threads share one."""
 
-    def __init__(
-        self, manifest: Manifest, session: Any, tokenizer: Tokenizer, *, batch_size: int = 1
-    ) -> None:
-        """``batch_size`` is how many pairs the model is given at once.
-
-        One by one is the default: on processors a batch takes as long as its pairs one after the other, and
-        a graph in int8 rounds by all that is in the batch, so that a claim's score would depend on its
-        neighbours.
+    def __init__(self, manifest: Manifest, session: Any, tokenizer: Tokenizer) -> None:
+        """Pairs are given to the model one by one: on processors a batch takes as long as its pairs one after
+        the other, and a graph in int8 rounds by all that is in the batch, so that a claim's score would depend
+        on its neighbours.
         """
         import numpy as np
 
         self._np: Any = np
         self._session = session
-        self.batch_size = batch_size
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -80,14 +73,8 @@ class Verifier:
         self.max_tokens = manifest.max_tokens
         self.overhead = tokenizer.num_special_tokens_to_add(is_pair=True)
 
-    def in_batches(self, batch_size: int) -> Verifier:
-        """The same model, given ``batch_size`` pairs at once."""
-        other = copy(self)
-        other.batch_size = batch_size
-        return other
-
     def fitted(self) -> FittedVerifier:
-        """What parameters that are fitted with this verifier say of it, its readings the default ones."""
+        """What parameters that are fitted with this verifier say of it."""
         return FittedVerifier(name=self.name, sha256=self.sha256)
 
     def encode(self, text: str) -> Encoding:
@@ -106,39 +93,26 @@ class Verifier:
         return self._special.unknown(text)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
-        """The readings of ``(claim, premise)`` pairs, in their order. Blocks.
+        """The readings of ``(claim, premise)`` pairs, in their order. Blocks. Raises as ``read`` does."""
+        return [self.read(self.encode(claim), self.encode(premise)) for claim, premise in pairs]
 
-        Raises ValueError for a pair of more than ``max_tokens``, and JudgeReplyError as ``read`` does.
+    def read(self, claim: Encoding, premise: Encoding) -> Reading:
+        """What the model says of a claim beside a premise.
+
+        Raises ValueError for a pair of more than ``max_tokens``, which the caller must have cut;
+        JudgeUnavailable where the model fails, and JudgeReplyError where the pair forges special tokens or
+        the model's output is not a number.
         """
-        encoded = [(self.encode(claim), self.encode(premise)) for claim, premise in pairs]
-        found = dict(self.read(encoded, lambda: False))
-        return [found[number] for number in range(len(pairs))]
-
-    def read(
-        self, pairs: Sequence[tuple[Encoding, Encoding]], stopped: Callable[[], bool]
-    ) -> Iterator[tuple[int, Reading]]:
-        """``(position in pairs, reading)`` as they come, until ``stopped()``, which is asked before each
-        batch.
-
-        Batches are made of pairs of similar length. Raises ValueError for a pair of more than
-        ``max_tokens``, which the caller must have cut; JudgeReplyError where a pair forges special tokens,
-        or the model's output is not a number.
-        """
-        joined = [self._tokenizer.post_process(claim, premise) for claim, premise in pairs]
-        for encoding in joined:
-            if len(encoding.ids) > self.max_tokens:
-                raise ValueError(
-                    f"a pair has {len(encoding.ids)} tokens, more than the verifier's {self.max_tokens}; "
-                    "cut the premise"
-                )
-            if self._special.count(encoding.ids) != self._marks_of_pair:
-                raise JudgeReplyError("a text forges special tokens of the verifier")
-        for batch in self._batches([len(encoding.ids) for encoding in joined]):
-            if stopped():
-                return
-            rows = self._run([joined[number] for number in batch])
-            for number, (logits, tokens) in zip(batch, rows, strict=True):
-                yield number, _reading(pairs[number][0], joined[number], logits, tokens)
+        joined = self._tokenizer.post_process(claim, premise)
+        if len(joined.ids) > self.max_tokens:
+            raise ValueError(
+                f"a pair has {len(joined.ids)} tokens, more than the verifier's {self.max_tokens}; "
+                "cut the premise"
+            )
+        if self._special.count(joined.ids) != self._marks_of_pair:
+            raise JudgeReplyError("a text forges special tokens of the verifier")
+        logits, tokens = self._run(joined)
+        return _reading(claim, joined, logits, tokens)
 
     def read_longest(self) -> None:
         """Have the model read a pair of ``max_tokens``, to see that it has as many positions.
@@ -149,36 +123,24 @@ class Verifier:
         joined = self._tokenizer.post_process(claim, claim)
         # Lengthened by a token of a text: a model may count no position for the one that pads.
         joined.pad(self.max_tokens, pad_id=claim.ids[0], pad_type_id=joined.type_ids[-1])
-        self._run([joined])
+        self._run(joined)
 
-    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
-        size = self.batch_size
-        span = 1 if size == 1 else size * _SORTED_TOGETHER
-        for at in range(0, len(lengths), span):
-            near = sorted(range(at, min(at + span, len(lengths))), key=lengths.__getitem__)
-            for first in range(0, len(near), size):
-                yield near[first : first + size]
-
-    def _run(self, batch: Sequence[Encoding]) -> list[tuple[list[float], list[float]]]:
+    def _run(self, pair: Encoding) -> tuple[list[float], list[float]]:
         np = self._np
-        shape = (len(batch), max(len(encoding.ids) for encoding in batch))
-        feeds = {name: np.zeros(shape, dtype=np.int64) for name in _INPUTS}
-        for row, encoding in enumerate(batch):
-            length = len(encoding.ids)
-            feeds["input_ids"][row, :length] = encoding.ids
-            feeds["attention_mask"][row, :length] = 1
-            feeds["token_type_ids"][row, :length] = encoding.type_ids
+        columns = (pair.ids, pair.attention_mask, pair.type_ids)
+        feeds = {name: np.array([values], np.int64) for name, values in zip(_INPUTS, columns, strict=True)}
         try:
             logits, tokens = self._session.run(list(_OUTPUTS), feeds)
         except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root, and texts in them)
             raise JudgeUnavailable(f"the verifier failed ({type(error).__name__})") from None
-        if logits.shape != (len(batch), 2) or tokens.shape != shape:
+        if logits.shape != (1, 2) or tokens.shape != (1, len(pair.ids)):
             raise JudgeReplyError(
-                f"the verifier gave outputs of shapes {logits.shape} and {tokens.shape} for inputs of {shape}"
+                f"the verifier gave outputs of shapes {logits.shape} and {tokens.shape} for a pair of "
+                f"{len(pair.ids)} tokens"
             )
         if not (np.isfinite(logits).all() and np.isfinite(tokens).all()):
             raise JudgeReplyError("the verifier's output is not a number")
-        return list(zip(logits.tolist(), tokens.tolist(), strict=True))
+        return logits[0].tolist(), tokens[0].tolist()
 
 
 def _reading(claim: Encoding, joined: Encoding, logits: list[float], tokens: list[float]) -> Reading:
@@ -202,7 +164,7 @@ def default_threads() -> int:
     return min(_MOST_THREADS, usable_processors())
 
 
-def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1) -> Verifier:
+def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
     """The verifier of a folder, tried on a short pair and the longest. Blocks for some tenths of a second.
 
     ``threads`` are those of one run of the model; None: ``default_threads``. Whoever asks for as many shares
@@ -210,8 +172,7 @@ def load_verifier(folder: Path, threads: int | None = None, batch_size: int = 1)
     outputs or fewer positions than the manifest's ``max_tokens``, a runtime that is not installed.
     """
     with _LOADING:  # who asks meanwhile waits for the same model, rather than load it again
-        verifier = _load(folder, threads or default_threads())
-    return verifier if verifier.batch_size == batch_size else verifier.in_batches(batch_size)
+        return _load(folder, threads or default_threads())
 
 
 @lru_cache(maxsize=_LOADED)

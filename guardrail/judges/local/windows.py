@@ -14,7 +14,7 @@ from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 
 SHORT_WORDS: Final = 100  # contexts that are read as they are
 WINDOW_WORDS: Final = 110
-MOST_WINDOWS: Final = 4
+MOST_AROUND: Final = 3
 _TOGETHER: Final = 3  # most sentences that are read together for a claim of up to
 _WORDS_A_SENTENCE: Final = 8  # times as many words; longer ones may have more
 _MOST_TOGETHER_WORDS: Final = 130
@@ -127,7 +127,7 @@ def _around_each(evidence: EvidenceIndex, matches: Sequence[Match]) -> Iterator[
         covered.update(numbers)
         yield numbers, match.number
         count += 1
-        if count == MOST_WINDOWS:
+        if count == MOST_AROUND:
             return
 
 

@@ -1,0 +1,88 @@
+"""Reads the claims of one request beside windows of their contexts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from guardrail.judges.local.features import Read
+from guardrail.judges.local.verifier import Verifier
+from guardrail.judges.local.windows import Window
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+_LEAST_ROOM: Final = 64  # tokens that a claim must leave for a window
+_MOST_CHARS_A_TOKEN: Final = 40  # in the mean over a text; one of more is no prose
+_MOST_UNKNOWN: Final = 0.5  # of a claim's tokens, in words
+_TEXTS_REMEMBERED: Final = 256
+
+
+class Reader:
+    """The same text is encoded once."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._encoded: dict[str, Encoding] = {}
+
+    def reads(self, claim: str, windows: Iterator[Window], stopped: Callable[[], bool]) -> Iterator[Read]:
+        """What the verifier says of a claim beside one window after the other, for as long as it is asked.
+
+        Nothing where the claim can't be read: it is too long, forges special tokens, or is mostly of words
+        that the vocabulary lacks. A window that can't be read is passed over: it forges special tokens, or
+        lacks an unknown word of the claim's, which reads as any other. Of windows that are too long the end
+        is cut. Ends once ``stopped()``. Raises JudgeError as ``Verifier.read`` does.
+        """
+        verifier = self._verifier
+        if len(claim) > _MOST_CHARS_A_TOKEN * verifier.max_tokens:
+            return
+        own = self._encode(claim)
+        room = verifier.max_tokens - verifier.overhead - len(own.ids)
+        unknown = self._unknown_words(claim, own)
+        if room < _LEAST_ROOM or verifier.forged(own) or unknown.total() > _MOST_UNKNOWN * len(own.ids):
+            return
+        for window in windows:
+            text = self._encode(window.text)
+            if verifier.forged(text):
+                continue
+            if unknown and not unknown.keys() <= self._unknown_words(window.text, text).keys():
+                continue
+            if len(text.ids) > room:
+                text = verifier.encode(window.text)  # cutting changes it, and others read it too
+                text.truncate(room)
+            if stopped():
+                return
+            yield Read(window, verifier.read(own, text))
+
+    def _encode(self, text: str) -> Encoding:
+        encoding = self._encoded.get(text)
+        if encoding is None:
+            if len(self._encoded) >= _TEXTS_REMEMBERED:
+                self._encoded.clear()
+            encoding = self._encoded[text] = self._verifier.encode(text)
+        return encoding
+
+    def _unknown_words(self, text: str, tokens: Encoding) -> Counter[str]:
+        words = (text[start:end].casefold() for start, end in self._verifier.unknown(tokens))
+        return Counter(word for word in words if any(char.isalnum() for char in word))
+
+
+def unsupported_spans(text: str, tokens: Sequence[tuple[int, int, float]], least: float) -> list[tuple[int, int]]:
+    """The spans of ``text``, a claim, whose words are unsupported with a probability of at least ``least``.
+
+    Code points, ascending, whole words; neighbouring words are one span.
+    """
+    spans: list[tuple[int, int]] = []
+    for start, end, unsupported in tokens:
+        if unsupported < least or end <= start:
+            continue
+        while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
+            start -= 1
+        while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
+            end += 1
+        if spans and not any(text[at].isalnum() for at in range(spans[-1][1], start)):
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((start, end))
+    return [span for span in spans if any(text[at].isalnum() for at in range(*span))]
