@@ -99,24 +99,20 @@ async def judged(cases: Iterable[ChatCase], settings: Settings) -> list[Judged]:
 def rates(verdicts: Sequence[ResponseVerdict]) -> dict[str, Any]:
     """Number and share of each outcome, with the interval of the share."""
     counts = Counter(map(outcome, verdicts))
-    found: dict[str, Any] = {"answers": len(verdicts)}
-    for one in Outcome:
-        low, high = wilson(counts[one], len(verdicts))
-        found[one.value] = {
-            "count": counts[one],
-            "share": counts[one] / len(verdicts) if verdicts else None,
-            "low": low,
-            "high": high,
-        }
-    return found
+    return {"answers": len(verdicts)} | {one.value: _rate(counts[one], len(verdicts)) for one in Outcome}
 
 
 def report(found: Sequence[Judged]) -> dict[str, Any]:
-    """All figures as JSON: of right and wrong answers, in all and by kind, and what was judged in haste."""
+    """All figures as JSON: of right and wrong answers, in all and by kind, and what was judged in haste.
+
+    ``told_apart`` are the pairs whose right answer was left untouched and whose wrong one was not: a wrong
+    answer is also stopped where its twin would have been, for what is the same in both.
+    """
     verdicts = [verdict for one in found for verdict in (one.right, one.wrong)]
     return {
         "right": rates([one.right for one in found]),
         "wrong": rates([one.wrong for one in found]),
+        "told_apart": _told_apart(found),
         "right_by_kind": _by(found, lambda one: one.case.answer.kind, lambda one: one.right),
         "wrong_by_wrong_kind": _by(found, lambda one: one.case.answer.wrong_kind, lambda one: one.wrong),
         "wrong_by_severity": _by(found, lambda one: one.case.answer.severity_hint, lambda one: one.wrong),
@@ -128,6 +124,7 @@ def report(found: Sequence[Judged]) -> dict[str, Any]:
 def lines(figures: dict[str, Any]) -> list[str]:
     """The report as text."""
     found = [_heading("in all"), _line("right", figures["right"]), _line("wrong", figures["wrong"])]
+    found += [f"  right untouched and its twin not: {_cell(figures['told_apart'])}"]
     for title, name in (
         ("right, by kind", "right_by_kind"),
         ("wrong, by kind of error", "wrong_by_wrong_kind"),
@@ -171,6 +168,17 @@ def _patient(router: PolicyRouter) -> PolicyRouter:
     )
 
 
+def _rate(count: int, of: int) -> dict[str, Any]:
+    low, high = wilson(count, of)
+    return {"count": count, "share": count / of if of else None, "low": low, "high": high}
+
+
+def _told_apart(found: Sequence[Judged]) -> dict[str, Any]:
+    stopped = {Outcome.FLAGGED, Outcome.WITHHELD}
+    apart = [outcome(o.right) is Outcome.UNTOUCHED and outcome(o.wrong) in stopped for o in found]
+    return _rate(sum(apart), len(apart))
+
+
 def _by(
     found: Sequence[Judged], kind: Callable[[Judged], str], verdict: Callable[[Judged], ResponseVerdict]
 ) -> dict[str, Any]:
@@ -181,11 +189,11 @@ def _by(
 
 
 def _heading(title: str) -> str:
-    return f"{title:24}{'answers':>8}" + "".join(f"{one.value:>28}" for one in Outcome)
+    return f"{title:24}{'answers':>8}" + "".join(f"{one.value:>31}" for one in Outcome)
 
 
 def _line(name: str, figures: dict[str, Any]) -> str:
-    cells = "".join(f"{_cell(figures[one.value]):>28}" for one in Outcome)
+    cells = "".join(f"{_cell(figures[one.value]):>31}" for one in Outcome)
     return f"  {name:22}{figures['answers']:>8}{cells}"
 
 
