@@ -2,7 +2,8 @@
 
 ``development/*.yaml`` (about a quarter) is for those who mend the judge to look at; ``measured/*.yaml`` is
 not to be read while mending, only measured with, by ``python -m benchmarks.chat_answers``. Everything was
-written by hand for this repository, by somebody who knew the Python API and nothing of how the judge works.
+written by a language model for this repository; it had read the README and the Python API, but neither the
+judge's rules nor their tests, and had seen figures by kind, never what was made of a single answer.
 
 A file is a list of sets. A set has ``id``, ``domain``, ``question``, ``contexts`` (fields of
 ``guardrail.Context``) and ``answers``. An answer has
