@@ -1,45 +1,70 @@
-"""Fit the local judge's combiner: features of rules and verifier -> a calibrated probability, and the lines.
+"""Fit the local judge's combiner: what is found out about claims -> calibrated probabilities, and the lines.
 
     python -m training.calibrate --data DIR --work WORK --verifier FOLDER [--out parameters.json]
-    python -m training.calibrate --data DIR --verifier none [--out parameters-rules.json]
 
-With a verifier the rows are those held out of its training (of ``WORK/prepared.jsonl.gz`` and
-``WORK/synthetic.jsonl.gz``) and minimal pairs of held-out documents; without one, rows of
-the data sets in ``DIR``. Validation files are never read. The features are those the judge computes, by
-the same code. A fifth of the rows, split by document, is set apart for calibration and lines.
+The rows are those held out of the verifier's training (of ``WORK/prepared.jsonl.gz`` and
+``WORK/synthetic.jsonl.gz``) and minimal pairs of held-out documents. Validation files are never read. The
+features are those the judge computes, by the same code, all windows read.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from guardrail.judges.local.combiner import Parameters, load_rules_parameters
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import Combiner, Fit, Lines, Parameters
+from guardrail.judges.local.features import FEATURES
 from guardrail.judges.local.fitted import FittedVerifier
-from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
+from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verifier import load_verifier
 from training.calibration_rows import MOST_ROWS, held_out_rows
 from training.examples import DataError
-from training.prepare import source_rows
-from training.sampling import sample
+from training.rows import LICENCES, Row
 from training.steps import running
 
-_PACKAGED: Final = Path("guardrail/judges/local")
+if TYPE_CHECKING:
+    from training.combiner_fit import Features
+
+SEED: Final = 20260101
+SURE: Final = 0.9
+HOPELESS: Final = 0.04
+"""Where reading ends: ``benchmarks.local_judge_latency --windows`` shows what they cost and save."""
+_PACKAGED: Final = Path("guardrail/judges/local/parameters.json")
 
 
-def readable(parameters: Parameters) -> str:
-    """JSON with one tree and one word a line."""
-    raw = parameters.model_dump(mode="json")
-    trees, common = raw["combiner"].get("trees"), raw.pop("rarity")
-    raw["rarity"] = "@rarity"
-    if trees is not None:
-        raw["combiner"]["trees"] = "@trees"
-    text = json.dumps(raw, indent=1, ensure_ascii=False)
-    listed = ",\n".join(json.dumps(tree, separators=(",", ":")) for tree in trees or ())
-    text = text.replace('"@trees"', f"[\n{listed}\n]")
-    return text.replace('"@rarity"', json.dumps(common, indent=0, ensure_ascii=False)) + "\n"
+def unfitted(verifier: FittedVerifier) -> Parameters:
+    """Parameters that say nothing yet: for what is found out before they are asked."""
+    fit = Fit(
+        combiner=Combiner(biases=(0, 0, 0, 0), weights={}),
+        lines=Lines(supported=0.5, partially=0.3, contradicted=0.9, sure=1.0, hopeless=0.0),
+    )
+    return Parameters(version=2, provenance={}, verifier=verifier, read=fit, words=fit)
+
+
+def features_of(rows: Sequence[Row], checker: ClaimChecker) -> Features:
+    """The features of the rows that have something to compare, all windows read. Raises DataError."""
+    import numpy as np
+
+    from training.combiner_fit import Features
+
+    found: list[list[float]] = []
+    kept: list[Row] = []
+    for number, row in enumerate(rows, 1):
+        examined = checker.examine(row.as_claim(), row.question, row.index())
+        if examined is not None:
+            found.append([examined.features.get(name, np.nan) for name in FEATURES])
+            kept.append(row)
+        if number % 500 == 0:
+            print(f"  {number:,} of {len(rows):,} rows examined", flush=True)
+    if not kept:
+        raise DataError("none of the rows has something to compare its claim with")
+    return Features(np.array(found), [row.label for row in kept], [row.dataset for row in kept])
 
 
 def main() -> None:
@@ -48,57 +73,47 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--work", type=Path, help="folder of prepared.jsonl.gz and synthetic.jsonl.gz")
-    parser.add_argument("--verifier", required=True, help="a folder that training.export wrote, or none")
-    parser.add_argument("--out", type=Path, help="default: the packaged parameters(-rules).json")
+    parser.add_argument("--work", type=Path, required=True, help="folder of prepared and synthetic")
+    parser.add_argument("--verifier", type=Path, required=True, help="a folder that training.export wrote")
+    parser.add_argument("--out", type=Path, default=_PACKAGED, help="default: the packaged parameters")
     parser.add_argument("--features", type=Path, help="keep the features here (.npz), or take them from here")
-    parser.add_argument("--readings", help="comma-separated: sentences, sentence, passage; default: as run")
-    parser.add_argument("--tokens-per-claim", type=int, help="default: as run")
-    parser.add_argument("--rows", type=int, default=MOST_ROWS, help="most of one data set of the work folder")
+    parser.add_argument("--rows", type=int, default=MOST_ROWS, help="most of one data set")
     options = parser.parse_args()
     with running(parser, "calibrate"):
-        try:
-            _run(options)
-        except ValueError as error:  # options that don't fit together, rows that don't suffice
-            raise DataError(str(error)) from error
+        _run(options)
 
 
 def _run(options: argparse.Namespace) -> None:
-    from training.calibration import SEED, calibrated, features_of, rarity, read_features, save_features
+    from training.combiner_fit import Features, fits
 
-    alone = options.verifier == "none"
-    verifier = None if alone else load_verifier(Path(options.verifier))
-    fitted = verifier.fitted() if verifier else None
-    if fitted:
-        asked = {
-            "readings": options.readings.split(",") if options.readings else fitted.readings,
-            "tokens_per_claim": options.tokens_per_claim or fitted.tokens_per_claim,
-        }
-        fitted = FittedVerifier.model_validate(fitted.model_dump() | asked)
+    verifier = load_verifier(options.verifier)
     if options.features and options.features.exists():
-        features, common = read_features(options.features)
+        features = Features.load(options.features)
     else:
-        # The rules' probability is a feature: it has to be what their own parameters make of it.
-        common = rarity(source_rows(options.data)) if alone else load_rules_parameters().rarity
-        if alone:
-            rows = list(sample(source_rows(options.data), seed=SEED))
-        elif options.work is None:
-            raise DataError("--work is needed with a verifier: the folder that it was trained from")
-        else:
-            rows = held_out_rows(options.data, options.work, seed=SEED, most=options.rows)
-        settings = LocalJudgeSettings()
-        if fitted:
-            read = {"readings": fitted.readings, "tokens_per_claim": fitted.tokens_per_claim}
-            settings = LocalJudgeSettings(verifier=VerifierSettings.model_validate(read))
-        features = features_of(rows, common, verifier, settings)
+        rows = held_out_rows(options.data, options.work, seed=SEED, most=options.rows)
+        checker = ClaimChecker(LocalJudgeSettings(), unfitted(verifier.fitted()), verifier)
+        features = features_of(rows, checker)
         if options.features:
-            save_features(options.features, features, common)
-    parameters = calibrated(features, common, fitted)
-    out = options.out or _PACKAGED / ("parameters-rules.json" if alone else "parameters.json")
-    out.write_text(readable(parameters), encoding="utf-8")
-    print(json.dumps({k: v for k, v in parameters.provenance.items() if k != "licences"}, indent=1))
-    lines = (parameters.supported_at, parameters.partially_supported_at, parameters.contradicted_at)
-    print(f"{out}: supported, partially supported, contradicted at {lines}")
+            features.save(options.features)
+    read, words = fits(features, sure=SURE, hopeless=HOPELESS)
+    sets = Counter(features.sets)
+    parameters = Parameters(
+        version=2,
+        provenance={
+            "written_by": "training/calibrate.py",
+            "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+            "seed": SEED,
+            "rows": dict(sorted(sets.items())),
+            "licences": {name: LICENCES[name] for name in sorted(sets) if name in LICENCES},
+        },
+        verifier=verifier.fitted(),
+        read=read,
+        words=words,
+    )
+    options.out.write_text(
+        json.dumps(parameters.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    print(f"{options.out}: {len(features.labels):,} rows; {read.lines}")
 
 
 if __name__ == "__main__":

@@ -142,7 +142,9 @@ def encoded(paths: Sequence[Path], folder: Path, most: int, *, readings: bool, p
     lines = [(n, line) for n, line in enumerate(line for path in paths for line in lines_of(path))]
     chunks = [lines[at : at + 2000] for at in range(0, len(lines), 2000)]
     with Pool(processes) as pool:
-        found = [each for part in pool.imap(partial(encoder.rows, readings=readings), chunks) for each in part]
+        found = [
+            each for part in pool.imap(partial(encoder.rows, readings=readings), chunks) for each in part
+        ]
     ids, claim, support, contradiction, settled, marks, dataset, held_out, row = zip(*found, strict=True)
     length = np.array([len(each) for each in ids])
     counts = np.array([len(each) for each in marks])
@@ -425,9 +427,7 @@ def _run(options: argparse.Namespace) -> None:
             measured[name] = say(teacher, each, tokens=65536).targets.cpu().numpy().round(4).tolist()
             measured[f"{name}_rows"] = each.row.tolist()
     del teacher, long
-    own = encoded(
-        options.pairs, options.base, _STUDENT_TOKENS, readings=True, processes=options.processes
-    )
+    own = encoded(options.pairs, options.base, _STUDENT_TOKENS, readings=True, processes=options.processes)
     assert len(own) == len(short)
     told = _carried(told, short, own)
     note(f"{len(own):,} readings, {own.length.mean():.0f} tokens in the mean")

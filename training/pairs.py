@@ -111,9 +111,7 @@ def _terms(index: EvidenceIndex, window: Window) -> frozenset[int]:
     )
 
 
-def _laid_out(
-    index: EvidenceIndex, windows: list[Window]
-) -> tuple[list[Window], str, list[list[list[int]]]]:
+def _laid_out(index: EvidenceIndex, windows: list[Window]) -> tuple[list[Window], str, list[list[list[int]]]]:
     """The windows that have room in the premise; the premise, sentences of them in the order of the text; and
     of each window the spans in it."""
     sentences = index.layout.sentences
@@ -216,7 +214,12 @@ def _factcg(path: Path) -> Iterator[Example]:
         for number, line in enumerate(lines):
             raw = json.loads(line)
             yield Example(
-                "factcg-doc", "MIT", raw["claim"], tuple(raw["contexts"]), raw["label"], held_out=number % 10 == 0
+                "factcg-doc",
+                "MIT",
+                raw["claim"],
+                tuple(raw["contexts"]),
+                raw["label"],
+                held_out=number % 10 == 0,
             )
 
 

@@ -89,8 +89,7 @@ def _run(options: argparse.Namespace) -> None:
         "precision": options.precision,
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         "datasets": {
-            name: {"pairs": count, "licence": licences[name]}
-            for name, count in sorted(counts.items())
+            name: {"pairs": count, "licence": licences[name]} for name, count in sorted(counts.items())
         },
     }
     described = train(model, pairs, options.out, options=options, described=described)

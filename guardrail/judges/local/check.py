@@ -15,12 +15,19 @@ from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figur
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
 from guardrail.judges.local.claim_view import ClaimView, view_of
-from guardrail.judges.local.combiner import Fit, Parameters, Probabilities, load_parameters
+from guardrail.judges.local.combiner import Fit, Parameters, load_parameters
 from guardrail.judges.local.features import Read, read_features, word_features
 from guardrail.judges.local.rarity import load_rarity
 from guardrail.judges.local.reader import Reader
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.verdict import Examined, judgement_of, nothing_to_compare
+from guardrail.judges.local.silence import silence_of
+from guardrail.judges.local.verdict import (
+    Examined,
+    judgement_of,
+    judgement_of_silence,
+    nothing_to_compare,
+    with_silence,
+)
 from guardrail.judges.local.verifier import Verifier, load_verifier
 from guardrail.judges.local.verifier_files import packaged_folder, read_folder
 from guardrail.judges.local.windows import windows_of
@@ -86,28 +93,40 @@ class ClaimChecker:
             if stopped():
                 return
             pressure = 0 if reader is None else pressed()
-            examined = self._examine(claim, question, evidence, source, reader, pressure, stopped)
+            silence = silence_of(_text(claim))
+            if silence is not None and silence.rest is None:
+                yield judgement_of_silence(claim_id, NAME, silence, evidence, self._rarity)
+                continue
+            part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
+            examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
             if stopped():
                 return
-            if examined is None:
-                yield nothing_to_compare(claim_id, NAME)
-                continue
-            fit = self._read if examined.read else self._words
-            degraded = () if not pressure else (_FEWER if pressure == 1 else _NONE,)
-            yield judgement_of(
-                claim_id,
-                NAME,
-                Examined(
-                    examined.view,
-                    examined.found,
-                    examined.figures,
-                    examined.read,
-                    fit.combiner.probabilities(examined.features),
-                    fit.lines,
-                    evidence,
-                ),
-                degraded,
-            )
+            judgement = self._judgement(claim_id, examined, part[0], pressure, evidence)
+            if silence is not None:
+                judgement = with_silence(judgement, silence, evidence, self._rarity)
+            yield judgement
+
+    def _judgement(
+        self, claim_id: str, examined: Examination | None, start: int, pressure: int, evidence: EvidenceIndex
+    ) -> Judgement:
+        if examined is None:
+            return nothing_to_compare(claim_id, NAME)
+        fit = self._read if examined.read else self._words
+        return judgement_of(
+            claim_id,
+            NAME,
+            Examined(
+                examined.view,
+                examined.found,
+                examined.figures,
+                examined.read,
+                fit.combiner.probabilities(examined.features),
+                fit.lines,
+                evidence,
+                start,
+            ),
+            () if not pressure else (_FEWER if pressure == 1 else _NONE,),
+        )
 
     def examine(
         self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True
@@ -117,11 +136,14 @@ class ClaimChecker:
         fails."""
         reader = None if self._verifier is None else Reader(self._verifier)
         source = FigureSource(_Sentences(evidence))
-        return self._examine(claim, question, evidence, source, reader, -1 if wholly else 0, lambda: False)
+        whole = (0, len(_text(claim)))
+        pressure = -1 if wholly else 0
+        return self._examine(claim, whole, question, evidence, source, reader, pressure, lambda: False)
 
     def _examine(
         self,
         claim: Claim,
+        part: tuple[int, int],
         question: str,
         evidence: EvidenceIndex,
         source: FigureSource,
@@ -129,7 +151,7 @@ class ClaimChecker:
         pressure: int,
         stopped: Callable[[], bool],
     ) -> Examination | None:
-        view = view_of(claim.text, question, claim.lead_in, self._rarity)
+        view = view_of(_text(claim)[slice(*part)], question, claim.lead_in, self._rarity)
         found = find_candidates(evidence.layout, view, _SENTENCES, 1, in_other_words=bool(view.content))
         if not found.sentences:
             return None
@@ -151,6 +173,10 @@ class ClaimChecker:
         lines = self._read.lines
         told = self._read.combiner.probabilities(features | read_features(read, features["share"]))
         return told.supported >= lines.sure or (len(read) >= _AT_LEAST and told.supported <= lines.hopeless)
+
+
+def _text(claim: Claim) -> str:
+    return claim.text
 
 
 class _Sentences(Sequence[SourceText]):
@@ -234,6 +260,3 @@ def _other_verifier(parameters: Parameters, name: str, sha256: str) -> ConfigErr
         f"{name} (sha256 {sha256}) is loaded; set judge.local.verifier.path to its folder, or "
         "judge.local.parameters_path to parameters that training.calibrate wrote for this one"
     )
-
-
-__all__ = ["NAME", "ClaimChecker", "Examination", "Probabilities", "build_checker", "check_files"]

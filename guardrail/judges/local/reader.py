@@ -68,7 +68,9 @@ class Reader:
         return Counter(word for word in words if any(char.isalnum() for char in word))
 
 
-def unsupported_spans(text: str, tokens: Sequence[tuple[int, int, float]], least: float) -> list[tuple[int, int]]:
+def unsupported_spans(
+    text: str, tokens: Sequence[tuple[int, int, float]], least: float
+) -> list[tuple[int, int]]:
     """The spans of ``text``, a claim, whose words are unsupported with a probability of at least ``least``.
 
     Code points, ascending, whole words; neighbouring words are one span.

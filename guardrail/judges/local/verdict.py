@@ -8,7 +8,7 @@ supported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from guardrail.events import Evidence, Finding, Span, Verdict
@@ -19,10 +19,13 @@ from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.combiner import Lines, Probabilities
 from guardrail.judges.local.features import Read, best_of
+from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.reader import unsupported_spans
+from guardrail.judges.local.silence import Silence, mentioned
 from guardrail.judges.spans import spans_within
 
 _NOTHING_SHARED: Final = 0.01
+_SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of
 _BELOW: Final = 0.001  # a line, that support lies where a figure keeps a claim below it
 _MARKED: Final = 0.5
 _SAME_WORDS: Final = 0.95
@@ -42,6 +45,8 @@ class Examined:
     told: Probabilities
     lines: Lines
     evidence: EvidenceIndex
+    start: int = 0
+    """Of what is examined, in the claim's text."""
 
     def quote(self, number: int) -> Evidence:
         """A sentence of the contexts."""
@@ -60,6 +65,44 @@ def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
         _NOTHING_SHARED,
         judge,
         reasoning="There is no context to support it.",
+    )
+
+
+def judgement_of_silence(
+    claim_id: str, judge: str, silence: Silence, evidence: EvidenceIndex, rarity: Rarity
+) -> Judgement:
+    """The judgement of a claim that says nothing but that the documents are silent on something."""
+    said = Judgement(
+        claim_id,
+        Verdict.SUPPORTED,
+        _SILENT,
+        _SILENT,
+        judge,
+        reasoning="No source speaks of it.",
+        contradiction=0.0,
+    )
+    return with_silence(said, silence, evidence, rarity)
+
+
+def with_silence(
+    judgement: Judgement, silence: Silence, evidence: EvidenceIndex, rarity: Rarity
+) -> Judgement:
+    """The judgement of a claim that also says that the documents are silent on something: it is not supported
+    where a sentence of theirs speaks of it."""
+    number = mentioned(silence, evidence, rarity)
+    if number is None or judgement.verdict is not Verdict.SUPPORTED:
+        return judgement
+    sentences = evidence.layout.sentences
+    context = evidence.contexts[sentences.context[number]]
+    start, end = sentences.start[number], sentences.end[number]
+    quote = Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+    return replace(
+        judgement,
+        verdict=Verdict.UNSUPPORTED,
+        confidence=_SILENT,
+        support=1.0 - _SILENT,
+        evidence=(quote,),
+        reasoning=f"A source speaks of it: '{_shortened(quote.quote)}'",
     )
 
 
@@ -86,7 +129,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         _proof(examined, verdict, conflict),
         reasoning=_reason(examined, verdict, conflict, absent, spans),
         degraded_from=degraded,
-        unsupported_spans=spans,
+        unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
         contradiction=told.contradicted,
         findings=tuple(
             finding
@@ -109,9 +152,7 @@ def _verdict(told: Probabilities, lines: Lines, support: float, conflict: Figure
     return Verdict.PARTIALLY_SUPPORTED if support >= lines.partially else Verdict.UNSUPPORTED
 
 
-def _confidence(
-    verdict: Verdict, told: Probabilities, support: float, conflict: FigureCheck | None
-) -> float:
+def _confidence(verdict: Verdict, told: Probabilities, support: float, conflict: FigureCheck | None) -> float:
     if verdict is Verdict.SUPPORTED:
         return support
     if verdict is not Verdict.CONTRADICTED:
@@ -159,8 +200,7 @@ def _best_sentence(examined: Examined, verdict: Verdict) -> int:
         if verdict is Verdict.CONTRADICTED:
             window = max(examined.read, key=lambda each: each.reading.contradiction).window
         held = set(window.sentences)
-        within = next((match.number for match in matches if match.number in held), window.best)
-        return within
+        return next((match.number for match in matches if match.number in held), window.best)
     return matches[0].number
 
 

@@ -55,9 +55,9 @@ class Verifier:
     """A loaded verifier. Thread-safe: judges and their threads share one."""
 
     def __init__(self, manifest: Manifest, session: Any, tokenizer: Tokenizer) -> None:
-        """Pairs are given to the model one by one: on processors a batch takes as long as its pairs one after
-        the other, and a graph in int8 rounds by all that is in the batch, so that a claim's score would depend
-        on its neighbours.
+        """Pairs are given to the model one by one: on processors a batch takes as long as its pairs one
+        after the other, and a graph in int8 rounds by all that is in the batch, so that a claim's score would
+        depend on its neighbours.
         """
         import numpy as np
 
