@@ -39,7 +39,8 @@ _DIGIT: Final = re.compile(r"[\d½¼¾]")
 _DOMAIN: Final = re.compile(r"\.(?:com|org|net|edu|gov|io|eu|de|fr|es|uk)(?![\w-])")
 _PHONE: Final = re.compile(r"\+\d|\b0\d{1,4}[ /\-]\d|\d{3}\)?[ .\-]\d{3}[ .\-]\d{4}")
 _TOKEN: Final = re.compile(
-    r"\d++(?:[.,:/'’\-–]\d++)*+(?:-?[^\W\d_]++)?|(?:[^\W\d_]\.){2,8}|[^\W\d_]++|[$€£¥₹¢%½¼¾]|°[CF]?"
+    r"\d++(?:[.,:/'’\-–]\d++)*+(?:-?[^\W\d_]++)?|(?:[^\W\d_]\.){2,8}"
+    r"|[^\W\d_]++(?:\d++[^\W_]*+)?|[$€£¥₹¢%½¼¾]|°[CF]?"
 )
 _FIGURE: Final = re.compile(r"(\d++(?:[.,:/'’\-–]\d++)*+)-?([^\W\d_]*+)")
 _DATE: Final = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d\d")
@@ -66,13 +67,13 @@ _MEASURES: Final = _measures()
 NO_NAMES: Final = frozenset((*_MEASURES, *_LEXICON.lists["calendar"]))
 _RESOLVED: Final = {"maybe_dosage": "quantity", "times": "number", "years": "period", "durations": "quantity"}
 _CLINICAL: Final = {"maybe_dosage": "dosage", "times": "dosage"}
-_TIMED: Final = frozenset(("date", "time", "period", "years", "durations"))
+_TIMED: Final = frozenset(("date", "time", "years", "durations"))
 
 
 def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
     """The reasons that the figures of ``text`` give, seen the ``marks`` of its words.
 
-    Beside medicine "5 ml" and "twice a day" are doses; beside a word of deadlines every date, time and
+    Beside medicine "5 ml" and "twice a day" are doses; beside a word of deadlines every day, time and
     duration is one.
     """
     digit = _DIGIT.search(text)
@@ -90,7 +91,7 @@ def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
     lows = [token if len(token) == 1 or token in _SHY else token.lower() for token in tokens]
     lows += [""] * 4  # so that looking ahead needs no check
     for i, low in enumerate(lows):
-        if low in _STARTS or low[:1].isdigit():
+        if low in _STARTS or low[:1].isdigit() or (low[-1:].isdigit() and low not in _MEASURES):
             kind = _kind(tokens, lows, i)
             if kind in _TIMED and (due or not _DUE.isdisjoint(lows[max(0, i - _WORDS_BEFORE) : i + 1])):
                 reasons.add("deadline")
