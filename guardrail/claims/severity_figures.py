@@ -37,10 +37,10 @@ _CONTACTS: Final = frozenset((ValueKind.EMAIL, ValueKind.URL, ValueKind.PHONE))
 _STARTING: Final = frozenset(("counts", "perhaps_counts", "calendar"))
 _DIGIT: Final = re.compile(r"[\d½¼¾]")
 _DOMAIN: Final = re.compile(r"\.(?:com|org|net|edu|gov|io|eu|de|fr|es|uk)(?![\w-])")
-_PHONE: Final = re.compile(r"\+\d|\b0\d{1,4}[ /\-]\d|\d{3}\)?[ .\-]\d{3}[ .\-]\d{4}")
+_PHONE: Final = re.compile(r"\d(?:[ ()/.\-]{0,2}\d){6}")  # maybe one: seven digits
 _TOKEN: Final = re.compile(
-    r"\d++(?:[.,:/'’\-–]\d++)*+(?:-?[^\W\d_]++)?|(?:[^\W\d_]\.){2,8}"
-    r"|[^\W\d_]++(?:\d++[^\W_]*+)?|[$€£¥₹¢%½¼¾]|°[CF]?"
+    r"[A-Za-z]{2,}+(?![^\W_])|\d++(?:[.,:/'’\-–]\d++)*+(?:-?[^\W\d_]++)?"  # most words; figures
+    r"|(?:[^\W\d_]\.){2,8}|[^\W\d_]++(?:\d++[^\W_]*+)?|[$€£¥₹¢%½¼¾]|°[CF]?"
 )
 _FIGURE: Final = re.compile(r"(\d++(?:[.,:/'’\-–]\d++)*+)-?([^\W\d_]*+)")
 _DATE: Final = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d\d")
@@ -66,7 +66,7 @@ _MEASURES: Final = _measures()
 #: Capitalised words that name nothing.
 NO_NAMES: Final = frozenset((*_MEASURES, *_LEXICON.lists["calendar"]))
 _RESOLVED: Final = {"maybe_dosage": "quantity", "times": "number", "years": "period", "durations": "quantity"}
-_CLINICAL: Final = {"maybe_dosage": "dosage", "times": "dosage"}
+_CLINICAL: Final = _RESOLVED | {"maybe_dosage": "dosage", "times": "dosage"}
 _TIMED: Final = frozenset(("date", "time", "years", "durations"))
 
 
@@ -85,8 +85,8 @@ def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
         reasons.add("contact")
         starts, ends = [0, *(value.end for value in found)], [*(value.start for value in found), len(text)]
         text = " ; ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
-    resolved = _RESOLVED | _CLINICAL if marks & {"medical", "safety"} else _RESOLVED
-    due = bool(marks & {"deadline", "~deadline"})
+    resolved = _CLINICAL if "medical" in marks or "safety" in marks else _RESOLVED
+    due = "deadline" in marks or "~deadline" in marks
     tokens = _TOKEN.findall(text)
     lows = [token if len(token) == 1 or token in _SHY else token.lower() for token in tokens]
     lows += [""] * 4  # so that looking ahead needs no check
