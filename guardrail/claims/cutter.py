@@ -18,17 +18,7 @@ _SENTENCE, _LIST_ITEM, _TABLE_ROW = SegmentKind.SENTENCE, SegmentKind.LIST_ITEM,
 
 # Reasons of severity that a heading, an offer or a link has without stating anything.
 _IDLE_REASONS: Final = frozenset(
-    (
-        "url",
-        "contact",
-        "named_entity",
-        "identifier",
-        "number",
-        "period",
-        "percentage",
-        "negation",
-        "superlative",
-    )
+    ("contact", "name", "number", "period", "percentage", "permission", "negation", "superlative")
 )
 _CODE: Final = SegmentKind.CODE
 _LEAST: Final = {Assertion.WEAK: Severity.CRITICAL, Assertion.SOME: Severity.MAJOR}

@@ -1,88 +1,53 @@
 """How much a wrong claim would cost, from what the claim is about.
 
-One pass over the claim's words: a dictionary says what each means for severity, key phrases are found by
-their rarest word, and what stands at numbers, months and number words is told by their neighbours. What
-counts most wins. A word that only touches a topic ("tax", "fee") makes a claim major; beside a number, a
-date, a "must" or a "not" it makes it critical. Negation and superlatives lift a claim by one step, at
-most to major, because they turn a statement round but are not by themselves a matter of money or health.
+The words of the claim (``severity.yaml``) and the kinds of its figures give reasons; the gravest counts. A
+word that only touches a topic ("tax", "fee") makes a claim major; beside a figure, a "must" or a "not" it
+makes it critical. Negation and superlatives lift a claim by one step, at most to major, because they turn a
+statement round but are not by themselves a matter of money or health.
 
-Claims are rated on the event loop, so this must be cheap. ``guardrail.values``, which reads the values
-themselves, is asked only for e-mail addresses, web addresses and what may be a telephone number.
+Claims are rated on the event loop, so this must be cheap: all words are looked up together, figures are read
+only where there may be some, and what a set of marks amounts to is kept.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import compress
-from operator import ne
+from functools import lru_cache
+from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
-from guardrail.claims import severity_amounts as amounts
-from guardrail.claims import severity_lexicon as lexicon
-from guardrail.claims.severity_names import names_something
-from guardrail.claims.severity_reasons import BIT, REASON_BITS, SEVERITY_REASONS, Reason, grade
+from guardrail.claims.severity_figures import NO_NAMES, figure_reasons
+from guardrail.claims.severity_lexicon import Reason, lexicon, words_of
 from guardrail.claims.severity_rules import SeverityPattern, SeverityRules
-from guardrail.claims.severity_words import (
-    ADDRESSED,
-    CHATTER,
-    DIRECTION,
-    HANDLING,
-    MEDICAL,
-    MODAL,
-    PHRASE,
-    PHRASES,
-    SPOT,
-    STEMS,
-    SURROUNDINGS,
-    TOPIC_SHIFT,
-    WORDS,
-)
 from guardrail.events import SegmentKind, Severity
-from guardrail.values import ValueKind, extract
-from guardrail.values.addresses import find_addresses
 
 __all__ = ["SEVERITY_REASONS", "BuiltinSeverityRater", "Reason"]
 
+_LEXICON: Final = lexicon()
+#: Every built-in reason, in the order of report within a severity. ``disabled_reasons`` names these.
+SEVERITY_REASONS: Final = _LEXICON.reasons
+_WORDS: Final = _LEXICON.words
+_KNOWN: Final = frozenset(_WORDS)
+_PHRASE_KEYS: Final = frozenset(_LEXICON.phrases)
+_LISTS: Final = _LEXICON.lists
+_CACHED: Final = 4096  # sets of marks; a thousand or two occur
 _UNRATED: Final = frozenset({SegmentKind.HEADING, SegmentKind.CODE, SegmentKind.BLANK})
-# Linear on any text: what may fail after having read something is bounded, but for a word, which is read
-# twice at most. Commas and white space are no tokens; spaces are read here as failing at each costs more.
-_TOKENS: Final = re.compile(
-    r"""
-    [ ,]{0,2}+
-    ( [A-Za-z]{2,}+(?![\w'’\-])                             # most words
-    | [^\W\d_](?:\.[^\W\d_]){1,8}+(?![^\W\d_])\.?          # a.m.  U.S.
-    | \d++(?:[.,:/'’\-–−]?\w++)*+                          # 5,000  10:30  500mg  3rd  2.3.1
-    | [^\W_]++(?:['’\-][^\W_]++)*+                         # other words
-    | [^\w\s,] | _
-    )
-    """,
-    re.VERBOSE,
-).findall
-# What can't be told to be a number by the dictionary: digits, and "twenty-five".
-_NUMERIC: Final = re.compile(r"[\d\-]")
-_CITATION: Final = re.compile(r"\[\d{1,3}+(?:[ ,;–\-]{1,3}+\d{1,3}+){0,12}+\]")
-_ADDRESS: Final = re.compile(
-    r"\.(?:com|org|net|gov|edu|io|eu|de|fr|es|uk|info|int|dev|app|ai|co|ch|at|nl|COM|ORG|NET)(?![\w-])"
+# A capitalised word that does not begin the sentence, and whether another follows.
+_CAPITALISED: Final = re.compile(
+    r" (?<=[\w,;)'’.] )(?!I\b)([A-ZÀ-Þ][A-ZÀ-Þ'’]*+[a-zß-ÿ][\w'’]*+)( (?=[A-ZÀ-Þ]))?"
 )
-_PAD: Final = [""] * 4  # so that looking ahead needs no check
-
-_REASONS: Final = (1 << REASON_BITS) - 1
-_LIMIT: Final = BIT["limit"]
-_NEGATION: Final = BIT["negation"]
-_CLINICAL: Final = BIT["clinical_direction"]
-_SAFETY: Final = BIT["safety_warning"]
-_PERMISSION: Final = BIT["permission"]
-_NAMED: Final = BIT["named_entity"]
-_NAMING: Final = _NAMED | BIT["identifier"]
+_rank: Final = attrgetter("rank")
+_GERMAN_SHARE: Final = 1 / 12  # of the words
 
 
 class BuiltinSeverityRater:
     """Rates claims by the built-in rules and the operator's. Stateless after construction, safe to share."""
 
-    __slots__ = ("_enabled", "_patterns")
+    __slots__ = ("_disabled", "_patterns")
 
     def __init__(self, rules: SeverityRules = SeverityRules()) -> None:  # noqa: B008 - frozen
-        self._enabled = sum(bit for reason, bit in BIT.items() if reason not in rules.disabled_reasons)
+        self._disabled = rules.disabled_reasons
         self._patterns = tuple((pattern, _compile(pattern)) for pattern in rules.patterns)
 
     def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
@@ -107,112 +72,65 @@ class BuiltinSeverityRater:
         return max(severity, *added.values(), key=_rank), merged
 
     def _builtin(self, text: str) -> tuple[Severity, tuple[str, ...]]:
-        addresses = 0
-        if "@" in text or "://" in text or "www." in text or _ADDRESS.search(text):
-            text, addresses = _without(text, phones=False)
-        if "[" in text:
-            text = _CITATION.sub(" ", text)
-        reasons, marks, lows = _read(text)
-        if reasons & amounts.MAYBE_PHONE:
-            text, phones = _without(text, phones=True)
-            addresses |= phones
-            reasons, marks, lows = _read(text)
-            reasons &= ~amounts.MAYBE_PHONE
-        valued = reasons & ~_NAMING | addresses
-        if marks & _LIMIT and not valued:
-            marks &= ~_LIMIT  # a limit needs its number
-        if marks & MEDICAL and marks & DIRECTION:
-            marks |= _CLINICAL << TOPIC_SHIFT
-        if marks & HANDLING and marks & (ADDRESSED | SURROUNDINGS) and _permitted(lows):
-            if marks & ADDRESSED:
-                reasons |= _PERMISSION
-            if marks & SURROUNDINGS:
-                marks |= _SAFETY << TOPIC_SHIFT
-        topics = marks >> TOPIC_SHIFT
-        reasons |= addresses | marks & _REASONS
-        pointed = valued or marks & (MODAL | _NEGATION) or _directs(lows)
-        mentions = 0 if pointed else topics & ~reasons
-        return grade((reasons | topics) & self._enabled, mentions, bool(marks & CHATTER))
+        words = words_of(text)
+        marks = _marks(words)
+        figures = figure_reasons(text, marks)
+        if "addressed" in marks and _permits(words):
+            marks.add("permission")
+        if _names_something(text, words):
+            marks.add("name")
+        return _grade(frozenset(marks), figures, self._disabled)
 
 
-def _read(text: str) -> tuple[int, int, list[str]]:
-    """The reasons of a claim's numbers, dates and names; the marks of its words; its tokens in lower case."""
-    tokens = _TOKENS(text) or ["."]
-    joined = " ".join(tokens).lower()
-    if "’" in text:
-        joined = joined.replace("’", "'")
-    lows = joined.split(" ")
-    marks, spots, keys = _look_up(lows, joined)
-    if keys:
-        joined = f" {joined} "
-        for key in set(keys):
-            for phrase, meaning in PHRASES[key]:
-                if phrase in joined:
-                    marks |= meaning
-    reasons = 0
-    capitals = list(compress(range(len(tokens)), map(ne, tokens, lows)))
-    if spots or capitals:
-        tokens += _PAD
-        lows += _PAD
-        for i in spots:
-            reasons |= amounts.at(tokens, lows, i, marks)
-        if capitals and names_something(tokens, lows, capitals):
-            reasons |= _NAMED
-    return reasons, marks, lows
+def _marks(words: list[str]) -> set[str]:
+    """The marks of all words and phrases."""
+    marks = set().union(*map(_WORDS.__getitem__, _KNOWN.intersection(words)))
+    if keys := _PHRASE_KEYS.intersection(words):
+        joined = f" {' '.join(words)} "
+        phrases = _LEXICON.phrases
+        marks.update(mark for key in keys for phrase, mark in phrases[key] if phrase in joined)
+    return marks
 
 
-def _look_up(lows: list[str], joined: str) -> tuple[int, list[int], list[str]]:
-    """The marks of all words, where a number or date may stand, and the words by which to find phrases."""
-    marks = 0
-    spots: list[int] = []
-    keys: list[str] = []
-    for i, mark in enumerate(map(WORDS.get, lows)):
-        if mark:
-            marks |= mark
-            if mark & (PHRASE | SPOT):
-                if mark & PHRASE:
-                    keys.append(lows[i])
-                if mark & SPOT:
-                    spots.append(i)
-        elif mark is None:
-            low = lows[i]
-            if low[:4] in STEMS:
-                for stem, meaning in STEMS[low[:4]]:
-                    if low.startswith(stem):
-                        marks |= meaning
-    if _NUMERIC.search(joined):
-        spots += [i for i, low in enumerate(lows) if not low.isalpha() and low not in WORDS]
-    return marks, spots, keys
+def _permits(words: list[str]) -> bool:
+    """ "You can ...", "Guests must ...": one of those addressed right before a modal."""
+    addressed, modals = _LISTS["addressed"], _LISTS["modals"]
+    return any(word in addressed and after in modals for word, after in pairwise(words))
 
 
-def _directs(lows: list[str]) -> bool:
-    """Is the first word one of direction ("Monitor ...")? Bullets and quotes before it are none."""
-    first = lows[0] if lows[0].isalpha() else next((low for low in lows if low.isalpha()), "")
-    return first in lexicon.DIRECTIONS
-
-
-def _permitted(lows: list[str]) -> bool:
-    """Does a "can" or "must" stand right before what is done with a thing: "can only be used"?"""
-    return any(
-        low in lexicon.HANDLING and not lexicon.PERMITS.isdisjoint(lows[max(0, i - 3) : i])
-        for i, low in enumerate(lows)
-    )
-
-
-def _without(text: str, *, phones: bool) -> tuple[str, int]:
-    """``text`` with its addresses, or its telephone numbers, blanked out, and the reasons that they are."""
-    reasons, pieces, last = 0, [], 0
-    for value in extract(text) if phones else find_addresses(text):
-        if phones and value.kind is not ValueKind.PHONE:
+def _names_something(text: str, words: list[str]) -> bool:
+    """Is there a proper name? Capitals tell, but not at the beginning nor, singly, in German."""
+    german: bool | None = None  # not looked yet
+    for match in _CAPITALISED.finditer(text):
+        if match[1].lower() in NO_NAMES:
             continue
-        reasons |= BIT["url"] if value.kind is ValueKind.URL else BIT["contact"]
-        pieces += [text[last : value.start], " ; "]
-        last = value.end
-    return "".join([*pieces, text[last:]]), reasons
+        if german is None:
+            german = sum(map(_LISTS["german"].__contains__, words)) > len(words) * _GERMAN_SHARE
+        if not german or match[2]:
+            return True
+    return False
 
 
-def _rank(severity: Severity) -> int:
-    return severity.rank
+@lru_cache(maxsize=_CACHED)
+def _grade(
+    marks: frozenset[str], figures: frozenset[str], disabled: frozenset[str]
+) -> tuple[Severity, tuple[str, ...]]:
+    """The severity of a claim with these marks and reasons of figures; its reasons, the gravest first."""
+    reasons = marks | figures
+    if not figures:
+        reasons -= {"limit"}  # a limit needs its figure
+    if "medical" in marks and "directions" in marks:
+        reasons |= {"safety"}
+    pointed = bool(figures or marks & {"modals", "negation"})
+    graded = {
+        name: reason.severity if name in reasons or pointed else Severity.MAJOR
+        for name, reason in SEVERITY_REASONS.items()
+        if (name in reasons or f"~{name}" in marks) and name not in disabled
+    }
+    gravest = max(graded.values(), key=_rank, default=Severity.NORMAL)
+    if "chatter" in marks and graded.keys() <= _LEXICON.lifting:
+        gravest = Severity.NORMAL if graded else Severity.MINOR
+    return gravest, tuple(sorted(graded, key=lambda name: -graded[name].rank))
 
 
 def _compile(rule: SeverityPattern) -> tuple[re.Pattern[str], ...]:

@@ -1,7 +1,7 @@
 """Where the sentences of a *context* are: the units that claims are compared with.
 
-Contexts are finished texts of any kind (prose, tables, lists, transcripts), and a wrong cut costs little
-here: these rules are coarser and faster than those of ``guardrail.claims``, which decide what is released.
+Where a sentence ends within a line is told as in answers (``guardrail.claims.sentences``). Contexts are
+finished texts of any kind (prose, tables, lists, transcripts), so what a line break means is told here.
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ import re
 from array import array
 from typing import Final
 
-_ABBREVIATIONS: Final = frozenset(
-    """
-    mr mrs ms dr prof st jr sr vs etc e.g i.e eg ie cf no nos vol fig figs approx dept est inc ltd co corp al
-    jan feb mar apr jun jul aug sep sept oct nov dec u.s u.k a.m p.m gen sen rep gov capt art sec par pp ca
-    """.split()  # noqa: SIM905 (a list of words reads best as words)
-)
-# A possible end: a full stop of some script with what closes after it, or a line break with the blank
-# after it. The look-behind keeps a long run of stops linear.
-_END: Final = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]{0,4}+(?=\s)|[。！？।॥｡]+[」』”’）]{0,4}|\n\s*")
+from guardrail.claims.sentences import run_end, sentence_end, skip_citations
+
+# A possible end: a run of full stops of some script, or a line break with the blank after it. The look-behind
+# keeps a long run of stops linear.
+_END: Final = re.compile(r"(?<![.!?…])[.!?…]++|[。！？।॥｡]++|\n\s*")
 _BULLET: Final = re.compile(r"[-*•·–|#>]|\(?\d{1,3}[.)]\s")
 _WORD_BEFORE: Final = re.compile(r"[\w.]{1,12}\Z")
 _WRAPPED_LINE_CHARS: Final = 50
@@ -31,19 +27,23 @@ _NEVER_LAST: Final = frozenset(
 def sentence_spans(text: str) -> tuple[array[int], array[int]]:
     """Starts and ends (code points) of the sentences of ``text``, without surrounding white space."""
     starts, ends = array("I"), array("I")
-    begin = line = 0
+    begin = line = read = 0
+    last = len(text)
     for match in _END.finditer(text):
-        stop = match.end()
-        if text[match.start()] == "\n":
+        at, stop = match.start(), match.end()
+        if text[at] == "\n":
             line_start, line = line, stop
-            if not _line_ends(text, line_start, match.start(), stop):
-                continue
-            stop = match.start()
-        elif text[match.start()] == "." and not _full_stop(text, begin, match.start(), stop):
+            ends_here = _line_ends(text, line_start, at, stop)
+            end = at
+        elif at >= read:  # else it is a part of what was read behind another
+            end = stop = read = skip_citations(text, run_end(text, at, last), last, last=True)
+            ends_here = sentence_end(text, begin, at, end, last, last=True) > 0
+        else:
             continue
-        _add(text, begin, stop, starts, ends)
-        begin = match.end()
-    _add(text, begin, len(text), starts, ends)
+        if ends_here:
+            _add(text, begin, end, starts, ends)
+            begin = stop
+    _add(text, begin, last, starts, ends)
     return starts, ends
 
 
@@ -69,17 +69,3 @@ def _line_ends(text: str, line_start: int, end: int, next_start: int) -> bool:
         return False
     before = _WORD_BEFORE.search(text, max(line_start, end - 12), end)
     return before is None or before.group() not in _NEVER_LAST
-
-
-def _full_stop(text: str, begin: int, dot: int, stop: int) -> bool:
-    """Whether the full stop at ``dot`` ends a sentence rather than an abbreviation or an initial."""
-    following = text[stop : stop + 3].lstrip()[:1]
-    if following.islower():
-        return False
-    before = _WORD_BEFORE.search(text, max(begin, dot - 12), dot)
-    if before is None:
-        return True
-    word = before.group()
-    if len(word) == 1 and word.isupper():
-        return False
-    return word.casefold() not in _ABBREVIATIONS

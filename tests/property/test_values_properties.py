@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guardrail.claims import severity
+from guardrail.claims import severity, severity_figures, severity_lexicon
 from guardrail.claims.severity import SEVERITY_REASONS, BuiltinSeverityRater
 from guardrail.events import SegmentKind, Severity
 from guardrail.values import MatchState, ValueSet, addresses, agree, dates, extract, tokens
@@ -115,7 +115,7 @@ def _open_repeats(pattern: Any) -> int:
     return count
 
 
-@pytest.mark.parametrize("module", [tokens, addresses, dates, severity])
+@pytest.mark.parametrize("module", [tokens, addresses, dates, severity, severity_figures, severity_lexicon])
 def test_no_expression_can_backtrack_without_bound(module: Any) -> None:
     """Every unbounded repeat is possessive, so that matching is linear on any text."""
     expressions = [value for value in vars(module).values() if isinstance(value, re.Pattern)]
