@@ -19,8 +19,8 @@ _SUREST: Final = 0.999  # beyond it, and its like at the other end, log-odds gro
 _COVERED: Final = 0.75  # of a claim, by a sentence whose denials are counted against the claim's
 _NEGATORS: Final = frozenset(
     term_of(word)
-    for word in """not no non never without neither nor none nobody nothing nowhere cannot except hardly barely
-    unable unless""".split()  # noqa: SIM905
+    for word in """not no non never without neither nor none nobody nothing nowhere cannot except hardly
+    barely unable unless""".split()  # noqa: SIM905
 )
 
 WORDS: Final = (

@@ -42,7 +42,8 @@ _MOST_CHARS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """``topic`` is what the documents are said to be silent on; ``rest`` the span of what else the claim says,
+    """``topic`` is what the documents are said to be silent on; ``rest`` the span of what else the claim
+    says,
     None where that is nothing."""
 
     topic: frozenset[int]
