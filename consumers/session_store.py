@@ -31,6 +31,7 @@ from consumers.state_records import UnreadableState, decoded, encoded, part_key
 from consumers.transport import StateRecord
 from guardrail.engine import Captured, ClosedResponse
 from guardrail.policy import Policy
+from guardrail.scoring import Formula
 from guardrail.session_state import stands_alone
 
 _NUMBER: Final = re.compile("[0-9]{1,19}")
@@ -252,8 +253,10 @@ class SessionStore:
         self, state: Mapping[bytes, bytes], key: str, digest: str, policies: dict[str, Policy]
     ) -> None:
         try:
-            # A field that a newer version has added is passed over, not the responses that it stored.
-            policies[digest] = Policy.model_validate(self._value(state, key)["policy"], extra="ignore")
+            # Earlier versions stored no formula, and knew this one. A field that a newer version has added is
+            # passed over, not the responses that it stored.
+            stored = {"score": Formula.CREDITS, **self._value(state, key)["policy"]}
+            policies[digest] = Policy.model_validate(stored, extra="ignore")
         except _NONSENSE:
             self._delete(self._left_over, key)
         else:

@@ -14,8 +14,17 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.claims.severity_rules import SeverityRules
-from guardrail.events import Decision, PolicyRef, Probability, SegmentKind, Severity, Verdict
-from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS
+from guardrail.events import (
+    ClaimVerdict,
+    Decision,
+    Finding,
+    PolicyRef,
+    Probability,
+    SegmentKind,
+    Severity,
+    Verdict,
+)
+from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
 
 Mode = Literal["hold", "stream", "observe"]
 
@@ -41,9 +50,12 @@ _COMPARISON: Final = re.compile(
 )
 _RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
-    "severity [>=|<=|==] minor|normal|major|critical, support < 0.3, confidence >= 0.8, reason NAME|NAME; "
-    "actions: release, flag, redact, block"
+    "finding NAME|NAME, severity [>=|<=|==] minor|normal|major|critical, support < 0.3, "
+    "contradiction >= 0.8, confidence >= 0.8, reason NAME|NAME; actions: release, flag, redact, block"
 )
+
+
+_PROBABILITIES: Final = ("support", "contradiction", "confidence")
 
 
 def _or_one_line(schema: dict[str, Any]) -> None:
@@ -62,10 +74,19 @@ class Rule(BaseModel):
         default="", description="Shown as the rule of a decision; made from the conditions when empty."
     )
     verdict: tuple[Verdict, ...] = Field(default=(), description="Any of these verdicts.")
+    finding: tuple[Finding, ...] = Field(default=(), description="Any of these findings.")
     min_severity: Severity = Field(default=Severity.MINOR, description="This severity or a higher one.")
     max_severity: Severity = Field(default=Severity.CRITICAL, description="This severity or a lower one.")
     support_below: Probability | None = Field(default=None, description="Support probability under this.")
     min_support: Probability | None = Field(default=None, description="Support probability of at least this.")
+    contradiction_below: Probability | None = Field(
+        default=None, description="Contradiction probability under this."
+    )
+    min_contradiction: Probability | None = Field(
+        default=None,
+        description="Contradiction probability of at least this. Where a judge gives none, its confidence "
+        "counts for it with the verdict CONTRADICTED, and 0 with any other.",
+    )
     min_confidence: Probability | None = Field(
         default=None, description="Judge's confidence of at least this."
     )
@@ -81,6 +102,21 @@ class Rule(BaseModel):
         return parse_rule(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
+    def _satisfiable(self) -> Rule:
+        for name in _PROBABILITIES:
+            least, under = self._bounds(name)
+            if least is not None and under is not None and least >= under:
+                raise ValueError(
+                    f"{name} is never {least:g} or more and under {under:g}; lower the first or raise "
+                    "the second"
+                )
+        if self.min_severity.rank > self.max_severity.rank:
+            raise ValueError(
+                f"severity is never {self.min_severity} or more and {self.max_severity} or less; swap the two"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _named(self) -> Rule:
         if not self.name:
             object.__setattr__(self, "name", self._describe())
@@ -90,45 +126,54 @@ class Rule(BaseModel):
         parts = []
         if self.verdict:
             parts.append("verdict " + "|".join(self.verdict))
+        if self.finding:
+            parts.append("finding " + "|".join(self.finding))
         if self.min_severity is not Severity.MINOR:
             parts.append(f"severity >= {self.min_severity}")
         if self.max_severity is not Severity.CRITICAL:
             parts.append(f"severity <= {self.max_severity}")
-        for name, op, bound in (
-            ("support", "<", self.support_below),
-            ("support", ">=", self.min_support),
-            ("confidence", ">=", self.min_confidence),
-            ("confidence", "<", self.confidence_below),
-        ):
-            if bound is not None:
-                parts.append(f"{name} {op} {bound:g}")
+        for name in _PROBABILITIES:
+            for op, bound in zip((">=", "<"), self._bounds(name), strict=True):
+                if bound is not None:
+                    parts.append(f"{name} {op} {bound:g}")
         if self.reason:
             parts.append("reason " + "|".join(self.reason))
         return f"{' and '.join(parts) or 'always'}: {self.action}"
 
-    def matches(
-        self,
-        verdict: Verdict,
-        severity: Severity,
-        support: float | None,
-        confidence: float,
-        reasons: tuple[str, ...],
-    ) -> bool:
+    def _bounds(self, name: str) -> tuple[float | None, float | None]:
+        return getattr(self, f"min_{name}"), getattr(self, f"{name}_below")
+
+    def matches(self, claim: ClaimVerdict) -> bool:
         """Does every condition hold? Conditions on ``support`` fail where there is none."""
-        verdicts = self.verdict
-        if verdicts and verdict not in verdicts:
+        if self.verdict and claim.verdict not in self.verdict:
             return False
-        if not self.min_severity.rank <= severity.rank <= self.max_severity.rank:
+        if self.finding and not any(finding in claim.findings for finding in self.finding):
             return False
-        if self.support_below is not None and (support is None or support >= self.support_below):
+        if not self.min_severity.rank <= claim.severity.rank <= self.max_severity.rank:
             return False
-        if self.min_support is not None and (support is None or support < self.min_support):
-            return False
-        if self.min_confidence is not None and confidence < self.min_confidence:
-            return False
-        if self.confidence_below is not None and confidence >= self.confidence_below:
-            return False
-        return not self.reason or any(reason in reasons for reason in self.reason)
+        return (
+            _holds(claim.support, self.min_support, self.support_below)
+            and _holds(contradiction_of(claim), self.min_contradiction, self.contradiction_below)
+            and _holds(claim.confidence, self.min_confidence, self.confidence_below)
+            and (not self.reason or any(reason in claim.severity_reasons for reason in self.reason))
+        )
+
+
+def _holds(value: float | None, least: float | None, under: float | None) -> bool:
+    if value is None:
+        return least is None and under is None
+    return (least is None or value >= least) and (under is None or value < under)
+
+
+def contradiction_of(claim: ClaimVerdict) -> float:
+    """The probability, for rules, that the contexts say otherwise.
+
+    A judge that gives no such probability (LLM judges, judges of one's own) still says CONTRADICTED and how
+    sure it is of that: its confidence counts for the probability, and 0 with any other verdict.
+    """
+    if claim.contradiction is not None:
+        return claim.contradiction
+    return claim.confidence if claim.verdict is Verdict.CONTRADICTED else 0.0
 
 
 def parse_rule(text: str) -> dict[str, Any]:
@@ -153,6 +198,8 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     new: dict[str, Any]
     if name == "verdict" and equals:
         new = {"verdict": tuple(v.upper() for v in alternatives)}
+    elif name == "finding" and equals:
+        new = {"finding": tuple(v.lower() for v in alternatives)}
     elif name == "reason" and equals:
         new = {"reason": alternatives}
     elif name == "severity" and (equals or op in {">=", "<="}):
@@ -160,7 +207,7 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
         new = ({} if op == "<=" else {"min_severity": bound}) | (
             {} if op == ">=" else {"max_severity": bound}
         )
-    elif name in {"support", "confidence"} and op in {"<", ">="}:
+    elif name in _PROBABILITIES and op in {"<", ">="}:
         new = {f"{name}_below" if op == "<" else f"min_{name}": value}
     else:
         raise ValueError(f"condition {condition!r} can't be read; {_RULE_HELP}")
@@ -172,14 +219,24 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     fields.update(new)
 
 
-# The default is made for a judge that is sure of contradictions and less sure of gaps: a contradicted fact
-# that matters stops the answer, an unbacked critical fact is taken out, the rest is shown to reviewers.
+# What parts "confident" from "unsure", in one place. First values, to be fitted on real answers.
+CONFIDENT_CONTRADICTION: Final = 0.8
+"""A contradiction of this probability stops the answer. Not above the 0.9 that LLM judges assume unasked."""
+NEARLY_SUPPORTED: Final = 0.5
+"""From this probability of support on, a critical claim that is partly supported needs no reviewer."""
+FLAG_BELOW: Final = 0.5
+BLOCK_BELOW: Final = 0.2
+
+# Text is withheld for what is known, never for what is only doubted: a confident contradiction or another
+# figure for the same thing stops the answer, a critical figure that no source has is taken out. The rest is
+# shown, and flagged for reviewers.
 DEFAULT_RULES: Final = (
-    "verdict CONTRADICTED and severity >= major: block",
-    "verdict CONTRADICTED: redact",
-    "verdict UNSUPPORTED and severity >= critical: redact",
-    "verdict UNSUPPORTED and severity >= normal: flag",
-    "verdict PARTIALLY_SUPPORTED and severity >= critical: flag",
+    f"verdict CONTRADICTED and severity >= major and contradiction >= {CONFIDENT_CONTRADICTION}: block",
+    "finding figure_conflict and severity >= critical: block",
+    "finding figure_absent and severity >= critical: redact",
+    "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
+    f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",
+    "finding link_absent|display_mismatch: flag",
 )
 
 
@@ -205,21 +262,27 @@ class Policy(BaseModel):
         description="Tried in order on every checked claim; the first that matches decides its segment.",
     )
     flag_below: Probability = Field(
-        default=0.8, description="A response whose score is under this is flagged."
+        default=FLAG_BELOW, description="A response whose score is under this is flagged."
     )
     block_below: Probability = Field(
-        default=0.4, description="A response whose score is under this is blocked."
+        default=BLOCK_BELOW, description="A response whose score is under this is blocked."
     )
     score_after_claims: Annotated[int, Field(ge=1)] = Field(
         default=4,
         description="In stream mode, block_below is applied to the running score only after this many "
         "checked claims; at the end, and in hold mode, it always is.",
     )
+    score: Formula = Field(
+        default=Formula.SEVERITY_WEIGHTED,
+        description="How claims count in the score: severity_weighted, by their probability of support; "
+        "credits, by the credit of their verdict. Thresholds for one are not good for the other.",
+    )
     weights: dict[Severity, Annotated[float, Field(ge=0)]] = Field(
         default_factory=lambda: dict(DEFAULT_WEIGHTS), description="Weight of each severity in the score."
     )
     credits: dict[Verdict, Probability] = Field(
-        default_factory=lambda: dict(DEFAULT_CREDITS), description="Credit of each verdict in the score."
+        default_factory=lambda: dict(DEFAULT_CREDITS),
+        description="Credit of each verdict in the score of the formula credits; needs score: credits.",
     )
     on_unverified: FailPolicy = Field(
         default=FailPolicy.FAIL_CLOSED,
@@ -276,20 +339,21 @@ class Policy(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _credits_count(self) -> Policy:
+        if self.score is not Formula.CREDITS and self.credits != DEFAULT_CREDITS:
+            raise ValueError(
+                f"credits count for nothing under score: {self.score}; add 'score: credits', or take them out"
+            )
+        return self
+
     @property
     def ref(self) -> PolicyRef:
         return PolicyRef(name=self.name, version=self.version)
 
-    def decide_claim(
-        self,
-        verdict: Verdict,
-        severity: Severity,
-        support: float | None,
-        confidence: float,
-        reasons: tuple[str, ...],
-    ) -> tuple[Decision, str]:
+    def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to the segment of this claim, and the rule that says so."""
-        if verdict is Verdict.UNVERIFIED:
+        if claim.verdict is Verdict.UNVERIFIED:
             action = {
                 FailPolicy.FAIL_CLOSED: Decision.BLOCK,
                 FailPolicy.FAIL_OPEN: Decision.RELEASE,
@@ -297,7 +361,7 @@ class Policy(BaseModel):
             }[self.on_unverified]
             return action, f"on_unverified: {self.on_unverified}"
         for rule in self.rules:
-            if rule.matches(verdict, severity, support, confidence, reasons):
+            if rule.matches(claim):
                 return rule.action, rule.name
         return Decision.RELEASE, "no rule matched"
 

@@ -1,13 +1,14 @@
 """Verdicts -> score.
 
-``score = sum(weight(severity) * credit(verdict)) / sum(weight(severity))`` over the checked claims, those
-with any verdict but UNVERIFIED; None when there is none. With all weights 1 and partial credit 0 it is the
-share of supported claims, as Ragas, Haystack and Mastra define faithfulness.
+``score = sum(weight(severity) * credit(claim)) / sum(weight(severity))`` over the checked claims, those with
+any verdict but UNVERIFIED; None when there is none. A *formula* says what a claim's credit is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Final
 
 from guardrail.events import Severity, Verdict, VerdictCounts
 
@@ -25,29 +26,54 @@ DEFAULT_CREDITS: Mapping[Verdict, float] = {
 }
 
 
+class Formula(StrEnum):
+    """How a claim counts in the score of its response."""
+
+    SEVERITY_WEIGHTED = "severity_weighted"
+    """By its probability of support; by its verdict's credit where the judge gives none."""
+    CREDITS = "credits"
+    """By its verdict's credit. With all weights 1 and partial credit 0: the share of supported claims."""
+
+
+def _by_support(verdict: Verdict, support: float | None, credits: Mapping[Verdict, float]) -> float:
+    return credits[verdict] if support is None else support
+
+
+def _by_verdict(verdict: Verdict, _support: float | None, credits: Mapping[Verdict, float]) -> float:
+    return credits[verdict]
+
+
+_CREDIT: Final[Mapping[Formula, Callable[[Verdict, float | None, Mapping[Verdict, float]], float]]] = {
+    Formula.SEVERITY_WEIGHTED: _by_support,
+    Formula.CREDITS: _by_verdict,
+}
+
+
 class ScoreKeeper:
     """The running score: claims are added one at a time, in constant time and memory."""
 
-    __slots__ = ("_credit", "_credits", "_weight", "_weights", "checked")
+    __slots__ = ("_credit", "_credit_of", "_credits", "_weight", "_weights", "checked")
 
     def __init__(
         self,
+        formula: Formula = Formula.SEVERITY_WEIGHTED,
         weights: Mapping[Severity, float] = DEFAULT_WEIGHTS,
         credits: Mapping[Verdict, float] = DEFAULT_CREDITS,
     ) -> None:
+        self._credit_of = _CREDIT[formula]
         self._weights = weights
         self._credits = credits
         self._weight = 0.0
         self._credit = 0.0
         self.checked = 0
 
-    def add(self, severity: Severity, verdict: Verdict) -> None:
+    def add(self, severity: Severity, verdict: Verdict, support: float | None) -> None:
         """Count one claim; UNVERIFIED ones are not checked and count for nothing."""
         if verdict is Verdict.UNVERIFIED:
             return
         weight = self._weights[severity]
         self._weight += weight
-        self._credit += weight * self._credits[verdict]
+        self._credit += weight * self._credit_of(verdict, support, self._credits)
         self.checked += 1
 
     @property
@@ -56,18 +82,6 @@ class ScoreKeeper:
         if self._weight <= 0.0:
             return None
         return round(min(1.0, max(0.0, self._credit / self._weight)), 6)
-
-
-def faithfulness(
-    claims: Iterable[tuple[Severity, Verdict]],
-    weights: Mapping[Severity, float] = DEFAULT_WEIGHTS,
-    credits: Mapping[Verdict, float] = DEFAULT_CREDITS,
-) -> float | None:
-    """The score of a finished list of claims."""
-    keeper = ScoreKeeper(weights, credits)
-    for severity, verdict in claims:
-        keeper.add(severity, verdict)
-    return keeper.score
 
 
 def count_verdicts(verdicts: Iterable[Verdict]) -> VerdictCounts:

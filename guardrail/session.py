@@ -123,7 +123,7 @@ class Session:
         self._queue: deque[Held] = deque()
         self._pending: dict[str, Pending] = {}
         self._claims: list[ClaimVerdict] = []
-        self._score = ScoreKeeper(policy.weights, policy.credits)
+        self._score = ScoreKeeper(policy.score, policy.weights, policy.credits)
         self._worst = _RELEASE
         self._worst_rule = ""
         self._incomplete_rule: str | None = None
@@ -387,14 +387,8 @@ class Session:
         if held.segment.kind in self._segment_kinds:
             worst, rule = self._segment_kinds[held.segment.kind], f"segment kind {held.segment.kind}"
         for verdict in held.verdicts:
-            self._score.add(verdict.severity, verdict.verdict)
-            decision, name = policy.decide_claim(
-                verdict.verdict,
-                verdict.severity,
-                verdict.support,
-                verdict.confidence,
-                verdict.severity_reasons,
-            )
+            self._score.add(verdict.severity, verdict.verdict, verdict.support)
+            decision, name = policy.decide_claim(verdict)
             if decision.rank > worst.rank:
                 worst, rule = decision, name
         if self._streaming and held.verdicts and self._score.checked >= policy.score_after_claims:

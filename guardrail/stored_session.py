@@ -190,7 +190,7 @@ class StoredSession(Session):
         self._out.replaced += state.replaced
         self._claims += state.resolved
         for verdict in state.resolved:
-            self._score.add(verdict.severity, verdict.verdict)
+            self._score.add(verdict.severity, verdict.verdict, verdict.support)
         due = min(now + self._claim_timeout_s, self._due)
         for found in state.open:
             held = Held(found.segment, len(found.pending), found.verdicts)

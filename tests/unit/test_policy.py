@@ -1,39 +1,103 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from guardrail.events import Decision, Severity, Verdict
-from guardrail.policy import FailPolicy, Policy, Rule, parse_rule
+from guardrail.events import ClaimVerdict, Decision, Finding, PolicyRef, Severity, Verdict
+from guardrail.policy import (
+    CONFIDENT_CONTRADICTION,
+    DEFAULT_RULES,
+    NEARLY_SUPPORTED,
+    FailPolicy,
+    Policy,
+    Rule,
+    parse_rule,
+)
+from guardrail.scoring import Formula
 
-S, V, D = Severity, Verdict, Decision
+S, V, D, F = Severity, Verdict, Decision, Finding
+DOUBTED = NEARLY_SUPPORTED / 2
+
+
+def claim(
+    verdict: Verdict = V.SUPPORTED, severity: Severity = S.NORMAL, support: float | None = 0.5, **more: Any
+) -> ClaimVerdict:
+    """A verdict of a judge that is quite sure of it and gives no probability of a contradiction."""
+    facts = {"confidence": 0.9, **more}
+    return ClaimVerdict.model_construct(
+        id="v",
+        response_id="r",
+        claim_id="k",
+        index=0,
+        text="It is.",
+        span=(0, 6),
+        segment=0,
+        verdict=verdict,
+        severity=severity,
+        support=support,
+        judge="test",
+        latency_ms=0.0,
+        policy=PolicyRef(name="default", version="1"),
+        **facts,
+    )
 
 
 def decide(policy: Policy, verdict: Verdict, severity: Severity, support: float | None = 0.5) -> Decision:
-    return policy.decide_claim(verdict, severity, support, 0.9, ())[0]
-
-
-def test_the_default_policy_blocks_a_contradicted_price_however_good_the_rest() -> None:
-    decision, rule = Policy().decide_claim(V.CONTRADICTED, S.CRITICAL, 0.01, 0.99, ("price",))
-    assert decision is D.BLOCK
-    assert rule == "verdict CONTRADICTED and severity >= major: block"
+    return policy.decide_claim(claim(verdict, severity, support))[0]
 
 
 @pytest.mark.parametrize(
-    ("verdict", "severity", "expected"),
+    ("said", "expected"),
     [
-        (V.SUPPORTED, S.CRITICAL, D.RELEASE),
-        (V.PARTIALLY_SUPPORTED, S.MAJOR, D.RELEASE),
-        (V.PARTIALLY_SUPPORTED, S.CRITICAL, D.FLAG),
-        (V.UNSUPPORTED, S.MINOR, D.RELEASE),
-        (V.UNSUPPORTED, S.NORMAL, D.FLAG),
-        (V.UNSUPPORTED, S.CRITICAL, D.REDACT),
-        (V.CONTRADICTED, S.NORMAL, D.REDACT),
-        (V.CONTRADICTED, S.MAJOR, D.BLOCK),
+        (claim(V.SUPPORTED, S.CRITICAL), D.RELEASE),
+        (claim(V.PARTIALLY_SUPPORTED, S.MAJOR, 0.1), D.RELEASE),
+        (claim(V.PARTIALLY_SUPPORTED, S.CRITICAL, NEARLY_SUPPORTED), D.RELEASE),
+        (claim(V.PARTIALLY_SUPPORTED, S.CRITICAL, DOUBTED), D.FLAG),
+        (claim(V.UNSUPPORTED, S.MINOR), D.RELEASE),
+        (claim(V.UNSUPPORTED, S.NORMAL), D.FLAG),
+        (claim(V.UNSUPPORTED, S.CRITICAL, 0.0), D.FLAG),
+        (claim(V.CONTRADICTED, S.MINOR), D.RELEASE),
+        (claim(V.CONTRADICTED, S.NORMAL), D.FLAG),
+        (claim(V.CONTRADICTED, S.MAJOR), D.BLOCK),
+        (claim(V.CONTRADICTED, S.MAJOR, contradiction=CONFIDENT_CONTRADICTION), D.BLOCK),
+        # Whoever gives the probability is believed in it, whatever the confidence.
+        (claim(V.CONTRADICTED, S.CRITICAL, contradiction=0.5), D.FLAG),
+        (claim(V.CONTRADICTED, S.CRITICAL, confidence=0.5), D.FLAG),
+        (claim(V.SUPPORTED, S.CRITICAL, contradiction=0.99), D.RELEASE),
+        (claim(V.UNSUPPORTED, S.CRITICAL, findings=(F.FIGURE_CONFLICT,)), D.BLOCK),
+        (claim(V.UNSUPPORTED, S.MAJOR, findings=(F.FIGURE_CONFLICT,)), D.FLAG),
+        (claim(V.UNSUPPORTED, S.CRITICAL, findings=(F.FIGURE_ABSENT,)), D.REDACT),
+        (claim(V.UNSUPPORTED, S.CRITICAL, findings=(F.FIGURE_ABSENT, F.FIGURE_CONFLICT)), D.BLOCK),
+        (claim(V.SUPPORTED, S.MINOR, findings=(F.LINK_ABSENT,)), D.FLAG),
+        (claim(V.PARTIALLY_SUPPORTED, S.MINOR, findings=(F.DISPLAY_MISMATCH,)), D.FLAG),
     ],
 )
-def test_default_rules(verdict: Verdict, severity: Severity, expected: Decision) -> None:
-    assert decide(Policy(), verdict, severity) is expected
+def test_default_rules(said: ClaimVerdict, expected: Decision) -> None:
+    assert Policy().decide_claim(said)[0] is expected
+
+
+@given(
+    st.sampled_from([V.SUPPORTED, V.PARTIALLY_SUPPORTED, V.UNSUPPORTED, V.CONTRADICTED]),
+    st.sampled_from(S),
+    st.floats(0, 1),
+    st.floats(0, CONFIDENT_CONTRADICTION, exclude_max=True),
+)
+def test_by_default_nothing_is_withheld_for_a_claim_that_is_only_doubted(
+    verdict: Verdict, severity: Severity, support: float, sure: float
+) -> None:
+    for said in (
+        claim(verdict, severity, support, confidence=sure),
+        claim(verdict, severity, support, confidence=1.0, contradiction=sure),
+    ):
+        assert Policy().decide_claim(said)[0] in {D.RELEASE, D.FLAG}
+
+
+def test_the_default_rules_are_told_as_they_are_written() -> None:
+    assert [rule.name for rule in Policy().rules] == list(DEFAULT_RULES)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +108,7 @@ def test_unverified_claims_follow_the_fail_policy_not_the_rules(
     fail_policy: FailPolicy, expected: Decision
 ) -> None:
     policy = Policy(on_unverified=fail_policy, rules=(Rule.model_validate("always: redact"),))
-    decision, rule = policy.decide_claim(V.UNVERIFIED, S.NORMAL, None, 0.0, ())
+    decision, rule = policy.decide_claim(claim(V.UNVERIFIED, support=None, confidence=0.0))
     assert decision is expected
     assert rule == f"on_unverified: {fail_policy}"
 
@@ -71,8 +135,13 @@ def test_the_first_rule_that_matches_decides() -> None:
             {"min_severity": "critical", "max_severity": "critical", "action": "redact"},
         ),
         (
-            "support < 0.3 and confidence >= 0.8: block",
-            {"support_below": "0.3", "min_confidence": "0.8", "action": "block"},
+            "support < 0.3 and contradiction >= 0.6 and confidence >= 0.8: block",
+            {"support_below": "0.3", "min_contradiction": "0.6", "min_confidence": "0.8", "action": "block"},
+        ),
+        ("contradiction < 0.2: release", {"contradiction_below": "0.2", "action": "release"}),
+        (
+            "finding figure_conflict|FIGURE_ABSENT and severity >= major: redact",
+            {"finding": ("figure_conflict", "figure_absent"), "min_severity": "major", "action": "redact"},
         ),
         ("reason price|dosage: block", {"reason": ("price", "dosage"), "action": "block"}),
         ("always: flag", {"action": "flag"}),
@@ -92,6 +161,12 @@ def test_rules_in_one_line(text: str, fields: dict[str, object]) -> None:
         "verdict MAYBE: block",
         "severity >= huge: block",
         "support 0.3: block",
+        "finding > figure_conflict: block",
+        "finding figure: block",
+        "contradiction <= 0.3: block",
+        "contradiction >= 2: block",
+        "support >= 0.5 and support < 0.5: block",
+        "severity >= major and severity <= normal: block",
         "support < 3: block",
         "mood bad: block",
         "severity >= major and severity >= minor: block",
@@ -107,7 +182,25 @@ def test_a_rule_that_cannot_be_read_is_refused(text: str) -> None:
 
 def test_conditions_on_support_fail_where_there_is_none() -> None:
     rule = Rule.model_validate("support < 0.9: block")
-    assert not rule.matches(V.UNVERIFIED, S.NORMAL, None, 0.0, ())
+    assert not rule.matches(claim(V.UNVERIFIED, support=None))
+
+
+@pytest.mark.parametrize(
+    ("said", "matches"),
+    [
+        (claim(V.CONTRADICTED, confidence=0.7), True),
+        (claim(V.CONTRADICTED, confidence=0.69), False),
+        (claim(V.UNSUPPORTED, confidence=0.9), False),
+        (claim(V.UNSUPPORTED, contradiction=0.7), True),
+        (claim(V.CONTRADICTED, confidence=0.9, contradiction=0.69), False),
+    ],
+)
+def test_without_a_probability_of_contradiction_the_confidence_in_one_counts(
+    said: ClaimVerdict, matches: bool
+) -> None:
+    """In both directions: under the bound is what is not at least the bound."""
+    assert Rule.model_validate("contradiction >= 0.7: block").matches(said) is matches
+    assert Rule.model_validate("contradiction < 0.7: block").matches(said) is not matches
 
 
 @pytest.mark.parametrize(
@@ -115,7 +208,7 @@ def test_conditions_on_support_fail_where_there_is_none() -> None:
     [(None, D.RELEASE), (0.39, D.BLOCK), (0.4, D.FLAG), (0.79, D.FLAG), (0.8, D.RELEASE), (1.0, D.RELEASE)],
 )
 def test_thresholds_on_the_score(score: float | None, expected: Decision) -> None:
-    assert Policy().decide_score(score)[0] is expected
+    assert Policy(flag_below=0.8, block_below=0.4).decide_score(score)[0] is expected
 
 
 def test_nothing_to_check_is_its_own_reason() -> None:
@@ -140,4 +233,10 @@ def test_weights_left_out_keep_their_defaults() -> None:
 
 def test_no_credit_can_be_given_to_what_was_not_checked() -> None:
     with pytest.raises(ValidationError, match="UNVERIFIED claims are not scored"):
-        Policy(credits={V.UNVERIFIED: 1.0})
+        Policy(score=Formula.CREDITS, credits={V.UNVERIFIED: 1.0})
+
+
+def test_credits_are_refused_where_they_count_for_nothing() -> None:
+    with pytest.raises(ValidationError, match="add 'score: credits'"):
+        Policy(credits={V.PARTIALLY_SUPPORTED: 0.25})
+    assert Policy(score=Formula.CREDITS, credits={V.PARTIALLY_SUPPORTED: 0.25}).credits[V.SUPPORTED] == 1.0

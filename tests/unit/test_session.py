@@ -8,6 +8,7 @@ from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from tests.support.sessions import Driver
 
 FAITHFUL = "Paris is in France. Berlin is in Germany. Rome is in Italy. "
+CUTTING = Policy.model_validate({"redaction_text": "[cut]", "rules": ["verdict CONTRADICTED: redact"]})
 
 
 def test_stream_mode_releases_each_segment_when_its_claims_pass() -> None:
@@ -23,7 +24,7 @@ def test_stream_mode_releases_each_segment_when_its_claims_pass() -> None:
     assert driver.shown == "Paris is in France. Berlin is in Germany."
     driver.check_end()
     assert driver.verdict is not None
-    assert (driver.verdict.score, driver.verdict.decision) == (1.0, Decision.RELEASE)
+    assert (driver.verdict.score, driver.verdict.decision) == (0.95, Decision.RELEASE)
 
 
 def test_text_without_claims_is_not_held() -> None:
@@ -53,7 +54,7 @@ def test_nine_supported_claims_and_one_contradicted_price_are_not_released() -> 
         driver.whole(cities + more + "The wrong price is $79.")
         driver.check_end()
         assert isinstance(driver.final, DeliveryBlocked)
-        assert driver.final.rule == "verdict CONTRADICTED and severity >= major: block"
+        assert driver.final.rule == Policy().rules[0].name
         assert "$79" not in driver.shown
 
 
@@ -90,10 +91,10 @@ def test_hold_mode_is_all_or_nothing() -> None:
 
 
 def test_hold_mode_releases_nothing_of_an_answer_whose_score_is_too_low() -> None:
-    driver = Driver(Policy(mode="hold"))
+    driver = Driver(Policy(mode="hold", block_below=0.3))
     driver.whole("Paris is unbacked in France. Rome is unbacked in Italy.")
     assert isinstance(driver.final, DeliveryBlocked)
-    assert driver.final.rule == "score < block_below 0.4"
+    assert driver.final.rule == "score < block_below 0.3"
     assert driver.shown == ""
     driver.check_end()
 
@@ -112,7 +113,7 @@ def test_observe_mode_lets_everything_through_at_once_and_says_what_it_would_hav
 
 
 def test_redaction_replaces_the_segment_and_keeps_its_white_space() -> None:
-    driver = Driver(Policy(redaction_text="[cut]", block_below=0.0, score_after_claims=100))
+    driver = Driver(CUTTING)
     driver.whole("Paris is in France. Rome is wrong in Italy. Berlin is in Germany.")
     assert driver.shown == "Paris is in France. [cut] Berlin is in Germany."
     driver.check_end()
@@ -121,7 +122,7 @@ def test_redaction_replaces_the_segment_and_keeps_its_white_space() -> None:
 
 
 def test_a_redacted_list_item_keeps_its_marker() -> None:
-    driver = Driver(Policy(redaction_text="[cut]"))
+    driver = Driver(CUTTING)
     driver.whole("- Paris is in France.\n- Rome is wrong in Italy.\n- Berlin is in Germany.\n")
     assert driver.shown == "- Paris is in France.\n- [cut]\n- Berlin is in Germany.\n"
 

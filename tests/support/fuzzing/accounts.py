@@ -189,13 +189,7 @@ class Life:
                 verdict = by_span.get((claim.start, claim.end))
                 if verdict is None:
                     raise Violation(f"unverified text was released: {claim.text!r} of {self}")
-                decision, _ = self.policy.decide_claim(
-                    verdict.verdict,
-                    verdict.severity,
-                    verdict.support,
-                    verdict.confidence,
-                    verdict.severity_reasons,
-                )
+                decision, _ = self.policy.decide_claim(verdict)
                 require(decision is not Decision.BLOCK, "a blocked claim was released", verdict)
                 hidden = (segment.start, segment.end) in redacted
                 require(decision is not Decision.REDACT or hidden, "a redacted claim was shown", verdict)

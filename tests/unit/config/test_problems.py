@@ -124,10 +124,33 @@ policies:
         )
 
     def test_bounds_between_settings(self, tmp_path: Path) -> None:
-        message = problems_of(write(tmp_path, "policies: {a: {block_below: 0.9}}"))["policies.a"]
+        text = "policies: {a: {flag_below: 0.8, block_below: 0.9}}"
+        message = problems_of(write(tmp_path, text))["policies.a"]
         assert "block_below (0.9) is above flag_below (0.8)" in message
         assert "remedy: " in message
         assert "lower block_below" in message
+
+    @pytest.mark.parametrize(
+        ("rule", "wrong", "remedy"),
+        [
+            ("finding figure_clash: block", "input should be 'figure_conflict'", "figure_conflict"),
+            ("contradiction > 0.8: block", "can't be read", "contradiction >= 0.8"),
+            ("support >= 0.6 and support < 0.4: flag", "never 0.6 or more and under 0.4", "lower the first"),
+            ("severity >= critical and severity <= minor: flag", "never critical or more and minor", "swap"),
+        ],
+    )
+    def test_a_rule_that_says_nothing_sensible(
+        self, tmp_path: Path, rule: str, wrong: str, remedy: str
+    ) -> None:
+        [message] = problems_of(write(tmp_path, f"policies: {{a: {{rules: ['{rule}']}}}}")).values()
+        assert wrong in message.partition("remedy: ")[0]
+        assert remedy in message.partition("remedy: ")[2]
+
+    def test_credits_that_count_for_nothing(self, tmp_path: Path) -> None:
+        text = "policies: {a: {credits: {PARTIALLY_SUPPORTED: 0.25}}}"
+        message = problems_of(write(tmp_path, text))["policies.a"]
+        assert "credits count for nothing under score: severity_weighted" in message
+        assert "remedy: add 'score: credits'" in message
 
     def test_the_source_of_a_wrong_value_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARDRAIL_LIMITS__MAX_SESSIONS", "many")

@@ -54,7 +54,7 @@ class TestSources:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The names of policies keep the file's spelling, which variable names can't carry."""
-        path = write(tmp_path, "policies: {Strict-EU: {mode: hold, flag_below: 0.9}}")
+        path = write(tmp_path, "policies: {Strict-EU: {mode: hold, flag_below: 0.9, score: credits}}")
         monkeypatch.setenv("GUARDRAIL_POLICIES__STRICT_EU__FLAG_BELOW", "0.95")
         monkeypatch.setenv("GUARDRAIL_POLICIES__STRICT_EU__CREDITS__PARTIALLY_SUPPORTED", "0.25")
         monkeypatch.setenv("GUARDRAIL_POLICIES__STRICT_EU__WEIGHTS__CRITICAL", "9")

@@ -179,7 +179,7 @@ def test_a_line_that_cannot_be_read_is_told_why(data: bytes | None, words: str) 
 
 
 def test_offline_every_claim_is_judged_under_the_same_rules() -> None:
-    policy = Policy(name="strict", mode="hold", block_below=0.7)
+    policy = Policy(name="strict", mode="hold", flag_below=0.8, block_below=0.7)
     offline = judging_everything(policy)
     assert offline.mode == "observe"
     assert (offline.name, offline.rules, offline.block_below) == ("strict", policy.rules, 0.7)
