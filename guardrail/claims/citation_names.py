@@ -20,7 +20,6 @@ MAX_NAME_CHARS: Final = 512
 MAX_RANGE: Final = 20
 """Numbers that "[3-8]" may stand for; of a wider range only both ends are meant."""
 
-_SPACE: Final = re.compile(r"\s+")
 _JOINS: Final = re.compile(r"[\s_#:-]+")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 _EXTENSION: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}\Z")
@@ -71,7 +70,7 @@ class ContextNames:
             self._add(self._names, [(fold(name), by) for name, by in level])
         stems = [(_EXTENSION.sub("", name), by) for name, by in _last_parts((*whole, *sources))]
         self._add(self._names, [(fold(name), by) for name, by in stems if _LETTER.search(name)])
-        self._loose = _unambiguous(self._names)
+        self._loose: dict[str, Ids] | None = None  # made when one is asked for
 
     @staticmethod
     def _add(known: dict[str, Ids], named: Iterable[tuple[str, str]]) -> None:
@@ -90,7 +89,11 @@ class ContextNames:
             return None
         name = fold(text)
         found = self._names.get(name)
-        return self._loose.get(_loosened(name)) if found is None and name else found
+        if found is not None or not name:
+            return found
+        if self._loose is None:
+            self._loose = _unambiguous(self._names)
+        return self._loose.get(_loosened(name))
 
     def numbered(self, number: str) -> Ids:
         """The context with this id, else the one at this place, counted from 1; empty: there is none."""
@@ -122,7 +125,9 @@ def joined(found: Iterable[Ids]) -> Ids:
 
 def fold(text: str) -> str:
     """A name without what makes no difference: case, width, quotes and emphasis around it."""
-    return _SPACE.sub(" ", unicodedata.normalize("NFKC", text.strip(_MARKS)).casefold())
+    text = text.strip(_MARKS)
+    plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
+    return " ".join(plain.casefold().split())
 
 
 def _loosened(name: str) -> str:

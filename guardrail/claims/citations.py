@@ -102,6 +102,14 @@ _RUNNING: Final = re.compile(
     r"[ \u00a0#]{1,3}(?=[\w\"'“`])",
     re.IGNORECASE,
 )
+# Looking for a word in a table is much faster than for all of them at every character.
+_WORD: Final = re.compile(r"[^\W_]+")
+_FIRST_WORDS: Final = frozenset(
+    part
+    for table in ("labels", "attributions")
+    for word in words()[table]
+    for part in _WORD.findall(word)[:1]
+)
 _RUNNING_NUMBER: Final = re.compile(r"(\d{1,3})(?![\w%]|[.,:/-]\d)")
 _RUNNING_JOINT: Final = re.compile(rf"\s?[,&–-]\s?|\s{one_of('joints')}\s", re.IGNORECASE)
 _PLURAL: Final = ("s", "en", "ti")
@@ -245,7 +253,10 @@ class CitationReader:
 
     def _running(self, raw: str, code: list[_Found]) -> Iterator[_Found]:
         """Numbers and ids in running text: the words around them belong to the sentence."""
-        for match in _RUNNING.finditer(raw):
+        for word in _WORD.finditer(raw):
+            match = _RUNNING.match(raw, word.start()) if word[0].lower() in _FIRST_WORDS else None
+            if match is None:
+                continue
             at = match.end()
             label = match["label"]
             if _within(at, code) or (label and _is_verb(raw, match.start())):
@@ -274,6 +285,9 @@ class CitationReader:
 
     def _read(self, content: str, bracket: str) -> Ids | None:
         """What the content of a bracket names; None where it is no citation."""
+        whole = self._name(content.strip(), sure=bracket in _SQUARE)
+        if whole is not None:
+            return whole
         text = content.strip(_EDGES + "{}" if bracket == "{" else _EDGES)
         if bracket in _SQUARE and _FOOTNOTE.fullmatch(text):
             said = text[1:]
