@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
+from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim, Segment
 from guardrail.events import (
+    MAX_CITED_CONTEXTS,
+    CitationBacking,
+    ClaimCitation,
     ClaimVerdict,
     Decision,
     DeliveryBlocked,
@@ -25,6 +29,28 @@ from guardrail.policy import Policy
 from guardrail.scoring import count_verdicts
 
 _NOT_BACKED = (Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
+
+
+def backing(judgement: Judgement, citations: Sequence[Citation]) -> CitationBacking | None:
+    """What a claim's citations are worth by the judgement on it; None where there are none."""
+    if not citations:
+        return None
+    if judgement.verdict in _NOT_BACKED:
+        return CitationBacking.NONE
+    if judgement.verdict is Verdict.UNVERIFIED or not judgement.evidence:
+        return CitationBacking.UNKNOWN
+    backed_by = {evidence.context_id for evidence in judgement.evidence}
+    cited = any(by in backed_by for citation in citations for by in citation.context_ids)
+    return CitationBacking.CITED if cited else CitationBacking.OTHER
+
+
+def _told(citation: Citation, claim_start: int) -> ClaimCitation:
+    start, end = citation.span
+    return ClaimCitation(
+        span=(claim_start + start, claim_start + end),
+        text=citation.text,
+        contexts=citation.context_ids[:MAX_CITED_CONTEXTS],
+    )
 
 
 class OutputEvents:
@@ -75,6 +101,8 @@ class OutputEvents:
             contradiction=judgement.contradiction,
             findings=judgement.findings,
             evidence=judgement.evidence,
+            citations=tuple(_told(citation, claim.start) for citation in claim.citations),
+            citation_backing=backing(judgement, claim.citations),
             conflicting_contexts=judgement.conflicting_contexts,
             reasoning=judgement.reasoning,
             unsupported_spans=tuple(

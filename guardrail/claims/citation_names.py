@@ -12,8 +12,6 @@ from urllib.parse import unquote
 
 import yaml
 
-from guardrail.events import Context
-
 MAX_NAME_CHARS: Final = 512
 """As long as an id can be; what is longer names nothing."""
 
@@ -29,11 +27,14 @@ _MARKS: Final = " \t\r\n\"'`*“”‘’«»"
 Ids = tuple[str, ...]
 """Ids of contexts, in the order of the contexts."""
 
+Named = tuple[str, str | None]
+"""The id of a context, and where it comes from."""
+
 
 @cache
 def words() -> dict[str, tuple[str, ...]]:
     """The tables of ``citation_words.yaml``."""
-    text = files("guardrail.claims").joinpath("citation_words.yaml").read_text("utf-8")
+    text = files("guardrail.claims").joinpath("data", "citation_words.yaml").read_text("utf-8")
     loaded: dict[str, Any] = yaml.safe_load(text)
     return {name: tuple(listed) for name, listed in loaded.items()}
 
@@ -57,13 +58,13 @@ class ContextNames:
 
     __slots__ = ("_exact", "_links", "_loose", "_names", "order")
 
-    def __init__(self, contexts: Sequence[Context]) -> None:
-        self.order: Ids = tuple(context.id for context in contexts)
+    def __init__(self, contexts: Sequence[Named]) -> None:
+        self.order: Ids = tuple(by for by, _ in contexts)
         self._exact = frozenset(self.order)
         self._names: dict[str, Ids] = {}
         self._links: dict[str, Ids] = {}
-        whole = [(context.id, context.id) for context in contexts]
-        sources = [(context.source, context.id) for context in contexts if context.source]
+        whole = [(by, by) for by, _ in contexts]
+        sources = [(source, by) for by, source in contexts if source]
         addresses = [(_address(name), by) for name, by in (*whole, *sources) if _is_address(name)]
         self._add(self._links, addresses)
         for level in (whole, sources, _last_parts((*whole, *sources))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 MAX_PATTERN_CHARS: Final = 200
@@ -20,6 +21,7 @@ _TOKEN: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=64)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The pattern, its group being the id, title, address or number of what is cited. Ignores case.
 

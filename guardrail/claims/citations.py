@@ -135,7 +135,8 @@ class CitationReader:
     __slots__ = ("_contexts", "_known", "_pattern")
 
     def __init__(self, contexts: Sequence[Context], pattern: str | None = None) -> None:
-        self._contexts = contexts
+        # Their texts may be dropped before this is.
+        self._contexts = tuple((context.id, context.source) for context in contexts)
         self._pattern = compile_pattern(pattern) if pattern else None
         self._known: ContextNames | None = None
 

@@ -6,6 +6,7 @@ import re
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.claims.assertions import Assertion, asserts
+from guardrail.claims.citations import Citation, CitationReader
 from guardrail.claims.detector import Statement, classify
 from guardrail.claims.fences import FencedProse
 from guardrail.claims.model import Claim, Segment
@@ -69,6 +70,14 @@ class SeverityRater(Protocol):
         ...
 
 
+class CitationFinder(Protocol):
+    """Finds the citations in a text."""
+
+    def find(self, raw: str) -> tuple[Citation, ...]:
+        """The citations in ``raw``, ascending and apart."""
+        ...
+
+
 class CutSegment(NamedTuple):
     """A final segment and the claims that stand in it."""
 
@@ -98,10 +107,17 @@ class Cutter(Protocol):
 class ClaimCutter:
     """Cuts one response into segments and claims. ``feed`` any number of times, then ``finish`` once."""
 
-    def __init__(self, rater: SeverityRater, *, max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS) -> None:
+    def __init__(
+        self,
+        rater: SeverityRater,
+        *,
+        citations: CitationFinder | None = None,
+        max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS,
+    ) -> None:
         self._segmenter = Segmenter(max_segment_chars=max_segment_chars)
         self._take = self._segmenter.feed
         self._rater = rater
+        self._find_citations = (citations or CitationReader(())).find
         self._claims = 0
         self._surroundings = _Surroundings()
         self._fence = FencedProse()
@@ -156,6 +172,7 @@ class ClaimCutter:
                     severity=severity,
                     severity_reasons=reasons,
                     lead_in=self._surroundings.lead_in(segment, depends=depends),
+                    citations=self._find_citations(body),
                 ),
             )
             self._claims += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from guardrail.claims.citations import Citation
 from guardrail.events import SegmentKind, Severity
 
 
@@ -37,7 +38,8 @@ class Claim:
     """One checkable factual statement of a segment.
 
     ``start``/``end`` are code points of the response. ``lead_in`` holds the preceding sentences (or list
-    lead-in, table header) the claim needs to be understood; empty when it stands on its own.
+    lead-in, table header) the claim needs to be understood; empty when it stands on its own. ``citations``
+    are those in ``text``, with its code points.
     """
 
     index: int
@@ -48,3 +50,4 @@ class Claim:
     severity: Severity
     severity_reasons: tuple[str, ...] = ()
     lead_in: str = ""
+    citations: tuple[Citation, ...] = ()
