@@ -351,7 +351,8 @@ class ResponseVerdict(OutputEvent):
 
     type: Literal["verdict.response"] = "verdict.response"
     score: Probability | None = Field(
-        description="Severity-weighted share of supported claims; null: nothing to check."
+        description="How much of the response is supported, by the policy's formula: the severity-weighted "
+        "mean of the claims' support, or of their verdicts' credits; null: nothing to check."
     )
     counts: VerdictCounts
     decision: Decision

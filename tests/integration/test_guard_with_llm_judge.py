@@ -59,7 +59,7 @@ async def test_a_contradicted_price_blocks_and_what_was_supported_had_left() -> 
     shown = "".join(event.text for event in events if isinstance(event, DeliverySegment))
     assert shown == "The Basic plan includes 3 users. "
     (blocked,) = (event for event in events if isinstance(event, DeliveryBlocked))
-    assert blocked.rule == "verdict CONTRADICTED and severity >= major: block"
+    assert blocked.rule == Policy().rules[0].name
     claims = [event for event in events if isinstance(event, ClaimVerdict)]
     assert {claim.judge for claim in claims} == {"llm:m"}
     (price,) = (claim for claim in claims if claim.verdict is Verdict.CONTRADICTED)

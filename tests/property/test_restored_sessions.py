@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from guardrail.events import Context, Response, ResponseStarted
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from tests.property.test_session_properties import SENTENCES
+from guardrail.scoring import Formula
+from tests.property.test_session_properties import REDACTING, SENTENCES
 from tests.support.restarts import Restartable, Step
 
 CITING = ("Lima is in Peru [c2]. ", "It is wrong. [1] ")
@@ -22,6 +23,9 @@ policies = st.builds(
     on_unverified=st.sampled_from(FailPolicy),
     on_incomplete=st.sampled_from(OnIncomplete),
     score_after_claims=st.integers(1, 4),
+    rules=st.sampled_from([Policy().rules, REDACTING]),
+    score=st.sampled_from(Formula),
+    flag_below=st.just(0.8),
     block_below=st.sampled_from([0.0, 0.4, 0.7]),
     segment_kinds=st.sampled_from([{}, {"heading": "flag"}, {"code": "redact"}]),
     # Time-outs begin anew with a restart, so only what is far beyond them is a fair comparison.

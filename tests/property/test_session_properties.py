@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from guardrail.errors import ProtocolError
 from guardrail.events import ResponseVerdict
-from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from guardrail.policy import FailPolicy, OnIncomplete, Policy, Rule
+from guardrail.scoring import Formula
 from tests.support.sessions import Driver, verdict_by_hash, verdict_by_word
 
 SENTENCES = (
@@ -31,12 +32,20 @@ SENTENCES = (
 )
 
 texts = st.one_of(st.lists(st.sampled_from(SENTENCES), max_size=8).map("".join), st.text(max_size=80))
+# By default findings alone have text redacted, and most judges here find nothing.
+REDACTING = tuple(
+    Rule.model_validate(rule)
+    for rule in ("verdict CONTRADICTED and severity >= critical: block", "verdict CONTRADICTED: redact")
+)
 policies = st.builds(
     Policy,
     mode=st.sampled_from(["hold", "stream", "observe"]),
     on_unverified=st.sampled_from(FailPolicy),
     on_incomplete=st.sampled_from(OnIncomplete),
     score_after_claims=st.integers(1, 4),
+    rules=st.sampled_from([Policy().rules, REDACTING]),
+    score=st.sampled_from(Formula),
+    flag_below=st.just(0.8),
     block_below=st.sampled_from([0.0, 0.4, 0.7]),
     claim_timeout_ms=st.just(1000),
     incomplete_timeout_ms=st.just(5000),

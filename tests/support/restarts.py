@@ -128,7 +128,7 @@ class Restartable:
             reasoning=f"reason {claim.index}",
             unsupported_spans=((0, 1), (2, len(claim.text))) if claim.index % 2 else (),
             contradiction=0.25 if claim.index % 2 else None,
-            findings=(Finding.FIGURE_CONFLICT, Finding.LINK_ABSENT) if claim.index % 3 else (),
+            findings=(Finding.FIGURE_ABSENT, Finding.LINK_ABSENT) if claim.index % 3 else (),
         )
 
     def apply(self, effects: list[Effect]) -> None:

@@ -12,7 +12,15 @@ from hashlib import blake2b
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.engine import ClosedResponse, Engine, Output
 from guardrail.errors import DecodeError, InputError, JudgeUnavailable
-from guardrail.events import Response, ResponseCompleted, ResponseDelta, ResponseStarted, Verdict, parse_input
+from guardrail.events import (
+    Finding,
+    Response,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    Verdict,
+    parse_input,
+)
 from guardrail.finished import digest
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.limits import Limits
@@ -58,6 +66,7 @@ POLICIES = {
     "release": _policy("release", on_unverified=FailPolicy.FAIL_OPEN, on_incomplete=OnIncomplete.RELEASE),
 }
 ROUTES = [Route(route=name, policy=name) for name in POLICIES]
+FINDINGS = (Finding.FIGURE_ABSENT, Finding.LINK_ABSENT, Finding.DISPLAY_MISMATCH)
 RATER = BuiltinSeverityRater(POLICIES["stream"].severity)
 
 
@@ -94,7 +103,16 @@ class FaultyJudge:
         draw = blake2b(text.encode("utf-8", "replace"), digest_size=1).digest()[0]
         verdict = list(Verdict)[draw % 4] if draw % 3 == 0 else Verdict.SUPPORTED
         support = 0.9 if verdict is Verdict.SUPPORTED else 0.2
-        return Judgement(claim_id, verdict, 0.9, support, self.name, reasoning="because")
+        return Judgement(
+            claim_id,
+            verdict,
+            0.9,
+            support,
+            self.name,
+            reasoning="because",
+            contradiction=(None, 0.1, 0.9)[draw % 3],
+            findings=FINDINGS[:1] if draw % 5 == 0 else FINDINGS[1:] if draw % 7 == 0 else (),
+        )
 
     async def aclose(self) -> None:
         return
