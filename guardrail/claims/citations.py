@@ -73,7 +73,7 @@ _CODE_BEHIND: Final = re.compile(r"\.\w|\w| ?=")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"\d{1,4}")
 _RANGE: Final = re.compile(r"(\d{1,4})\s*[-–—]\s*(\d{1,4})")
-_DAGGER: Final = re.compile(r"(\d{1,4})(?::\d{1,4})?(†.*)?")
+_DAGGER: Final = re.compile(r"(\d{1,4})(?::(\d{1,4}))?(?:†(.*))?")
 _TOKEN: Final = re.compile(r"([^\W\d_]{1,12})[-_:#.]?(\d{1,4})")
 _FILE: Final = re.compile(
     r"[\w.-][\w .()-]{0,200}\.(?:pdf|docx?|odt|rtf|txt|md|html?|csv|xlsx?|pptx?|json|xml|ya?ml|epub)",
@@ -126,8 +126,9 @@ class CitationReader:
     """Finds the citations in the texts of one response.
 
     ``contexts`` are those of the response. A name is looked up as ``ContextNames`` says; a number is an id
-    if there is such an id, else the place of a context, counted from 1. Of "【4:0†pricing.pdf】" the name
-    counts where it is that of a context, else the first number, as if it stood alone. ``pattern`` finds
+    if there is such an id, else the place of a context, counted from 1. Of "【4:1†pricing.pdf】" the name
+    counts where it is that of a context; else the first number, as if it stood alone; else, where there is
+    no fourth context, the second one, counted from 0, as OpenAI's assistants count. ``pattern`` finds
     further marks, by its only group; raises ValueError as ``compile_pattern`` does. What the contexts are
     called is looked at when the first text that may hold a mark is read.
     """
@@ -360,9 +361,12 @@ class CitationReader:
     def _shaped(self, text: str, bracket: str) -> Ids | None:
         """What is a citation by its shape, in square brackets, whether or not it names a context."""
         dagger = _DAGGER.fullmatch(text)
-        if dagger and (dagger[2] or bracket in "【〖"):
-            named = self._names.named(dagger[2][1:].strip()) if dagger[2] else None
-            return self._names.numbered(dagger[1]) if named is None else named
+        if dagger and (dagger[3] or bracket in "【〖"):
+            named = self._names.named(dagger[3].strip()) if dagger[3] else None
+            if named is not None:
+                return named
+            counted = int(dagger[2]) if dagger[2] else len(self._names.order)
+            return self._names.numbered(dagger[1]) or self._names.order[counted : counted + 1]
         token = _TOKEN.fullmatch(text)
         if token:
             return self._names.numbered(token[2]) if token[1].lower() in _LABELS else ()
