@@ -50,6 +50,19 @@ class Severity(StrEnum):
         self.rank = len(type(self).__members__)  # members are made in the order they stand in
 
 
+class Finding(StrEnum):
+    """Something exact that was found out about a claim, beside the verdict."""
+
+    FIGURE_CONFLICT = "figure_conflict"
+    """A source gives another figure for the same thing."""
+    FIGURE_ABSENT = "figure_absent"
+    """A figure of the claim stands in no source, nor follows from theirs by plain arithmetic."""
+    LINK_ABSENT = "link_absent"
+    """A link or an address that is in no source."""
+    DISPLAY_MISMATCH = "display_mismatch"
+    """The text displays otherwise than it reads."""
+
+
 class Decision(StrEnum):
     """What happens to a text, from mildest to hardest."""
 
@@ -233,6 +246,18 @@ class ClaimVerdict(OutputEvent):
     confidence: Probability = Field(description="How sure the judge is of this verdict.")
     support: Probability | None = Field(
         description="Calibrated probability that the claim is supported; null when UNVERIFIED."
+    )
+    contradiction: Probability | None = Field(
+        default=None,
+        description="Calibrated probability that the contexts say otherwise; null where the judge gives "
+        "none.",
+    )
+    findings: tuple[Finding, ...] = Field(
+        default=(),
+        description="What was found out exactly, each once. figure_conflict: a source gives another figure "
+        "for the same thing. figure_absent: a figure of the claim stands in no source, plain arithmetic "
+        "aside. link_absent: a link or an address that is in no source. display_mismatch: text that displays "
+        "otherwise than it reads.",
     )
     evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict rests on.")
     conflicting_contexts: tuple[str, ...] = Field(

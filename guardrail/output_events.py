@@ -72,6 +72,8 @@ class OutputEvents:
             verdict=judgement.verdict,
             confidence=judgement.confidence,
             support=judgement.support,
+            contradiction=judgement.contradiction,
+            findings=judgement.findings,
             evidence=judgement.evidence,
             conflicting_contexts=judgement.conflicting_contexts,
             reasoning=judgement.reasoning,

@@ -134,6 +134,10 @@ class Journal:
             "judge": verdict.judge,
             "latency_ms": verdict.latency_ms,
         }
+        if verdict.contradiction is not None:
+            facts["contradiction"] = verdict.contradiction
+        if verdict.findings:
+            facts["findings"] = [finding.value for finding in verdict.findings]
         if verdict.evidence:
             facts["evidence"] = [_evidence(evidence, contexts) for evidence in verdict.evidence]
         if verdict.conflicting_contexts:

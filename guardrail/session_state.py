@@ -26,6 +26,7 @@ from guardrail.events import (
     ClaimVerdict,
     Decision,
     Evidence,
+    Finding,
     Response,
     ResponseHead,
     SegmentKind,
@@ -79,6 +80,8 @@ class _StoredVerdict(_Stored):
     verdict: Verdict
     confidence: float
     support: float | None = None
+    contradiction: float | None = None
+    findings: tuple[Finding, ...] = ()
     judge: str = ""
     latency_ms: float = 0.0
     parts: tuple[tuple[str, Verdict], ...] = ()
@@ -361,6 +364,8 @@ class _Reader:
             verdict=stored.verdict,
             confidence=stored.confidence,
             support=stored.support,
+            contradiction=stored.contradiction,
+            findings=stored.findings,
             judge=stored.judge,
             evidence=tuple(self._evidence(evidence) for evidence in stored.evidence),
             conflicting_contexts=tuple(

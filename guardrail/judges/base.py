@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, runtime_checkable
 
 from guardrail.claims.model import Claim
-from guardrail.events import ClaimPart, Evidence, Span, Usage, Verdict
+from guardrail.events import ClaimPart, Evidence, Finding, Span, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.spans import spans_within
 
@@ -47,8 +47,9 @@ class Judgement:
     """What a judge says of one claim. Quotes in ``evidence`` have been located in their context.
 
     ``unsupported_spans`` are the words of the claim that it finds no support for: code points of the claim's
-    text, ascending and apart. Empty is *not told*, never that all words have support. ``attempts``,
-    ``degraded_from`` and ``usage`` are told of in ``ClaimVerdict``.
+    text, ascending and apart. Empty is *not told*, never that all words have support. ``contradiction`` is
+    None for a judge that gives no such probability. It, ``findings``, ``attempts``, ``degraded_from`` and
+    ``usage`` are told of in ``ClaimVerdict``.
     """
 
     claim_id: str
@@ -64,6 +65,8 @@ class Judgement:
     degraded_from: tuple[str, ...] = ()
     usage: Usage | None = None
     unsupported_spans: tuple[Span, ...] = ()
+    contradiction: float | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +141,16 @@ def reconcile(asked: Mapping[str, Claim], reply: JudgeReply, judge: str) -> dict
 
 
 def _sound(judgement: Judgement, text: str) -> Judgement | None:
-    """The judgement of the claim ``text`` with numbers within 0..1, texts that UTF-8 can hold and spans
-    within the claim; None when it makes no sense."""
-    confidence, support, verdict = judgement.confidence, judgement.support, judgement.verdict
+    """The judgement of the claim ``text`` with numbers within 0..1, texts that UTF-8 can hold, each finding
+    once and spans within the claim; None when it makes no sense."""
+    support, contradiction, verdict = judgement.support, judgement.contradiction, judgement.verdict
     try:
-        if not isinstance(verdict, Verdict) or not -0.01 <= confidence <= 1.01:
+        if not isinstance(verdict, Verdict) or (support is None and verdict is not Verdict.UNVERIFIED):
             return None
-        if support is None:
-            if verdict is not Verdict.UNVERIFIED:
-                return None
-        elif not -0.01 <= support <= 1.01:
+        numbers = [n for n in (judgement.confidence, support, contradiction) if n is not None]
+        if not all(-0.01 <= number <= 1.01 for number in numbers):
+            return None
+        if not all(isinstance(finding, Finding) for finding in judgement.findings):
             return None
         judgement.reasoning.encode()
         for evidence in judgement.evidence:
@@ -157,14 +160,21 @@ def _sound(judgement: Judgement, text: str) -> Judgement | None:
         return _sound(replace(judgement, reasoning=reasoning, evidence=()), text)
     except (TypeError, ValueError, AttributeError):
         return None
+    if judgement.findings:
+        judgement = replace(judgement, findings=tuple(dict.fromkeys(judgement.findings)))
     offered = judgement.unsupported_spans
     if offered or not isinstance(offered, tuple):
         spans = () if verdict in _WITHOUT_SPANS else spans_within(text, offered)
         judgement = replace(judgement, unsupported_spans=spans)
-    if 0.0 <= confidence <= 1.0 and (support is None or 0.0 <= support <= 1.0):
+    if all(0.0 <= number <= 1.0 for number in numbers):
         return judgement
     return replace(
         judgement,
-        confidence=min(1.0, max(0.0, confidence)),
-        support=None if support is None else min(1.0, max(0.0, support)),
+        confidence=_within(judgement.confidence),
+        support=None if support is None else _within(support),
+        contradiction=None if contradiction is None else _within(contradiction),
     )
+
+
+def _within(probability: float) -> float:
+    return min(1.0, max(0.0, probability))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from guardrail.claims.model import Claim
-from guardrail.events import ClaimPart, Context, Evidence, Verdict
+from guardrail.events import ClaimPart, Context, Evidence, Finding, Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, reconcile
 
 _VERSION: Final = 1
@@ -76,6 +76,8 @@ def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
         "reasoning": judgement.reasoning,
         "parts": [[part.text, part.verdict.value] for part in judgement.parts],
         "unsupported": judgement.unsupported_spans,
+        "contradiction": judgement.contradiction,
+        "findings": [finding.value for finding in judgement.findings],
     }
     try:
         data = json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
@@ -123,6 +125,8 @@ def _read(kept: dict[str, Any], claim_id: str, contexts: Sequence[Context]) -> J
         attempts=0,
         # Entries of earlier releases don't have them.
         unsupported_spans=tuple((start, end) for start, end in kept.get("unsupported", ())),
+        contradiction=None if (given := kept.get("contradiction")) is None else _number(given),
+        findings=tuple(Finding(name) for name in kept.get("findings", ())),
     )
 
 

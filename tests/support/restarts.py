@@ -10,7 +10,7 @@ from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.model import Claim
 from guardrail.effects import Cancel, Effect, Emit, Judge
 from guardrail.errors import ProtocolError
-from guardrail.events import Evidence, Response, ResponseHead, ResponseStarted, Usage
+from guardrail.events import Evidence, Finding, Response, ResponseHead, ResponseStarted, Usage
 from guardrail.judges.base import Judgement
 from guardrail.policy import Policy
 from guardrail.stored_session import StoredSession
@@ -125,6 +125,8 @@ class Restartable:
             conflicting_contexts=("c1", "nowhere") if claim.index % 2 else (),
             reasoning=f"reason {claim.index}",
             unsupported_spans=((0, 1), (2, len(claim.text))) if claim.index % 2 else (),
+            contradiction=0.25 if claim.index % 2 else None,
+            findings=(Finding.FIGURE_CONFLICT, Finding.LINK_ABSENT) if claim.index % 3 else (),
         )
 
     def apply(self, effects: list[Effect]) -> None:

@@ -33,6 +33,7 @@ class ClassifierJudge:
         # Of a folder the last part: verdicts don't tell how this machine is laid out.
         model = settings.model or ""
         self._name = f"{section.rpartition('.')[2]}:{Path(model).name if Path(model).is_dir() else model}"
+        self._tells_contradiction = classifier.labels.has_contradiction
         self._preparer = Preparer(classifier.form, settings, self._name)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="classifier-tokens")
         self._batcher = Batcher(
@@ -119,7 +120,15 @@ class ClassifierJudge:
             return unverified(claim_id, self._name, "the tokenizer finds nothing in the contexts")
         text = request.claims[claim_id].text
         return settle(
-            claim_id, text, claim.windows, scores, request.evidence, self._settings, self._name, claim.note
+            claim_id,
+            text,
+            claim.windows,
+            scores,
+            request.evidence,
+            self._settings,
+            self._name,
+            claim.note,
+            tells_contradiction=self._tells_contradiction,
         )
 
 

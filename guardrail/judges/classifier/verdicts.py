@@ -27,12 +27,14 @@ def settle(
     settings: ClassifierSettings,
     judge: str,
     note: str,
+    *,
+    tells_contradiction: bool = True,
 ) -> Judgement:
     """The judgement on one claim by all its windows; ``note`` is appended to what it says for itself.
 
     Support is that of the window that supports most: a claim needs one source. A contradiction counts where
     it reaches ``contradicted_at`` and no window supports the claim more; where one does, the contexts that
-    contradict are named as conflicting.
+    contradict are named as conflicting. Without ``tells_contradiction`` the model has no label for it.
     """
     best = max(range(len(scores)), key=lambda number: scores[number].support)
     worst = max(range(len(scores)), key=lambda number: scores[number].contradiction)
@@ -56,7 +58,17 @@ def settle(
     evidence: tuple[Evidence, ...] = ()
     if verdict is not Verdict.UNSUPPORTED:
         evidence = (quote(windows[decisive], claim, index),)
-    return Judgement(claim_id, verdict, confidence, support, judge, evidence, conflicts, note)
+    return Judgement(
+        claim_id,
+        verdict,
+        confidence,
+        support,
+        judge,
+        evidence,
+        conflicts,
+        note,
+        contradiction=contradiction if tells_contradiction else None,
+    )
 
 
 def quote(window: Window, claim: str, index: EvidenceIndex) -> Evidence:

@@ -139,6 +139,7 @@ class CommandJudge:
             tuple(dict.fromkeys(evidence)),
             reasoning=reasoning,
             unsupported_spans=tuple((start, end) for start, end in offered.unsupported_spans),
+            contradiction=offered.contradiction,
         )
 
 

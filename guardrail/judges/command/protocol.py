@@ -76,6 +76,11 @@ class ReplyVerdict(BaseModel):
         description="Probability that the claim is supported; left out, it follows from verdict and "
         "confidence.",
     )
+    contradiction: Annotated[float, Field(ge=0.0, le=1.0)] | None = Field(
+        default=None,
+        description="Probability that the contexts say otherwise; left out, rules on it take confidence for "
+        "it where the verdict is CONTRADICTED, and 0 elsewhere.",
+    )
     evidence: Annotated[list[ReplyEvidence], Field(max_length=MAX_QUOTES)] = Field(default_factory=list)
     reasoning: str = Field(
         default="", description=f"For people; {MAX_REASONING_CHARS:,} characters are kept."

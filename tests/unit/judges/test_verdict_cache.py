@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import ClaimPart, Context, Evidence, Usage, Verdict
+from guardrail.events import ClaimPart, Context, Evidence, Finding, Usage, Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.cached_verdict import pack, unpack
 from guardrail.judges.usage import tell_usage, usage_of
@@ -27,7 +27,13 @@ QUOTED = replace(
     attempts=3,
     usage=Usage(judge_calls=1),
 )
-MARKED = replace(QUOTED, verdict=X, unsupported_spans=((3, 8), (9, 12)))
+MARKED = replace(
+    QUOTED,
+    verdict=X,
+    unsupported_spans=((3, 8), (9, 12)),
+    contradiction=0.75,
+    findings=(Finding.FIGURE_CONFLICT, Finding.LINK_ABSENT),
+)
 
 
 async def test_a_claim_is_judged_once_and_the_second_answer_is_free() -> None:
@@ -376,13 +382,15 @@ async def test_words_without_support_are_remembered_with_the_verdict() -> None:
     assert inner.asked == [["It costs $50."], ["Well."]]
 
 
-def test_an_entry_of_an_earlier_release_tells_of_no_words() -> None:
+def test_an_entry_of_an_earlier_release_tells_less() -> None:
     asked = request("It costs $50.")
     contexts, (claim,) = asked.evidence.contexts, asked.claims.values()
     kept = json.loads(pack(MARKED, contexts) or b"")
-    del kept["unsupported"]
+    for name in ("unsupported", "contradiction", "findings"):
+        del kept[name]
     found = unpack(json.dumps(kept).encode(), "k0", claim, contexts)
-    assert found == replace(MARKED, unsupported_spans=(), attempts=0, usage=None)
+    told = replace(MARKED, unsupported_spans=(), contradiction=None, findings=())
+    assert found == replace(told, attempts=0, usage=None)
 
 
 def test_a_verdict_with_a_very_long_text_is_not_kept() -> None:

@@ -61,6 +61,7 @@ async def test_the_strongest_contradiction_decides_where_nothing_supports_more(f
     assert judgement.verdict is Verdict.CONTRADICTED
     assert judgement.support is not None
     assert judgement.support < 0.1
+    assert judgement.contradiction == judgement.confidence
     assert [(e.context_id, e.quote) for e in judgement.evidence] == [("d1", "It is not that.")]
 
 
@@ -165,6 +166,7 @@ async def test_a_model_of_two_labels_knows_no_contradiction(tmp_path: Path, per_
         partially_supported_at=0.001,
     )
     assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED]
+    assert [j.contradiction for j in reply.judgements] == [None, None]
 
 
 async def test_a_single_output_is_the_logit_of_support(tmp_path: Path) -> None:

@@ -78,11 +78,17 @@ async def test_what_is_sent(tmp_path: Path) -> None:
 
 
 async def test_a_reply_in_its_full_form_is_by_the_schema() -> None:
-    full = verdict(support=0.7, evidence=[{"context_id": "d0", "quote": "sky is blue"}], reasoning="Says so.")
+    full = verdict(
+        support=0.7,
+        contradiction=0.1,
+        evidence=[{"context_id": "d0", "quote": "sky is blue"}],
+        reasoning="Says so.",
+    )
     reply = {"protocol": 1, "request_id": "x", "verdicts": [full]}
     jsonschema.validate(reply, CommandReply.model_json_schema())
     (judgement,) = await joined(replying(full))
     assert (judgement.verdict, judgement.confidence, judgement.support) == (Verdict.SUPPORTED, 0.9, 0.7)
+    assert judgement.contradiction == 0.1
     assert [e.span for e in judgement.evidence] == [(4, 15)]
 
 
@@ -147,6 +153,7 @@ async def test_support_without_a_quote_can_be_refused() -> None:
         {"confidence": 10**400},
         {"support": 2},
         {"support": "high"},
+        {"contradiction": 1.5},
         {"unsupported_spans": [[1, 2, 3]]},
         {"unsupported_spans": [[0.5, 2]]},
         {"unsupported_spans": [[0, 1]] * 1_001},
