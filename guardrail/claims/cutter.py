@@ -6,10 +6,10 @@ import re
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.claims.assertions import Assertion, asserts
-from guardrail.claims.citations import Citation, CitationReader
+from guardrail.claims.citations import CitationReader
 from guardrail.claims.detector import Statement, classify
 from guardrail.claims.fences import FencedProse
-from guardrail.claims.model import Claim, Segment
+from guardrail.claims.model import CitationFinder, Claim, Segment
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.events import SegmentKind, Severity
 
@@ -67,14 +67,6 @@ class SeverityRater(Protocol):
 
     def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
         """Severity of a claim with this text, and the reasons for it."""
-        ...
-
-
-class CitationFinder(Protocol):
-    """Finds the citations in a text."""
-
-    def find(self, raw: str) -> tuple[Citation, ...]:
-        """The citations in ``raw``, ascending and apart."""
         ...
 
 

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from guardrail.claims.citations import Citation
+from guardrail.claims.prose import Prose, read_prose
 from guardrail.events import SegmentKind, Severity
+
+_UNREAD: Final = Prose("", (0,), ())
+
+
+class CitationFinder(Protocol):
+    """Finds the citations of a raw text."""
+
+    def find(self, raw: str) -> tuple[Citation, ...]:
+        """The citations of ``raw``, in order and apart."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +50,9 @@ class Claim:
     """One checkable factual statement of a segment.
 
     ``start``/``end`` are code points of the response. ``lead_in`` holds the preceding sentences (or list
-    lead-in, table header) the claim needs to be understood; empty when it stands on its own. ``citations``
-    are those in ``text``, with its code points.
+    lead-in, table header) the claim needs to be understood, as prose; empty when it stands on its own.
+    ``text`` is raw; judges read ``prose``, which is made of it without ``citations``. Both
+    are derived, ``citations`` with code points of ``text``.
     """
 
     index: int
@@ -50,4 +63,10 @@ class Claim:
     severity: Severity
     severity_reasons: tuple[str, ...] = ()
     lead_in: str = ""
-    citations: tuple[Citation, ...] = ()
+    citations: tuple[Citation, ...] = field(default=(), compare=False)
+    prose: Prose = field(default=_UNREAD, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.prose is _UNREAD:
+            cited = [citation.span for citation in self.citations]
+            object.__setattr__(self, "prose", read_prose(self.text, cited))
