@@ -292,8 +292,9 @@ class ClaimVerdict(OutputEvent):
     citation_backing: CitationBacking | None = Field(
         default=None,
         description="Whether they hold; null for a claim that cites nothing. cited: a context that it cites "
-        "is among the evidence of a claim that is supported, at least in part. other: only contexts that it "
-        "does not cite are. none: it is not supported. unknown: the judge did not say.",
+        "is among the evidence of a claim that is supported, at least in part, or has a quote of it too. "
+        "other: only contexts that it does not cite are. none: it is not supported. unknown: the judge did "
+        "not say.",
     )
     conflicting_contexts: tuple[str, ...] = Field(
         default=(), description="Ids of contexts that contradict a claim that another context supports."

@@ -384,7 +384,9 @@ class _Reader:
             usage=stored.usage,
         )
         try:
-            return self._make.claim_verdict(claim_id, claim, judgement, stored.latency_ms)
+            return self._make.claim_verdict(
+                claim_id, claim, judgement, stored.latency_ms, self._head.contexts
+            )
         except ValidationError:
             raise UnreadableSession(f"the verdict on claim {stored.claim} is none") from None
 

@@ -306,7 +306,12 @@ class CitationReader:
         rest = text[labelled.end() :] if labelled else text
         numbers = bracket in _SQUARE or labelled is not None
         ids = self._listed(rest, bracket, numbers=numbers) if rest else None
-        return () if ids is None and rest and _ANNOUNCED.match(text) else ids
+        if ids is not None or not rest:
+            return ids
+        # "{{ref:kb-2214}}": whatever it is called, behind the colon stands the name of a context.
+        label, _, named = text.partition(":")
+        ids = self._name(named.strip(), sure=False) if 0 < len(label) <= 20 else None
+        return () if ids is None and _ANNOUNCED.match(text) else ids
 
     def _listed(self, text: str, bracket: str, *, numbers: bool) -> Ids | None:
         """What a list of marks names; None unless all of it is marks."""

@@ -84,13 +84,16 @@ async def test_a_policy_can_act_on_citations_and_the_case_has_them() -> None:
 
 def test_what_citations_are_worth_by_the_judgement() -> None:
     cites = (Citation((0, 3), "[1]", ("a",)), Citation((4, 7), "[9]", ()))
-    by_a, by_b = (Evidence(context_id=by, quote="x", span=(0, 1)) for by in "ab")
+    contexts = [Context(id=by, text=f"only {by}, and both") for by in "ab"]
+    by_a, by_b = (Evidence(context_id=by, quote=f"only {by}", span=(0, 6)) for by in "ab")
+    by_both = Evidence(context_id="b", quote="and both", span=(8, 16))
 
     def worth(verdict: Verdict, *evidence: Evidence) -> CitationBacking | None:
-        return backing(Judgement("k", verdict, 0.9, 0.5, "test", evidence=evidence), cites)
+        return backing(Judgement("k", verdict, 0.9, 0.5, "test", evidence=evidence), cites, contexts)
 
     assert worth(V.SUPPORTED, by_b, by_a) is worth(V.PARTIALLY_SUPPORTED, by_a) is B.CITED
+    assert worth(V.SUPPORTED, by_both) is B.CITED, "the cited context says the same"
     assert worth(V.SUPPORTED, by_b) is B.OTHER
     assert worth(V.CONTRADICTED, by_a) is worth(V.UNSUPPORTED) is B.NONE
     assert worth(V.UNVERIFIED) is worth(V.SUPPORTED) is B.UNKNOWN
-    assert backing(Judgement("k", V.SUPPORTED, 0.9, 0.9, "test", evidence=(by_a,)), ()) is None
+    assert backing(Judgement("k", V.SUPPORTED, 0.9, 0.9, "test", evidence=(by_a,)), (), contexts) is None
