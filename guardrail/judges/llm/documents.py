@@ -113,10 +113,10 @@ def _closest(
 
 def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
     """The claim's own words first; with its lead-in for claims that say "it" where the contexts name it."""
-    own = index.search(claim.text, k)
+    own = index.search(claim.prose.text, k)
     if not claim.lead_in:
         return own
-    wider = index.search(f"{claim.lead_in} {claim.text}", k)
+    wider = index.search(f"{claim.lead_in} {claim.prose.text}", k)
     mixed = {
         (passage.context_id, passage.start): passage
         for pair in zip_longest(own, wider)
