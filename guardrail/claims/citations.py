@@ -25,8 +25,9 @@ class Citation:
 
     ``span``: code points of the raw text that was read, ``text`` what stands there. Left out of the text,
     the words around it still make the sentence: of a link whose text belongs to the sentence, only
-    "(target)" is the mark; of "as stated in document 1", only the number. ``context_ids``: those of the
-    contexts that it names, in their order; empty where it names none of those given.
+    "(target)" is the mark; of "the list in document 1", only the number. A phrase that frames the sentence,
+    "As stated in document 1,", goes with its mark. ``context_ids``: those of the contexts that it names, in
+    their order; empty where it names none of those given.
     """
 
     span: Span
@@ -96,6 +97,15 @@ _ANNOUNCEMENT: Final = re.compile(
     r"(\S[^\n]{0,400}))$",
     re.IGNORECASE | re.MULTILINE,
 )
+# What frames a sentence goes with the marks in it.
+_BETWEEN: Final = re.compile(rf"[ ,&–-]{{0,3}}(?:{one_of('joints')}[ ])?", re.IGNORECASE)
+_PHRASE: Final = (
+    rf"{one_of('attributions')}[ ](?:the[ ])?(?:{one_of('labels')}\.?(?:[ ](?:no\.|nr\.|№))?[ #]{{1,2}})?\Z"
+)
+_LEADING_PHRASE: Final = re.compile(rf"(?:\A|[.!?:][ ]|\n)[ \t*_>#-]{{0,8}}({_PHRASE})", re.IGNORECASE)
+_TRAILING_PHRASE: Final = re.compile(rf"([,;–—][ ]{_PHRASE})", re.IGNORECASE)
+_COMMA: Final = re.compile(r"[ ]?[,:]")
+_ENDS: Final = re.compile(r"[*_]{0,2}\s*(?:[.!?;)]|\Z)")
 # In running text: "document 3", "documents 2 and 3", "source kb-2214", "according to pricing.pdf".
 _RUNNING: Final = re.compile(
     rf"(?<![\w-])(?:(?P<label>{one_of('labels')})\.?:?(?:\s(?:no\.|nr\.|№))?|{one_of('attributions')})"
@@ -117,7 +127,7 @@ _RUNNING_NAME: Final = re.compile(r"[\"'“`]{0,2}(\w[\w./:@#-]{1,511}+)")
 _IDENTIFIER: Final = re.compile(r"[^\W\d_][^\d._/-]*[\d._/-]|\d[^a-zA-Z]*[^\W\d_]")
 _VERB: Final = re.compile(rf"\b{one_of('verbs_before')}\s+\Z", re.IGNORECASE)
 _NO_VERB: Final = re.compile(rf"\b{one_of('to_after')}\s+to\s+\Z", re.IGNORECASE)
-_REACH: Final = 40
+_REACH: Final = 60
 _POWERED: Final = frozenset(words()["powered"])
 _LAST_LETTERS: Final = re.compile(r"[^\W\d_]{1,13}\Z")
 
@@ -150,6 +160,8 @@ class CitationReader:
             if more:
                 found += more
                 found.sort()
+        if found:
+            found = _with_phrases(raw, found)
         return tuple(Citation((start, end), raw[start:end], ids) for start, end, ids in found)
 
     @property
@@ -405,6 +417,32 @@ class _Ticks:
                     return starts[here + 1] + length
                 return self._end if length >= 3 else at + length
         return at + 1
+
+
+def _with_phrases(raw: str, found: list[_Found]) -> list[_Found]:
+    """Marks, with the phrases that frame a sentence: "As stated in document 1, …", "…, according to [2]"."""
+    wider: list[_Found] = []
+    at = 0
+    while at < len(found):
+        last = at
+        while last + 1 < len(found) and _BETWEEN.fullmatch(raw, found[last][1], found[last + 1][0]):
+            last += 1
+        start, end = found[at][0], found[last][1]
+        before = raw[max(0, start - _REACH) : start]
+        leads = _LEADING_PHRASE.search(before)
+        comma = _COMMA.match(raw, end)
+        trails = _TRAILING_PHRASE.search(before) if _ENDS.match(raw, end) else None
+        # What is cut off in front may have been a part of something longer.
+        whole = leads if leads and comma and (leads.start() or start <= _REACH) else trails
+        marks = found[at : last + 1]
+        if whole:
+            begin = max(start - len(before) + whole.start(1), wider[-1][1] if wider else 0)
+            stop = comma.end() if whole is leads and comma else end
+            edges = [begin, *(mark[0] for mark in marks[1:]), stop]
+            marks = [(edges[i], edges[i + 1], ids) for i, (_, _, ids) in enumerate(marks)]
+        wider += marks
+        at = last + 1
+    return wider
 
 
 def _apart(found: Iterator[_Found], taken: list[_Found]) -> list[_Found]:

@@ -35,7 +35,10 @@ _HREF: Final = re.compile(r"<a\s[^<>]{0,300}?href\s{0,4}=\s{0,4}[\"']?([^\s\"'<>
 _LONGEST_LINK_TEXT: Final = 300
 _SCHEME: Final = re.compile(r"(?:https?|ftp)://|mailto:", re.IGNORECASE)
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
-# Neither part of this text nor an address of its own: an anchor within the page, a telephone number.
+# Anchors within the page, telephone numbers and the like: no address that a source could have.
+_GOES_BEFORE: Final = re.compile(r"[\w@-]\Z|(?<!www)(?<!WWW)\.\Z")
+_GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
+_REACH: Final = 4
 _PLACELESS: Final = ("#", "tel:", "sms:", "javascript:", "data:")
 
 
@@ -96,23 +99,30 @@ def any_absent(links: Iterable[Link], contexts: Iterable[Context]) -> bool:
     for context in contexts:
         if not wanted:
             return False
-        wanted = {
-            target
-            for target in wanted
-            if target != context.id
-            and not _stands(target, context.source or "")
-            and not _stands(target, context.text)
-        }
+        wanted.discard(context.id)
+        for text in (context.source or "", context.text):
+            if wanted and text:
+                # "İ" in lower case would be two characters, and shift all behind it.
+                lowered = text.replace("İ", "I").lower()
+                wanted = {target for target in wanted if not _stands(target, text, lowered)}
     return bool(wanted)
 
 
-def _stands(target: str, text: str) -> bool:
-    """Whether ``text`` has the folded address, and not only as a part of another's host or of a word."""
-    if not text:
-        return False
-    host = target.partition("/")[0]
-    pattern = rf"(?i:{re.escape(host)}){re.escape(target[len(host) :])}"
-    return re.search(rf"(?<![\w@-])(?<!(?<!www)\.){pattern}(?![\w-]|[.@][\w-])", text) is not None
+def _stands(target: str, text: str, lowered: str) -> bool:
+    """Whether ``text`` has the folded address, and not only as a part of another's host or path."""
+    host, slash, path = target.partition("/")
+    host, path = host.lower(), slash + path
+    at = lowered.find(host)
+    while at >= 0:
+        end = at + len(host) + len(path)
+        if (
+            text.startswith(path, at + len(host))
+            and not _GOES_BEFORE.search(text, max(0, at - _REACH), at)
+            and not _GOES_ON.match(text, end)
+        ):
+            return True
+        at = lowered.find(host, at + 1)
+    return False
 
 
 def _email(text: str, at: int, last: int) -> Span | None:

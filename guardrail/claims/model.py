@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -45,6 +46,11 @@ class Segment:
         return self.text[self.body[0] : self.body[1]]
 
 
+def claim_prose(raw: str, citations: Sequence[Citation]) -> Prose:
+    """A claim's text as prose. Its list marker is cut off: a number in front belongs to the sentence."""
+    return read_prose(raw, [citation.span for citation in citations], begins_line=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One checkable factual statement of a segment.
@@ -68,5 +74,4 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.prose is _UNREAD:
-            cited = [citation.span for citation in self.citations]
-            object.__setattr__(self, "prose", read_prose(self.text, cited))
+            object.__setattr__(self, "prose", claim_prose(self.text, self.citations))

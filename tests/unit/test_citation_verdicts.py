@@ -97,3 +97,33 @@ def test_what_citations_are_worth_by_the_judgement() -> None:
     assert worth(V.CONTRADICTED, by_a) is worth(V.UNSUPPORTED) is B.NONE
     assert worth(V.UNVERIFIED) is worth(V.SUPPORTED) is B.UNKNOWN
     assert backing(Judgement("k", V.SUPPORTED, 0.9, 0.9, "test", evidence=(by_a,)), (), contexts) is None
+
+
+@pytest.mark.parametrize("front", ["", "As stated in document 2, ", "According to kb-2214, "])
+async def test_by_default_no_form_of_a_citation_stands_in_the_way_of_a_right_answer(front: str) -> None:
+    marks = [
+        "",
+        " [kb-2214]",
+        " [2]",
+        "【2:0†source】",
+        "【7:1†tours.pdf】",
+        " (source: 2)",
+        " [^2]",
+        "<sup>2</sup>",
+        "²",
+    ]
+    async with Guard() as guard:
+        for mark in marks if not front else ["", " [2]"]:
+            verdict = await guard.check(
+                "?", CONTEXTS, f"{front}public guided tours last about 60 minutes{mark}."
+            )
+            (claim,) = verdict.claims
+            assert (verdict.decision, claim.verdict) == (Decision.RELEASE, V.SUPPORTED), mark
+            assert claim.citation_backing is (B.CITED if front or mark else None)
+
+
+async def test_a_footnote_that_only_names_its_source_is_no_claim() -> None:
+    claims = await claims_of(
+        "Guided tours last 60 minutes.[^1]\n\n[^1]: tours.pdf\n[^2]: Tours cost 4 euros."
+    )
+    assert [claim.text for claim in claims] == ["Guided tours last 60 minutes.[^1]", "Tours cost 4 euros."]

@@ -117,10 +117,10 @@ def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
     What the claim cites is looked at first.
     """
     cited = frozenset(by for citation in claim.citations for by in citation.context_ids)
-    own = index.search(claim.text, k, first=cited)
+    own = index.search(claim.prose.text, k, first=cited)
     if not claim.lead_in:
         return own
-    wider = index.search(f"{claim.lead_in} {claim.text}", k, first=cited)
+    wider = index.search(f"{claim.lead_in} {claim.prose.text}", k, first=cited)
     mixed = {
         (passage.context_id, passage.start): passage
         for pair in zip_longest(own, wider)

@@ -59,10 +59,10 @@ class ClaimView:
 
 def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
     """The view of a claim; linear in its length."""
-    tokens = words(claim.text)
+    tokens = words(claim.prose.text)
     terms = tuple(term for _, term, _ in tokens)
     starts = tuple(start for start, _, _ in tokens)
-    values = facts_of(claim.text).values
+    values = facts_of(claim.prose.text).values
     content = {term: rarity.of(term) for term in terms if term not in STOP_TERMS}
     if not content:  # "He did." has nothing else to go by
         content = dict.fromkeys(terms, _CLOSING_WEIGHT)
@@ -70,7 +70,7 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
     lead_in = _topic_of(claim.lead_in)
     antecedents = {term: _ANTECEDENT * rarity.of(term) for term in lead_in}
     return ClaimView(
-        text=claim.text,
+        text=claim.prose.text,
         starts=starts,
         terms=terms,
         surfaces=tuple(surface for _, _, surface in tokens),
@@ -81,7 +81,7 @@ def view_of(claim: Claim, question: str, rarity: Rarity) -> ClaimView:
         values=values,
         name_tokens=_tokens_of((v for v in values if v.kind is ValueKind.NAME), starts),
         value_tokens=_tokens_of((v for v in values if v.kind is not ValueKind.NAME), starts),
-        clauses=clauses_of(claim.text, starts, terms),
+        clauses=clauses_of(claim.prose.text, starts, terms),
         weight=sum(content.values()),
     )
 
