@@ -12,6 +12,7 @@ from consumers.session_store import SessionStore, StoredSession
 from consumers.transport import StateRecord
 from guardrail.engine import Captured, ClosedResponse
 from guardrail.errors import StateError
+from guardrail.events import Verdict
 from guardrail.policy import Policy
 
 POLICY = Policy(name="strict", mode="hold")
@@ -114,6 +115,19 @@ def test_a_field_that_a_newer_version_added_to_a_policy_is_passed_over() -> None
     topic.state[key] = json.dumps(value).encode()
     [session] = topic.restart()
     assert session.policy == POLICY
+
+
+def test_a_policy_of_an_earlier_version_keeps_the_formula_that_there_was() -> None:
+    topic = Topic()
+    topic.step((1, HEAD, increment(0)))
+    [key] = [key for key in topic.state if key.startswith(b"policy/")]
+    value = json.loads(topic.state[key])
+    del value["policy"]["score"]
+    value["policy"]["credits"]["PARTIALLY_SUPPORTED"] = 0.25
+    topic.state[key] = json.dumps(value).encode()
+    [session] = topic.restart()
+    assert session.policy is not None
+    assert (session.policy.score, session.policy.credits[Verdict.PARTIALLY_SUPPORTED]) == ("credits", 0.25)
 
 
 def test_a_policy_that_cannot_be_read_costs_its_session_no_more_than_that() -> None:
