@@ -54,6 +54,8 @@ def percent(told: Mapping[str, float]) -> str:
 
 def wilson(count: int, total: int) -> tuple[float, float]:
     """The bounds of the share ``count / total``; nan of nothing."""
+    if not 0 <= count <= total:
+        raise ValueError(f"hits {count} of {total}: hits must be from 0 to the number of trials")
     if not total:
         return math.nan, math.nan
     share = count / total

@@ -393,7 +393,7 @@ class Engine:
         session = self._session_type(
             head,
             policy,
-            self._cutters.new(policy),
+            self._cutters.new(policy, head.contexts),
             now=self._clock(),
             max_answer_chars=self._limits.max_answer_chars,
         )

@@ -120,7 +120,7 @@ def restored_session(
         used = next((known for known in router.policies if known == policy), policy)
 
     def new_cutter() -> ClaimCutter:
-        return cutters.new(used)
+        return cutters.new(used, event.contexts)
 
     def reading(unix_ms: int) -> float:
         return unix_ms / 1000 - epoch

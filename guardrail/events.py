@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from guardrail.errors import DecodeError
 
 SCHEMA_VERSION: Final = 1
+MAX_CITED_CONTEXTS: Final = 20
 
 Span = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -61,6 +62,19 @@ class Finding(StrEnum):
     """A link or an address that is in no source."""
     DISPLAY_MISMATCH = "display_mismatch"
     """The text displays otherwise than it reads."""
+
+
+class CitationBacking(StrEnum):
+    """What the citations of a claim are worth, by what its verdict rests on."""
+
+    CITED = "cited"
+    """A context that the claim cites backs it."""
+    OTHER = "other"
+    """Only contexts that it does not cite back it."""
+    NONE = "none"
+    """No context backs it."""
+    UNKNOWN = "unknown"
+    """The judge did not say: UNVERIFIED, or supported without evidence."""
 
 
 class Decision(StrEnum):
@@ -229,6 +243,18 @@ class ClaimPart(WireModel):
     verdict: Verdict
 
 
+class ClaimCitation(WireModel):
+    """A mark in a claim that names where it comes from: [1], (Source: pricing.pdf), a link."""
+
+    span: Span = Field(description="Code points of the response's text, within the claim's.")
+    text: str = Field(description="The mark as it stands there.")
+    contexts: tuple[str, ...] = Field(
+        default=(),
+        description=f"Ids of the contexts it names, the first {MAX_CITED_CONTEXTS} of them; empty: none of "
+        "those given.",
+    )
+
+
 class ClaimVerdict(OutputEvent):
     """The verdict on one claim."""
 
@@ -260,6 +286,16 @@ class ClaimVerdict(OutputEvent):
         "otherwise than it reads.",
     )
     evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict rests on.")
+    citations: tuple[ClaimCitation, ...] = Field(
+        default=(), description="The citations in the claim, ascending and apart."
+    )
+    citation_backing: CitationBacking | None = Field(
+        default=None,
+        description="Whether they hold; null for a claim that cites nothing. cited: a context that it cites "
+        "is among the evidence of a claim that is supported, at least in part, or has a quote of it too. "
+        "other: only contexts that it does not cite are. none: it is not supported. unknown: the judge did "
+        "not say.",
+    )
     conflicting_contexts: tuple[str, ...] = Field(
         default=(), description="Ids of contexts that contradict a claim that another context supports."
     )

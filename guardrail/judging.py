@@ -12,6 +12,7 @@ from guardrail.errors import JudgeError
 from guardrail.events import Usage
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.taking_in import claims_with_absent_links, take_in
 from guardrail.judges.usage import attempts_of, less, told_usage, total
 from guardrail.session import Session
 
@@ -58,6 +59,7 @@ async def ask(
     )
     try:
         async with asyncio.timeout(deadline - now):
+            early.absent_links = await claims_with_absent_links(batch, evidence)
             reply = await judge.judge(request)
         meter.read(reply.usage)
         found = list(reconcile(batch, reply, name).values())
@@ -75,6 +77,7 @@ async def ask(
         found = [unverified(claim_id, name, f"{type(error).__name__} in the judge") for claim_id in batch]
     finally:
         early.close()
+    found = [take_in(one, batch[one.claim_id], early.absent_links) for one in found]
     return [early.last if early.last and early.last.claim_id == one.claim_id else one for one in found]
 
 
@@ -114,6 +117,7 @@ class _Early:
         self._loop = asyncio.get_running_loop()
         self._began_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
+        self.absent_links: frozenset[str] = frozenset()
         self.last: Judgement | None = None
 
     def hear(self, judgement: Judgement) -> None:
@@ -124,6 +128,7 @@ class _Early:
         sound = reconcile(asked, JudgeReply((judgement,)), self._name)[claim_id]
         if sound.verdict is not judgement.verdict:
             return
+        sound = take_in(sound, self._claims[claim_id], self.absent_links)
         given_up_at = self._began_at + self._open.pop(claim_id)
         if self._open:
             self._heard(sound)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
+from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim, Segment
 from guardrail.events import (
+    MAX_CITED_CONTEXTS,
+    CitationBacking,
+    ClaimCitation,
     ClaimVerdict,
+    Context,
     Decision,
     DeliveryBlocked,
     DeliveryCompleted,
@@ -25,6 +30,38 @@ from guardrail.policy import Policy
 from guardrail.scoring import count_verdicts
 
 _NOT_BACKED = (Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
+
+
+def backing(
+    judgement: Judgement, citations: Sequence[Citation], contexts: Sequence[Context]
+) -> CitationBacking | None:
+    """What a claim's citations are worth by the judgement on it; None where there are none.
+
+    A quote backs for every context that it stands in: neighbouring chunks of a document overlap.
+    """
+    if not citations:
+        return None
+    if judgement.verdict in _NOT_BACKED:
+        return CitationBacking.NONE
+    if judgement.verdict is Verdict.UNVERIFIED or not judgement.evidence:
+        return CitationBacking.UNKNOWN
+    backed_by = {evidence.context_id for evidence in judgement.evidence}
+    cited = dict.fromkeys(by for citation in citations for by in citation.context_ids)
+    if not backed_by.isdisjoint(cited):
+        return CitationBacking.CITED
+    searched = frozenset(list(cited)[:MAX_CITED_CONTEXTS])
+    texts = [context.text for context in contexts if context.id in searched]
+    also = any(evidence.quote in text for text in texts for evidence in judgement.evidence)
+    return CitationBacking.CITED if also else CitationBacking.OTHER
+
+
+def _told(citation: Citation, claim_start: int) -> ClaimCitation:
+    start, end = citation.span
+    return ClaimCitation(
+        span=(claim_start + start, claim_start + end),
+        text=citation.text,
+        contexts=citation.context_ids[:MAX_CITED_CONTEXTS],
+    )
 
 
 class OutputEvents:
@@ -57,8 +94,14 @@ class OutputEvents:
         return self.make_id(f"claim\0{claim.index}\0{claim.start}\0{claim.end}\0{claim.text}")
 
     def claim_verdict(
-        self, claim_id: str, claim: Claim, judgement: Judgement, latency_ms: float
+        self,
+        claim_id: str,
+        claim: Claim,
+        judgement: Judgement,
+        latency_ms: float,
+        contexts: Sequence[Context],
     ) -> ClaimVerdict:
+        """The verdict on a claim of a response with these contexts."""
         return ClaimVerdict(
             id=f"{claim_id}-verdict",
             response_id=self.response_id,
@@ -75,6 +118,8 @@ class OutputEvents:
             contradiction=judgement.contradiction,
             findings=judgement.findings,
             evidence=judgement.evidence,
+            citations=tuple(_told(citation, claim.start) for citation in claim.citations),
+            citation_backing=backing(judgement, claim.citations, contexts),
             conflicting_contexts=judgement.conflicting_contexts,
             reasoning=judgement.reasoning,
             unsupported_spans=tuple(

@@ -13,8 +13,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from guardrail.claims.citation_pattern import compile_pattern
 from guardrail.claims.severity_rules import SeverityRules
 from guardrail.events import (
+    CitationBacking,
     ClaimVerdict,
     Decision,
     Finding,
@@ -50,7 +52,7 @@ _COMPARISON: Final = re.compile(
 )
 _RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
-    "finding NAME|NAME, severity [>=|<=|==] minor|normal|major|critical, support < 0.3, "
+    "finding NAME|NAME, citation other|none, severity [>=|<=|==] minor|normal|major|critical, support < 0.3, "
     "contradiction >= 0.8, confidence >= 0.8, reason NAME|NAME; actions: release, flag, redact, block"
 )
 
@@ -75,6 +77,11 @@ class Rule(BaseModel):
     )
     verdict: tuple[Verdict, ...] = Field(default=(), description="Any of these verdicts.")
     finding: tuple[Finding, ...] = Field(default=(), description="Any of these findings.")
+    citation: tuple[CitationBacking, ...] = Field(
+        default=(),
+        description="The claim cites a source, and its citation_backing is any of these: cited, other, none, "
+        "unknown.",
+    )
     min_severity: Severity = Field(default=Severity.MINOR, description="This severity or a higher one.")
     max_severity: Severity = Field(default=Severity.CRITICAL, description="This severity or a lower one.")
     support_below: Probability | None = Field(default=None, description="Support probability under this.")
@@ -128,6 +135,8 @@ class Rule(BaseModel):
             parts.append("verdict " + "|".join(self.verdict))
         if self.finding:
             parts.append("finding " + "|".join(self.finding))
+        if self.citation:
+            parts.append("citation " + "|".join(self.citation))
         if self.min_severity is not Severity.MINOR:
             parts.append(f"severity >= {self.min_severity}")
         if self.max_severity is not Severity.CRITICAL:
@@ -148,6 +157,8 @@ class Rule(BaseModel):
         if self.verdict and claim.verdict not in self.verdict:
             return False
         if self.finding and not any(finding in claim.findings for finding in self.finding):
+            return False
+        if self.citation and claim.citation_backing not in self.citation:
             return False
         if not self.min_severity.rank <= claim.severity.rank <= self.max_severity.rank:
             return False
@@ -198,8 +209,8 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     new: dict[str, Any]
     if name == "verdict" and equals:
         new = {"verdict": tuple(v.upper() for v in alternatives)}
-    elif name == "finding" and equals:
-        new = {"finding": tuple(v.lower() for v in alternatives)}
+    elif name in {"finding", "citation"} and equals:
+        new = {name: tuple(v.lower() for v in alternatives)}
     elif name == "reason" and equals:
         new = {"reason": alternatives}
     elif name == "severity" and (equals or op in {">=", "<="}):
@@ -314,9 +325,23 @@ class Policy(BaseModel):
     max_segment_chars: Annotated[int, Field(ge=40)] = Field(
         default=600, description="Text without a sentence end is cut at about this many characters."
     )
+    citation_pattern: str | None = Field(
+        default=None,
+        description="Marks that are citations here beside the usual ones: a Python regular expression, "
+        "searched ignoring case, whose only group is the id, title, address or number of what is cited. At "
+        "most 200 characters; it may repeat no group, look neither ahead nor behind, and have two of the "
+        "quantifiers * + {m,n} and four ? at most, so that no text makes it slow.",
+    )
     severity: SeverityRules = Field(
         default_factory=SeverityRules, description="The operator's own severity patterns and keywords."
     )
+
+    @field_validator("citation_pattern")
+    @classmethod
+    def _sound_pattern(cls, value: str | None) -> str | None:
+        if value is not None:
+            compile_pattern(value)
+        return value
 
     @field_validator("weights")
     @classmethod

@@ -357,7 +357,7 @@ class Session:
             self._advance(effects, now)
 
     def _verdict_on(self, claim: Claim, judgement: Judgement, latency_ms: float) -> ClaimVerdict:
-        return self._make.claim_verdict(judgement.claim_id, claim, judgement, latency_ms)
+        return self._make.claim_verdict(judgement.claim_id, claim, judgement, latency_ms, self.head.contexts)
 
     def _advance(self, effects: list[Effect], now: float) -> None:
         """Resolve the segments at the head of the queue, and the response when none is left."""

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import CutPosition
 from guardrail.claims.model import Claim, Segment
 from guardrail.deliveries import Ready
@@ -38,6 +39,7 @@ from guardrail.events import (
 from guardrail.judges.base import Judgement
 from guardrail.judges.spans import spans_within
 from guardrail.output_events import OutputEvents
+from guardrail.policy import Policy
 
 STATE_VERSION: Final = 1
 
@@ -195,7 +197,7 @@ def stands_alone(stored: Mapping[str, Any]) -> bool:
     return stored.get("number") == 0 and stored.get("decided") is True
 
 
-def read_state(head: ResponseHead, make: OutputEvents, progress: Sequence[Mapping[str, Any]]) -> SessionState:
+def read_state(head: ResponseHead, policy: Policy, progress: Sequence[Mapping[str, Any]]) -> SessionState:
     """Where the session of ``head`` stood after ``progress``, given in the order of writing.
 
     Raises StateError when a newer version wrote it, UnreadableSession when it makes no sense.
@@ -210,7 +212,7 @@ def read_state(head: ResponseHead, make: OutputEvents, progress: Sequence[Mappin
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UnreadableSession(f"{where}: {first['msg']}") from None
-    state = _Reader(head, make, records).read()
+    state = _Reader(head, policy, records).read()
     state.standing = {name: stored[name] for stored in progress for name in _STANDING if name in stored}
     return state
 
@@ -238,9 +240,10 @@ def _count(value: object, most: int) -> int:
 class _Reader:
     """Puts the records of one session together."""
 
-    def __init__(self, head: ResponseHead, make: OutputEvents, records: Sequence[_Progress]) -> None:
+    def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_Progress]) -> None:
         self._head = head
-        self._make = make
+        self._make = OutputEvents(head.response_id, policy)
+        self._citations = CitationReader(head.contexts, policy.citation_pattern)
         self._records = records
         self._text = ""
 
@@ -334,15 +337,17 @@ class _Reader:
         _require(bool(state.open) or state.text_ended_ms is None)
 
     def _claim(self, stored: _StoredClaim) -> Claim:
+        text = self._piece(stored.span)
         return Claim(
             index=stored.index,
             segment=stored.segment,
-            text=self._piece(stored.span),
+            text=text,
             start=stored.span[0],
             end=stored.span[1],
             severity=stored.severity,
             severity_reasons=stored.reasons,
             lead_in=stored.lead_in,
+            citations=self._citations.find(text),
         )
 
     def _verdict(self, stored: _StoredVerdict, told: _StoredClaim | None) -> ClaimVerdict:
@@ -379,7 +384,9 @@ class _Reader:
             usage=stored.usage,
         )
         try:
-            return self._make.claim_verdict(claim_id, claim, judgement, stored.latency_ms)
+            return self._make.claim_verdict(
+                claim_id, claim, judgement, stored.latency_ms, self._head.contexts
+            )
         except ValidationError:
             raise UnreadableSession(f"the verdict on claim {stored.claim} is none") from None
 

@@ -11,7 +11,6 @@ from guardrail.claims.resuming import ResumingCutter
 from guardrail.effects import Effect, Judge
 from guardrail.events import ClaimVerdict, Response, ResponseHead
 from guardrail.judges.base import Judgement
-from guardrail.output_events import OutputEvents
 from guardrail.policy import Policy
 from guardrail.session import Held, Pending, Session
 from guardrail.session_journal import Facts, Journal
@@ -54,7 +53,7 @@ class StoredSession(Session):
         ``started_at`` is when it began, on the clock of ``now``; ``reading`` turns Unix milliseconds into
         readings of that clock. Raises UnreadableSession, and StateError for state of a newer version.
         """
-        state = read_state(head, OutputEvents(head.response_id, policy), progress)
+        state = read_state(head, policy, progress)
         return cls._of(
             state, head, policy, new_cutter, started_at, now, reading, max_answer_chars=max_answer_chars
         )

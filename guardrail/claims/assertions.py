@@ -8,12 +8,11 @@ does not, nor does a noun phrase without a verb, unless it names an amount.
 from __future__ import annotations
 
 import re
-import unicodedata
 from enum import IntEnum
 from typing import Final
 
-from guardrail.claims.detector import ASKS, Statement
-from guardrail.claims.phrases import AMOUNT, EMBEDDERS, INTERROGATIVES, ORDERS, STATING, VERDICT
+from guardrail.claims.detector import ASKS, INTERROGATIVES, ORDERS, VERDICT, Statement, fold
+from guardrail.claims.phrases import pattern, words
 
 
 class Assertion(IntEnum):
@@ -28,21 +27,12 @@ class Assertion(IntEnum):
 
 
 #: What may be a claim after all.
-_REVIEWED: Final = frozenset(
-    {
-        Statement.STRUCTURE,
-        Statement.CITATION,
-        Statement.GREETING,
-        Statement.OFFER,
-        Statement.HEDGE,
-        Statement.META,
-        Statement.LEAD_IN,
-    }
+_LINES: Final = frozenset({Statement.STRUCTURE, Statement.CITATION})
+_SPOKEN: Final = frozenset(
+    {Statement.GREETING, Statement.OFFER, Statement.HEDGE, Statement.META, Statement.LEAD_IN}
 )
-_AMOUNT: Final = re.compile(AMOUNT)
-_VERDICT: Final = re.compile(VERDICT)
-_LINK_TEXT: Final = re.compile(r"\[([^\]\[\n]{1,200})\]|【([^】\n]{1,80})】")
-_HEADING_MARKS: Final = " \t*_#`>~\"'“”"
+_AMOUNT: Final = pattern("amount")
+_MARKS: Final = " \t*_#`>~\"'“”"
 _NUMBERING: Final = re.compile(
     r"(?:step |part |section |chapter |\()?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-z])[.):] "
 )
@@ -50,74 +40,59 @@ _TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
 _BREAKS: Final = frozenset(",;:–—|.!?-")
 _PARTED: Final = frozenset(":–—|.!-")
-_BINDS: Final = frozenset(("and", "or", "und", "oder", "et", "ou", "y", "o"))
-_READER: Final = frozenset(
-    ("you", "it", "they", "this", "he", "she", "we", "i", "sie", "es", "vous", "usted")
-)
-_SPEAKER: Final = frozenset(("i", "we"))
-_FREE_WITH: Final = frozenset(
-    "with in on at for during under after before by while yes no now then so if when once also".split()  # noqa: SIM905
-)
-_DETERMINERS: Final = frozenset(
-    "the a an any your these those this about of more other which what".split()  # noqa: SIM905
-)
-_INVERTED: Final = frozenset(
-    "is are was were can may must should will would could do does did has have had".split()  # noqa: SIM905
-)
+_STATING: Final = words("stating")
+_EMBEDDERS: Final = words("embedders")
+_INVERTED: Final = words("inverted")
+_BINDERS: Final = words("binders")
+_ADDRESSED: Final = words("addressed")
+_POINTERS: Final = words("pointers")
+_FREE_WITH: Final = words("fronted")
+_DETERMINERS: Final = words("determiners")
 _COMPLETE_LEADS: Final = ("such as:", "including:", "namely:", "as follows:")
 
 
 def asserts(text: str, statement: Statement) -> Assertion:
-    """How surely a segment's body states something although it was classified as ``statement``.
+    """How surely a segment that reads ``text`` states something although it was let off as ``statement``.
 
     Linear in the length of ``text``. Abstentions, answers and questions are what they are: never anything.
     """
-    if statement not in _REVIEWED:
+    if statement in _LINES:
+        return line_asserts(fold(text))
+    if statement not in _SPOKEN:
         return Assertion.NONE
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.replace("’", "'"))
-    plain = text.lower().strip(_HEADING_MARKS)
-    if statement is Statement.CITATION:
-        return max((line_asserts(inner) for inner in _link_texts(plain)), default=Assertion.NONE)
-    if statement is Statement.STRUCTURE:
-        links = "[" in plain or "【" in plain
-        return line_asserts(_LINK_TEXT.sub(lambda link: link[1] or link[2], plain) if links else plain)
-    if _VERDICT.match(plain):
+    plain = fold(text).strip(_MARKS)
+    if VERDICT.match(plain):
         return Assertion.STRONG
     if _AMOUNT.search(plain) or _states(plain, leads=statement is Statement.LEAD_IN):
         return Assertion.WEAK
     return Assertion.NONE
 
 
-def _link_texts(plain: str) -> list[str]:
-    return [first or second for first, second in _LINK_TEXT.findall(plain)]
-
-
 def line_asserts(plain: str) -> Assertion:
     """A heading, a bold line, a table's header row or the text of a link, in lower case."""
-    plain = plain.strip().strip(_HEADING_MARKS)
+    plain = plain.strip().strip(_MARKS)
     numbering = _NUMBERING.match(plain)
     if numbering:
-        plain = plain[numbering.end() :].lstrip(_HEADING_MARKS)
+        plain = plain[numbering.end() :].lstrip(_MARKS)
     if not plain or plain.endswith(ASKS):
         return Assertion.NONE
     first = next(iter(plain.split(None, 1)), "").rstrip(",")
     orders = first == "don't" or plain.startswith("do not ")
-    if (first in INTERROGATIVES or first in EMBEDDERS) and not orders:
+    if (first in INTERROGATIVES or first in _EMBEDDERS) and not orders:
         # "What it costs: $5 a month" answers itself.
         plain = plain.partition(":")[2].strip()
         if not plain:
             return Assertion.NONE
-    if _VERDICT.match(plain) or _addresses(plain):
+    if VERDICT.match(plain) or _addresses(plain):
         return Assertion.STRONG
     states = _states(plain, leads=False)
     if states and plain.endswith((".", "!")):
         return Assertion.STRONG
     amounts = len(_AMOUNT.findall(plain))
-    cells = plain.count("|")
+    cells = plain.count(",")
     if amounts and not (cells >= 2 and amounts >= cells):  # columns of amounts are a header
-        words = len(_LETTERS.findall(_AMOUNT.sub(" ", plain)))
-        if words >= 2 or (words and (cells or ":" in plain)):
+        named = len(_LETTERS.findall(_AMOUNT.sub(" ", plain)))
+        if named >= 2 or (named and (cells or ":" in plain)):
             return Assertion.WEAK
     return Assertion.SOME if states else Assertion.NONE
 
@@ -125,8 +100,8 @@ def line_asserts(plain: str) -> Assertion:
 def _addresses(plain: str) -> bool:
     """ "You can …", "it is …", "Dose: you must …" speak in whole sentences."""
     for part in re.split(r"[:–—|]", plain):
-        words = part.split(None, 3)
-        if len(words) == 4 and words[0] in _READER and words[0] not in _SPEAKER and words[1] in STATING:
+        said = part.split(None, 3)
+        if len(said) == 4 and said[0] in _ADDRESSED and said[1] in _STATING:
             return True
     return False
 
@@ -137,7 +112,7 @@ def _states(plain: str, *, leads: bool) -> bool:
     ``leads``: the last clause leads over to what follows, and its verb states nothing yet. A verb behind an
     embedder ("if", "what", "that") is spent on it; "the dose you should take" is about a dose.
     """
-    if leads and plain.rstrip(_HEADING_MARKS).replace(" :", ":").endswith(_COMPLETE_LEADS):
+    if leads and plain.rstrip(_MARKS).replace(" :", ":").endswith(_COMPLETE_LEADS):
         leads = False
     tokens = _TOKEN.findall(plain)
     begins, embedded, open_embedding, found = 0, False, False, False
@@ -147,19 +122,19 @@ def _states(plain: str, *, leads: bool) -> bool:
             if found and i + 1 < len(tokens):
                 return True
             begins, embedded, open_embedding = i + 1, False, False
-        elif token in _BINDS:
+        elif token in _BINDERS:
             if found:
                 return True
             embedded = open_embedding
             if not open_embedding:
                 begins = i + 1
-        elif token in EMBEDDERS:
+        elif token in _EMBEDDERS:
             embedded = open_embedding = True
         elif i == begins and _orders(tokens, i):
             found = True
         elif i == begins and token in _INVERTED:
             embedded = open_embedding = True
-        elif token in STATING:
+        elif token in _STATING:
             found = found or (not embedded and i > begins and _subject_stands(tokens, begins, i))
             embedded = False
         if found and not leads:
@@ -176,9 +151,9 @@ def _orders(tokens: list[str], i: int) -> bool:
 def _subject_stands(tokens: list[str], begins: int, verb: int) -> bool:
     """Whether the verb has a subject of its own, and none that only points at the answer."""
     before = tokens[verb - 1]
-    if before in _SPEAKER or before in ("here", "below", "a", "the", "in", "of", "by", "these", "there"):
+    if before in _POINTERS:
         return False
-    if before in _READER and verb - 1 > begins:
+    if before in _ADDRESSED and verb - 1 > begins:
         # "side effects you may have" is a noun; "with this drug you can drink" is not.
         return tokens[begins] in _FREE_WITH and not (
             verb - 3 >= begins

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.claims.assertions import Assertion, asserts
-from guardrail.claims.detector import Statement, classify
+from guardrail.claims.citations import Citation
+from guardrail.claims.detector import Found, Statement, classify
 from guardrail.claims.fences import FencedProse
-from guardrail.claims.model import Claim, Segment
+from guardrail.claims.model import CitationFinder, Claim, Segment, claim_prose
+from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
-from guardrail.events import SegmentKind, Severity
+from guardrail.events import SegmentKind, Severity, Span
 
 # A name of the module is found faster than a member of an enumeration.
 _CLAIM: Final = Statement.CLAIM
@@ -55,7 +58,7 @@ class SeverityRater(Protocol):
     """Says how much a wrong claim would cost."""
 
     def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
-        """Severity of a claim with this text, and the reasons for it."""
+        """Severity of a claim that reads ``text``, and the reasons for it."""
         ...
 
 
@@ -88,10 +91,17 @@ class Cutter(Protocol):
 class ClaimCutter:
     """Cuts one response into segments and claims. ``feed`` any number of times, then ``finish`` once."""
 
-    def __init__(self, rater: SeverityRater, *, max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS) -> None:
+    def __init__(
+        self,
+        rater: SeverityRater,
+        *,
+        max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS,
+        citations: CitationFinder | None = None,
+    ) -> None:
         self._segmenter = Segmenter(max_segment_chars=max_segment_chars)
         self._take = self._segmenter.feed
         self._rater = rater
+        self._citations = citations
         self._claims = 0
         self._surroundings = _Surroundings()
         self._fence = FencedProse()
@@ -112,56 +122,120 @@ class ClaimCutter:
 
     def _cut(self, segment: Segment) -> CutSegment:
         low, high = segment.body
-        body = segment.text[low:high]
-        statement = classify(body, segment.kind, header=segment.header)
+        if self._citations and _defines(segment, self._citations):
+            self._fence.leave()
+            self._surroundings.note(segment, "", Statement.CITATION, depends=False)
+            return CutSegment(segment, ())
+        body = _Body(segment.text[low:high], low, self._citations)
+        said = body.said(segment)
+        rated = self._rate(segment, body, said)
+        if rated is None and segment.kind is _CODE:
+            fenced = self._fence.find(body.raw)
+            if fenced:
+                body = _Body(body.raw[fenced[0] : fenced[1]], low + fenced[0], self._citations)
+                rated = self._review(body.prose.text, fenced[2])
+        if segment.kind is not _CODE:
+            self._fence.leave()
         claims: tuple[Claim, ...] = ()
         # An answer or a question leans on nothing before it here: what it answers is the user's question.
         depends = False
-        rated: tuple[Severity, tuple[str, ...]] | None = None
-        if statement is _CLAIM:
-            rated = self._rater.rate(body, segment.kind)
-        elif segment.kind is _CODE:
-            prose = self._fence.find(body)
-            if prose:
-                low, high = low + prose[0], low + prose[1]
-                body = segment.text[low:high]
-                rated = self._review(body, prose[2])
-        else:
-            surely = asserts(body, statement)
-            if surely:
-                rated = self._review(body, surely)
-        if segment.kind is not _CODE:
-            self._fence.leave()
+        statement = said.statement
+        text = body.prose.text
         if rated:
+            frame = ""
+            if statement is _CLAIM and (said.start or said.end < len(text)):
+                frame = text[: said.start].strip()
+                body = body.part(said.start, said.end, self._citations)
             statement = _CLAIM
-            severity, reasons = rated
-            depends = segment.kind is not _TABLE_ROW and _depends(body)
+            stated = body.prose.text
+            depends = segment.kind is not _TABLE_ROW and _depends(stated)
+            lead_in = self._surroundings.lead_in(segment, depends=depends)
             claims = (
                 Claim(
                     index=self._claims,
                     segment=segment.index,
-                    text=body,
-                    start=segment.start + low,
-                    end=segment.start + high,
-                    severity=severity,
-                    severity_reasons=reasons,
-                    lead_in=self._surroundings.lead_in(segment, depends=depends),
+                    text=body.raw,
+                    start=segment.start + body.start,
+                    end=segment.start + body.start + len(body.raw),
+                    severity=rated[0],
+                    severity_reasons=rated[1],
+                    lead_in=_join([lead_in, frame]) if frame and depends else lead_in,
+                    citations=body.citations,
+                    prose=body.prose,
                 ),
             )
             self._claims += 1
-        self._surroundings.note(segment, body, statement, depends=depends)
+        self._surroundings.note(segment, text, statement, depends=depends)
         return CutSegment(segment, claims)
 
-    def _review(self, body: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:
+    def _rate(self, segment: Segment, body: _Body, said: Found) -> tuple[Severity, tuple[str, ...]] | None:
+        """The rating of what a segment states; None where it states nothing."""
+        text = body.prose.text
+        if said.statement is _CLAIM:
+            return self._rater.rate(text[said.start : said.end], segment.kind)
+        surely = asserts(text, said.statement)
+        return self._review(text, surely) if surely else None
+
+    def _review(self, text: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:
         """The rating of a text that was let off, if it is a claim after all: the graver, the likelier."""
         # Read as a sentence: headings and code have no severity of their own.
-        severity, reasons = self._rater.rate(body, _SENTENCE)
+        severity, reasons = self._rater.rate(text, _SENTENCE)
         least = _LEAST.get(surely)
         if least is None:
             return severity, reasons
         if severity.rank < least.rank or _IDLE_REASONS.issuperset(reasons):
             return None
         return severity, reasons
+
+
+def _defines(segment: Segment, finder: CitationFinder) -> bool:
+    """Whether an item is a footnote that only says what it cites: "[^1]: Price list"."""
+    low, high = segment.body
+    if segment.kind is not _LIST_ITEM or "]" not in segment.text[:low]:
+        return False
+    found = finder.find(segment.text[:high])
+    return len(found) == 1 and found[0].span[0] < low and found[0].span[1] == high
+
+
+class _Body:
+    """A part of a segment, raw and as prose. ``start`` is its place in the segment."""
+
+    __slots__ = ("citations", "prose", "raw", "start")
+
+    def __init__(self, raw: str, start: int, finder: CitationFinder | None) -> None:
+        self.raw = raw
+        self.start = start
+        self.citations: tuple[Citation, ...] = finder.find(raw) if finder is not None else ()
+        self.prose = claim_prose(raw, self.citations)
+
+    def said(self, segment: Segment) -> Found:
+        """What it states."""
+        prose = self.prose
+        return classify(
+            prose.text,
+            segment.kind,
+            header=segment.header,
+            linked=_linked(prose) if prose.links else (),
+            cited=bool(self.citations),
+        )
+
+    def part(self, start: int, end: int, finder: CitationFinder | None) -> _Body:
+        """The part that reads ``prose.text[start:end]``."""
+        first, last = self.prose.raw_span(start, end)
+        if end == len(self.prose.text):
+            last = len(self.raw)
+        return _Body(self.raw[first:last], self.start + first, finder)
+
+
+def _linked(prose: Prose) -> list[Span]:
+    """The parts of the prose that are texts of links, or addresses."""
+    found: list[Span] = []
+    at = 0
+    for link in prose.links:
+        start = bisect_left(prose.offsets, link.span[0], at, len(prose.text))
+        at = bisect_left(prose.offsets, link.span[1], start, len(prose.text))
+        found.append((start, at))
+    return found
 
 
 class _Surroundings:

@@ -10,8 +10,9 @@ import re
 from typing import Final
 
 from guardrail.claims.assertions import Assertion, line_asserts
-from guardrail.claims.phrases import PROSE_FENCES
+from guardrail.claims.phrases import words
 
+_PROSE_FENCES: Final = words("prose_fences")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
 _FENCE_LINE: Final = re.compile(r"[ \t>]*(`{3,}|~{3,})([^\n]*)")
 _CODE_SIGNS: Final = re.compile(
@@ -58,7 +59,7 @@ class FencedProse:
             lines.pop()
         label = self._info.split(None, 1)[0].strip("{}.:,") if self._info else ""
         return _prose(
-            text, lines, listed=not label or label in PROSE_FENCES, markdown=label in ("markdown", "md")
+            text, lines, listed=not label or label in _PROSE_FENCES, markdown=label in ("markdown", "md")
         )
 
 

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
+from guardrail.claims.citations import Citation
+from guardrail.claims.prose import Prose, read_prose
 from guardrail.events import SegmentKind, Severity
+
+_UNREAD: Final = Prose("", (0,), ())
+
+
+class CitationFinder(Protocol):
+    """Finds the citations of a raw text."""
+
+    def find(self, raw: str) -> tuple[Citation, ...]:
+        """The citations of ``raw``, in order and apart."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +46,19 @@ class Segment:
         return self.text[self.body[0] : self.body[1]]
 
 
+def claim_prose(raw: str, citations: Sequence[Citation]) -> Prose:
+    """A claim's text as prose. Its list marker is cut off: a number in front belongs to the sentence."""
+    return read_prose(raw, [citation.span for citation in citations], begins_line=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One checkable factual statement of a segment.
 
     ``start``/``end`` are code points of the response. ``lead_in`` holds the preceding sentences (or list
-    lead-in, table header) the claim needs to be understood; empty when it stands on its own.
+    lead-in, table header) the claim needs to be understood, as prose; empty when it stands on its own.
+    ``text`` is raw; judges read ``prose``, which is made of it without ``citations``. Both
+    are derived, ``citations`` with code points of ``text``.
     """
 
     index: int
@@ -48,3 +69,9 @@ class Claim:
     severity: Severity
     severity_reasons: tuple[str, ...] = ()
     lead_in: str = ""
+    citations: tuple[Citation, ...] = field(default=(), compare=False)
+    prose: Prose = field(default=_UNREAD, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.prose is _UNREAD:
+            object.__setattr__(self, "prose", claim_prose(self.text, self.citations))

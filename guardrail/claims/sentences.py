@@ -21,6 +21,7 @@ from guardrail.claims.abbreviations import (
     STARTER_PREFIXES,
     STARTERS,
 )
+from guardrail.claims.citation_names import one_of
 
 #: No sentence ends here. Cuts are positive, so that the two can't be confused.
 GOES_ON: Final = -1
@@ -47,17 +48,31 @@ _INITIALS: Final = re.compile(r"(?:[^\W\d_]\.){1,8}[^\W\d_]|[^\W\d_a-z]\Z")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 _HIRAGANA: Final = re.compile(r"[\u3041-\u309f]")
 
-# "[3]", "[2, 5–7]", "[^1]", "[doc 4]", "[[3]](https://…)", "【3†source】", behind the full stop.
+# Marks of citations behind the full stop: "[3]", "[2, 5–7]", "[doc 4]", "[[3]](https://…)", "【3†source】";
+# ids and file names, "[kb-2214]", "(pricing.pdf)"; "[Source: Guided tours]", "(see document 2)"; superscripts
+# in tags; a link that ends its line. Texts are cut alike whichever contexts there are.
 _LABEL: Final = r"(?:[A-Za-z_]{1,12}[ :#._-]?)?"
+_NAMED: Final = rf"(?i:(?:see (?:also )?)?{one_of('labels')}\b)"
+_LONGEST_NAMED: Final = 32  # a content this long shows whether it begins so
+_ID: Final = r"(?=[^\s()\[\]]{0,79}[\d.@_-])(?=[^\s()\[\]]{0,79}[^\W\d_])[^\s()\[\]]{4,80}"
+_IN_TAG: Final = r"(?:(?!</sup>)[^\n])"
 _CITATION: Final = re.compile(
     rf"[ \t]{{0,4}}(?:\[\[?\^?{_LABEL}[0-9]{{1,4}}"
     rf"(?:[-–, ;:.†]{{1,3}}{_LABEL}[0-9]{{1,4}}){{0,8}}(?:†\w{{1,12}})?\]\]?"
-    r"(?:\([^\s()]{1,300}\))?|【[^】\n]{1,40}】)"
+    r"(?:\([^\s()]{1,300}\))?|【[^】\n]{1,40}】"
+    rf"|\[(?:{_ID}|{_NAMED}[^\[\]\n]{{1,120}})\](?!\()|\((?:{_ID}|{_NAMED}[^()\n]{{1,120}})\)"
+    rf"|<sup>{_IN_TAG}{{1,260}}</sup>|\[[^\[\]\n]{{1,80}}\]\([^\s()]{{1,300}}\)(?=[ \t]{{0,4}}(?:\n|\Z)))"
 )
 _CITATION_BEGUN: Final = re.compile(
     r"[ \t]{0,4}(?:|\[\[?\^?(?:[A-Za-z_]{0,12}[ :#._-]?"
-    r"(?:[0-9][0-9A-Za-z_ ,;:.†–-]{0,60}(?:\]\]?(?:\([^\s()]{0,300})?)?)?)?|【[^】\n]{0,40})\Z"
+    r"(?:[0-9][0-9A-Za-z_ ,;:.†–-]{0,60}(?:\]\]?(?:\([^\s()]{0,300})?)?)?)?|【[^】\n]{0,40}"
+    rf"|\[(?:[^\s\[\]]{{0,80}}|{_NAMED}[^\[\]\n]{{0,120}})"
+    rf"|\((?:[^()\n]{{0,{_LONGEST_NAMED}}}|[^\s()]{{0,80}}|{_NAMED}[^()\n]{{0,120}})"
+    rf"|<(?:s(?:u(?:p(?:>{_IN_TAG}{{0,260}})?)?)?)?"
+    rf"|\[(?:[^\[\]\n]{{0,80}}|{_NAMED}[^\[\]\n]{{0,120}})"
+    r"(?:\](?:\([^\s()]{0,300}(?:\)[ \t]{0,4})?)?)?)\Z"
 )
+_OPENS_CITATION: Final = re.compile(r"[\[【(<]")
 _CONTINUES: Final = ",;:-–—/%)]}’"
 
 
@@ -81,7 +96,7 @@ def skip_space(text: str, at: int, stop: int) -> int:
 def skip_citations(text: str, at: int, stop: int, *, last: bool) -> int:
     """End of the citation marks and closing marks at ``at``, or ``MORE`` when one has only begun."""
     near = text[at : min(at + 2, stop)]
-    if len(near) == 2 and "[" not in near and "【" not in near and not near.isspace():
+    if len(near) == 2 and not near.isspace() and not _OPENS_CITATION.search(near):
         return at
     while True:
         if not last and _CITATION_BEGUN.match(text, at, stop):

@@ -59,14 +59,22 @@ class EvidenceIndex:
         """All passages of all contexts, in their order."""
         return tuple(self._passage(number) for number in range(len(self.layout.passages)))
 
-    def search(self, query: str, k: int = 3) -> list[Passage]:
+    def search(self, query: str, k: int = 3, *, first: frozenset[str] = frozenset()) -> list[Passage]:
         """The ``k`` passages that fit ``query`` best (BM25 over all passages), best first.
 
         Passages that share no word with the query are left out. Words that only hold sentences
-        together count only where the query has no others.
+        together count only where the query has no others. Those of the contexts with an id in ``first`` come
+        first, as far as they fill no more than half of ``k``, rounded up.
         """
         terms = {term for _, term, _ in words(query)}
-        return [self._passage(number, score) for number, score in self.rank(terms, k)]
+        if not first:
+            return [self._passage(number, score) for number, score in self.rank(terms, k)]
+        ranked = self.rank(terms, len(self.layout.passages))
+        of = self.layout.passages.context
+        ahead = [found for found in ranked if self.contexts[of[found[0]]].id in first][: (k + 1) // 2]
+        taken = {number for number, _ in ahead}
+        chosen = [*ahead, *(found for found in ranked[: k + len(ahead)] if found[0] not in taken)][:k]
+        return [self._passage(number, score) for number, score in chosen]
 
     def rank(self, terms: set[int], k: int) -> list[tuple[int, float]]:
         """As ``search``, by terms and to passage numbers, best first; equals in the order of the text."""

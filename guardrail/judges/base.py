@@ -47,9 +47,9 @@ class Judgement:
     """What a judge says of one claim. Quotes in ``evidence`` have been located in their context.
 
     ``unsupported_spans`` are the words of the claim that it finds no support for: code points of the claim's
-    text, ascending and apart. Empty is *not told*, never that all words have support. ``contradiction`` is
-    None for a judge that gives no such probability. It, ``findings``, ``attempts``, ``degraded_from`` and
-    ``usage`` are told of in ``ClaimVerdict``.
+    prose, ascending and apart, until ``take_in`` leads them back to its raw text. Empty is *not told*, never
+    that all words have support. ``contradiction`` is None for a judge that gives no such probability. It,
+    ``findings``, ``attempts``, ``degraded_from`` and ``usage`` are told of in ``ClaimVerdict``.
     """
 
     claim_id: str
@@ -123,7 +123,7 @@ def reconcile(asked: Mapping[str, Claim], reply: JudgeReply, judge: str) -> dict
         claim_id = offered.claim_id
         if claim_id not in asked:
             continue
-        judgement = _sound(offered, asked[claim_id].text) or unverified(
+        judgement = _sound(offered, asked[claim_id].prose.text) or unverified(
             claim_id, judge, "the judge's verdict on this claim is unusable"
         )
         other = found.get(claim_id)
@@ -141,8 +141,8 @@ def reconcile(asked: Mapping[str, Claim], reply: JudgeReply, judge: str) -> dict
 
 
 def _sound(judgement: Judgement, text: str) -> Judgement | None:
-    """The judgement of the claim ``text`` with numbers within 0..1, texts that UTF-8 can hold, each finding
-    once and spans within the claim; None when it makes no sense."""
+    """The judgement of the claim that reads ``text`` with numbers within 0..1, texts that UTF-8 can hold,
+    each finding once and spans within ``text``; None when it makes no sense."""
     support, contradiction, verdict = judgement.support, judgement.contradiction, judgement.verdict
     try:
         if not isinstance(verdict, Verdict) or (support is None and verdict is not Verdict.UNVERIFIED):

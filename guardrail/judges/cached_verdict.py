@@ -37,7 +37,7 @@ def request_digest(request: JudgeRequest, fingerprint: str) -> bytes:
 def claim_key(request: bytes, claim: Claim) -> bytes:
     """The key of one claim's verdict; 32 bytes from which no text can be read."""
     digest = hashlib.blake2b(request, digest_size=32)
-    _feed(digest, claim.text)
+    _feed(digest, claim.prose.text)
     _feed(digest, claim.lead_in)
     _feed(digest, claim.severity.value)
     return digest.digest()

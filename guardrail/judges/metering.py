@@ -86,7 +86,7 @@ class MeteredJudge:
         """About what a call takes: English has four characters to the token."""
         contexts = sum(len(context.text) for context in request.evidence.contexts)
         chars = min(contexts, self._max_context_chars) + len(request.question)
-        chars += sum(len(claim.text) + len(claim.lead_in) for claim in request.claims.values())
+        chars += sum(len(claim.prose.text) + len(claim.lead_in) for claim in request.claims.values())
         read = _PROMPT_TOKENS + chars // _CHARS_PER_TOKEN
         written = _OUTPUT_TOKENS_PER_CLAIM * len(request.claims)
         cost = self._prices.cost_usd(self._model, read, 0, written)

@@ -13,7 +13,10 @@ from guardrail.scoring import Formula
 from tests.property.test_session_properties import REDACTING, SENTENCES
 from tests.support.restarts import Restartable, Step
 
-texts = st.one_of(st.lists(st.sampled_from(SENTENCES), max_size=8).map("".join), st.text(max_size=60))
+CITING = ("Lima is in Peru [c2]. ", "It is wrong. [1] ")
+texts = st.one_of(
+    st.lists(st.sampled_from((*SENTENCES, *CITING)), max_size=8).map("".join), st.text(max_size=60)
+)
 policies = st.builds(
     Policy,
     mode=st.sampled_from(["hold", "stream", "observe"]),

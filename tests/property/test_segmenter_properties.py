@@ -61,6 +61,13 @@ PIECES = st.sampled_from(
             "[3](https://a.b/c)",
             "[[1]](x)",
             "【3†s】",
+            "[kb-1]",
+            "(kb-12)",
+            "(Source: x",
+            "[see doc 2",
+            "<sup>",
+            "</sup>",
+            "[a](b)\n",
             "¹",
         ),
         *(

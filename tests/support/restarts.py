@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.model import Claim
 from guardrail.effects import Cancel, Effect, Emit, Judge
@@ -52,7 +53,8 @@ class Restartable:
         )
 
     def _cutter(self) -> ClaimCutter:
-        return ClaimCutter(PlainRater(), max_segment_chars=self.policy.max_segment_chars)
+        citations = CitationReader(self.head.contexts, self.policy.citation_pattern)
+        return ClaimCutter(PlainRater(), citations=citations, max_segment_chars=self.policy.max_segment_chars)
 
     # what happens ----------------------------------------------------------------------
 

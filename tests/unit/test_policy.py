@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from guardrail.events import ClaimVerdict, Decision, Finding, PolicyRef, Severity, Verdict
+from guardrail.events import CitationBacking, ClaimVerdict, Decision, Finding, PolicyRef, Severity, Verdict
 from guardrail.policy import (
     CONFIDENT_CONTRADICTION,
     DEFAULT_RULES,
@@ -100,6 +100,21 @@ def test_the_default_rules_are_told_as_they_are_written() -> None:
     assert [rule.name for rule in Policy().rules] == list(DEFAULT_RULES)
 
 
+def test_a_rule_on_citations_is_for_claims_that_cite() -> None:
+    rule = Rule.model_validate("citation other|none: flag")
+    said = (None, *CitationBacking)
+    assert [backing for backing in said if rule.matches(claim(citation_backing=backing))] == [
+        CitationBacking.OTHER,
+        CitationBacking.NONE,
+    ]
+
+
+def test_a_pattern_for_citations_that_could_take_long_is_refused() -> None:
+    assert Policy(citation_pattern=r"\{\{cite:([^{}]+)\}\}").citation_pattern
+    with pytest.raises(ValidationError, match="repeats a group"):
+        Policy(citation_pattern=r"(?:\w+\s?)+(x)")
+
+
 @pytest.mark.parametrize(
     ("fail_policy", "expected"),
     [(FailPolicy.FAIL_CLOSED, D.BLOCK), (FailPolicy.FAIL_OPEN, D.RELEASE), (FailPolicy.FLAG, D.FLAG)],
@@ -143,6 +158,10 @@ def test_the_first_rule_that_matches_decides() -> None:
             "finding figure_conflict|FIGURE_ABSENT and severity >= major: redact",
             {"finding": ("figure_conflict", "figure_absent"), "min_severity": "major", "action": "redact"},
         ),
+        (
+            "citation other|None and verdict SUPPORTED: flag",
+            {"citation": ("other", "none"), "verdict": ("SUPPORTED",), "action": "flag"},
+        ),
         ("reason price|dosage: block", {"reason": ("price", "dosage"), "action": "block"}),
         ("always: flag", {"action": "flag"}),
     ],
@@ -163,6 +182,7 @@ def test_rules_in_one_line(text: str, fields: dict[str, object]) -> None:
         "support 0.3: block",
         "finding > figure_conflict: block",
         "finding figure: block",
+        "citation wrong: block",
         "contradiction <= 0.3: block",
         "contradiction >= 2: block",
         "support >= 0.5 and support < 0.5: block",

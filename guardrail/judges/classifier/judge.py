@@ -118,7 +118,7 @@ class ClassifierJudge:
             return claim
         if not scores:
             return unverified(claim_id, self._name, "the tokenizer finds nothing in the contexts")
-        text = request.claims[claim_id].text
+        text = request.claims[claim_id].prose.text
         return settle(
             claim_id,
             text,

@@ -102,5 +102,5 @@ def _terms(text: str) -> set[int]:
 def statement(claim: Claim) -> str:
     """What is to follow from the premise: the claim after what it needs to be understood."""
     lead_in = " ".join(claim.lead_in.split())
-    text = " ".join(claim.text.split())
+    text = " ".join(claim.prose.text.split())
     return f"{lead_in} {text}" if lead_in else text

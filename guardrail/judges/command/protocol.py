@@ -35,7 +35,9 @@ class ClaimPart(BaseModel):
     """A statement of the answer."""
 
     id: str = Field(description="Named by the verdict.")
-    text: str
+    text: str = Field(
+        description="As prose: without markup, list markers, citations and invisible characters."
+    )
     lead_in: str = Field(description="Text before it that it needs to be understood; may be empty.")
     severity: Severity = Field(description="How much a wrong one costs.")
 
@@ -122,7 +124,7 @@ def write_request(request: JudgeRequest, request_id: str, deadline_ms: int) -> b
         question=request.question,
         contexts=[ContextPart(id=context.id, text=context.text) for context in request.evidence.contexts],
         claims=[
-            ClaimPart(id=claim_id, text=claim.text, lead_in=claim.lead_in, severity=claim.severity)
+            ClaimPart(id=claim_id, text=claim.prose.text, lead_in=claim.lead_in, severity=claim.severity)
             for claim_id, claim in request.claims.items()
         ],
         deadline_ms=max(0, deadline_ms),

@@ -112,11 +112,15 @@ def _closest(
 
 
 def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
-    """The claim's own words first; with its lead-in for claims that say "it" where the contexts name it."""
-    own = index.search(claim.text, k)
+    """The claim's own words first; with its lead-in for claims that say "it" where the contexts name it.
+
+    What the claim cites is looked at first.
+    """
+    cited = frozenset(by for citation in claim.citations for by in citation.context_ids)
+    own = index.search(claim.prose.text, k, first=cited)
     if not claim.lead_in:
         return own
-    wider = index.search(f"{claim.lead_in} {claim.text}", k)
+    wider = index.search(f"{claim.lead_in} {claim.prose.text}", k, first=cited)
     mixed = {
         (passage.context_id, passage.start): passage
         for pair in zip_longest(own, wider)

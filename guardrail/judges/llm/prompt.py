@@ -127,7 +127,7 @@ def _claims(request: JudgeRequest, claim_ids: dict[str, str], fence: Fence) -> s
         claim = request.claims[claim_id]
         if claim.lead_in:
             parts.append(_wrap(fence, f"lead-in of {label}", claim.lead_in))
-        parts.append(_wrap(fence, f"claim {label}", claim.text))
+        parts.append(_wrap(fence, f"claim {label}", claim.prose.text))
     return "\n\n".join(parts)
 
 

@@ -176,7 +176,7 @@ class ClaimChecker:
 
 
 def _text(claim: Claim) -> str:
-    return claim.text
+    return claim.prose.text
 
 
 class _Sentences(Sequence[SourceText]):

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.effects import Channel
 from guardrail.engine import MAX_SEQ, Output
 from guardrail.events import (
     ClaimVerdict,
+    Context,
     Decision,
     DeliveryBlocked,
     DeliveryCompleted,
@@ -49,6 +51,7 @@ class Life:
     digest: bytes
     lane: str
     born: int
+    contexts: tuple[Context, ...] = ()
     last_event_at: float = 0.0
     earliest_end: float = 0.0
     next_seq: int = 0
@@ -179,7 +182,9 @@ class Life:
         """Cut the text anew: every claim in what left has a verdict under which it may leave."""
         if not self.shown:
             return
-        cutter = ClaimCutter(rater, max_segment_chars=self.policy.max_segment_chars)
+        citations = CitationReader(self.contexts, self.policy.citation_pattern)
+        bound = self.policy.max_segment_chars
+        cutter = ClaimCutter(rater, citations=citations, max_segment_chars=bound)
         by_span = {verdict.span: verdict for verdict in self.verdicts.values()}
         redacted = {event.span for event in self.shown if event.decision is Decision.REDACT}
         for segment, claims in (*cutter.feed(self.text), *cutter.finish()):

@@ -265,7 +265,9 @@ class World:
 
     def _start(self, engine: Engine, event: ResponseStarted | Response, lane: str, now: float) -> str:
         policy = self._router.choose(event.route, event.tenant)
-        life = self._candidate = Life(event.response_id, policy, digest(event), lane, self._read)
+        life = self._candidate = Life(
+            event.response_id, policy, digest(event), lane, self._read, contexts=event.contexts
+        )
         life.noted(now)
         if isinstance(event, Response):
             life.text, life.next_seq, life.completed = event.answer, 1, True

@@ -85,7 +85,7 @@ def test_shown_are_right_answers_that_were_touched_and_wrong_ones_that_were_not(
 
 @pytest.mark.parametrize(
     ("hits", "of", "low", "high"),
-    [(0, 0, 0.0, 1.0), (0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)],
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)],
 )
 def test_wilson_intervals(hits: int, of: int, low: float, high: float) -> None:
     assert wilson(hits, of) == pytest.approx((low, high), abs=1e-4)

@@ -1,227 +1,84 @@
-"""What needs checking and what does not. A missed claim is the dangerous error; these tables guard it."""
+"""What needs checking and what does not. A missed claim is the dangerous error: see ``statements.yaml``."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+from typing import Any
 
+import pytest
+import yaml
+
+from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.detector import Statement, classify
+from guardrail.claims.prose import read_prose
+from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.events import SegmentKind
 
-CLAIMS = [
-    "Take 500 mg.",
-    "It costs $50.",
-    "$5,000.",
-    "Paris.",
-    "Never.",
-    "12.",
-    "Up to 20 %.",
-    "Berlin is the capital of Germany.",
-    "The documents are kept for ten years.",
-    "I don't know the exact price, but it costs $50.",
-    "I don't know the exact price, it costs $50.",
-    "I don't know, maybe $50.",
-    "I'm not sure, the drug is safe for children.",
-    "I couldn't find the price; however, delivery is free.",
-    "The documents do not mention side effects, so it is safe.",
-    "The documents do not mention side effects other than nausea.",
-    "The documents don't say, although it usually takes three days.",
-    "I cannot recommend more than 4 g.",
-    "Unfortunately, the warranty does not cover water damage.",
-    "There is no information desk in the lobby.",
-    "The policy does not include flood damage.",
-    "No refunds are given after 30 days.",
-    "There are no side effects.",
-    "Hello, the dose is 5 mg.",
-    "Sure, you can take 4 g a day.",
-    "Sure, aspirin is safe.",
-    "Yes, it costs $50.",
-    "Yes, aspirin is safe.",
-    "No, the contract ends in May.",
-    "Feel free to contact us at support@example.com.",
-    "Please call 0800 123 456 if you have questions.",
-    "If you have a fever, let me know that 39 °C is dangerous.",
-    "Did you know that aspirin thins the blood?",
-    "It costs $50, right?",
-    "The drug is safe, isn't it?",
-    "Is it safe, it costs $50, right?",
-    "Here is the price: $50.",
-    "Here's what I found: the warranty is void.",
-    "According to the leaflet, the dose is one tablet.",
-    "Note: do not drive.",
-    "Important: alcohol is forbidden.",
-    "The side effects include nausea and:",
-    "The maximum of 4 tablets includes:",
-    "Aspirin is safe for children for these reasons:",
-    "Thanks to its low price, it sells well.",
-    "It depends on the weight: 5 mg per kg.",
-    "See [the price list](https://example.com/p), which says it is free.",
-    "https://example.com costs nothing.",
-    "[Take 50 mg daily](https://example.com)",
-    "I don't know, but see [the price is 50 euros](https://example.com).",
-    "Das kostet 50 Euro.",
-    "Ich weiß den Preis nicht, aber es kostet 50 Euro.",
-    "Je ne sais pas, mais c'est gratuit.",
-    "No sé el precio, pero cuesta 50 euros.",
-    "I don't have any doubt the drug is safe in pregnancy.",
-    "I cannot say enough that you must double the dose.",
-    "I don't see a problem mixing it with alcohol.",
-    "I am not aware of any interactions with alcohol.",
-    "I don't know of any side effects.",
-    "I couldn't find any risk.",
-    "I did not find it dangerous to double the dose.",
-    "I can't help but recommend a double dose.",
-    "We found no evidence of risk for pregnant women.",
-    "We don't know any rich kids.",
-    "I don't know, so drink it with alcohol.",
-    "The documents do not mention side effects, so safe in pregnancy.",
-    "Based on the documents, there is no fee.",
-    "Based on the documents, it is not safe.",
-    "It is not covered.",
-    "Wir haben montags nicht geöffnet.",
-    "Ich habe keine Bedenken gegen Alkohol.",
-    "Dazu gibt es keine Gebühren.",
-    "Die Unterlagen werden nicht zurückgesandt.",
-    "Je n'ai aucun doute que c'est sûr.",
-    "Il n'y a pas de danger.",
-    "No encuentro ningún riesgo.",
-    "Feel free to drink alcohol with it.",
-    "Don't hesitate to double the dose.",
-    "🅃🄰🄺🄴 🄳🄾🅄🄱🄻🄴",
-    "薬は安全です。",
-    "Отпуск длится 28 дней.",
-]
-
-NOT_CLAIMS = [
-    ("Hello!", Statement.GREETING),
-    ("Hi there,", Statement.GREETING),
-    ("Hello Anna!", Statement.GREETING),
-    ("Good morning, Mr. Smith!", Statement.GREETING),
-    ("Thank you for your question.", Statement.GREETING),
-    ("Great question!", Statement.GREETING),
-    ("Sure, happy to help!", Statement.GREETING),
-    ("You're welcome!", Statement.GREETING),
-    ("I'm sorry for the inconvenience.", Statement.GREETING),
-    ("Guten Tag!", Statement.GREETING),
-    ("Bonjour !", Statement.GREETING),
-    ("¡Hola!", Statement.GREETING),
-    ("你好！", Statement.GREETING),
-    ("Yes.", Statement.ANSWER),
-    ("**No.**", Statement.ANSWER),
-    ("Yes, you can.", Statement.ANSWER),
-    ("That's correct!", Statement.ANSWER),
-    ("Ja.", Statement.ANSWER),
-    ("It depends.", Statement.HEDGE),
-    ("Results may vary.", Statement.HEDGE),
-    ("It's hard to say.", Statement.HEDGE),
-    ("Das kommt darauf an.", Statement.HEDGE),
-    ("Is there anything else?", Statement.QUESTION),
-    ("Would you like me to look it up?", Statement.QUESTION),
-    ("What does the policy say?", Statement.QUESTION),
-    ("Anything else?", Statement.QUESTION),
-    ("¿Necesita algo más?", Statement.QUESTION),
-    ("Möchten Sie mehr wissen?", Statement.QUESTION),
-    ("Voulez-vous en savoir plus ?", Statement.QUESTION),
-    ("それは安全ですか？", Statement.QUESTION),
-    ("Let me know if you have any questions.", Statement.OFFER),
-    ("If you have any other questions, feel free to ask!", Statement.OFFER),
-    ("I'd be happy to help with that.", Statement.OFFER),
-    ("I hope this helps!", Statement.OFFER),
-    ("Hope this helps!", Statement.OFFER),
-    ("Please provide more details.", Statement.OFFER),
-    ("Don't hesitate to reach out.", Statement.OFFER),
-    ("I don't know.", Statement.ABSTENTION),
-    ("I don’t know the answer to that.", Statement.ABSTENTION),
-    ("I'm sorry, but I don't have enough information to answer.", Statement.ABSTENTION),
-    ("Sorry, I could not find that in the documents.", Statement.ABSTENTION),
-    ("Unfortunately, the provided documents do not mention the price.", Statement.ABSTENTION),
-    ("The documents do not say what the price was in 2020.", Statement.ABSTENTION),
-    (
-        "The context does not specify a dose for children, pregnant women, or the elderly.",
-        Statement.ABSTENTION,
-    ),
-    ("I couldn't find this in the sources, so I can't answer.", Statement.ABSTENTION),
-    ("I don't know, but I can help you find out.", Statement.ABSTENTION),
-    ("There is no information about refunds in the provided documents.", Statement.ABSTENTION),
-    ("It is not specified in the documents.", Statement.ABSTENTION),
-    ("I'm not sure.", Statement.ABSTENTION),
-    ("Das weiß ich leider nicht.", Statement.ABSTENTION),
-    ("Ich konnte dazu in den Dokumenten nichts finden.", Statement.ABSTENTION),
-    ("Die vorliegenden Dokumente enthalten dazu keine Angaben.", Statement.ABSTENTION),
-    ("Je ne sais pas.", Statement.ABSTENTION),
-    ("Les documents ne mentionnent pas le prix.", Statement.ABSTENTION),
-    ("Lo siento, no tengo información sobre eso.", Statement.ABSTENTION),
-    ("Los documentos no mencionan el precio.", Statement.ABSTENTION),
-    ("Non lo so.", Statement.ABSTENTION),
-    ("I don't know whether it is safe with alcohol.", Statement.ABSTENTION),
-    ("I don't know if 5000 mg is too much.", Statement.ABSTENTION),
-    ("I do not have any information about the risks.", Statement.ABSTENTION),
-    ("I don't have access to your account.", Statement.ABSTENTION),
-    ("I don't see any mention of side effects.", Statement.ABSTENTION),
-    ("I could not find any information on interactions with alcohol.", Statement.ABSTENTION),
-    ("I couldn't find side effects in the documents.", Statement.ABSTENTION),
-    ("I'm unable to answer this.", Statement.ABSTENTION),
-    ("I am unable to find the maximum dose.", Statement.ABSTENTION),
-    ("I can't tell you the price.", Statement.ABSTENTION),
-    ("I can't help with that.", Statement.ABSTENTION),
-    ("I'm not aware of any information about refunds.", Statement.ABSTENTION),
-    ("We have no information about the fee.", Statement.ABSTENTION),
-    ("The documents do not contain the dose.", Statement.ABSTENTION),
-    ("The documents do not say that you must take 5000 mg.", Statement.ABSTENTION),
-    ("Based on the documents, I cannot determine the dose.", Statement.ABSTENTION),
-    ("Ich habe dazu keine Informationen.", Statement.ABSTENTION),
-    ("Ich kann diese Frage leider nicht beantworten.", Statement.ABSTENTION),
-    ("Dazu gibt es keine Angaben.", Statement.ABSTENTION),
-    ("Ich weiß nicht, ob das sicher ist.", Statement.ABSTENTION),
-    ("Je n'ai pas d'informations sur le prix.", Statement.ABSTENTION),
-    ("Je ne peux pas répondre à cette question.", Statement.ABSTENTION),
-    ("No hay información sobre el precio.", Statement.ABSTENTION),
-    ("No sé si es seguro.", Statement.ABSTENTION),
-    ("Feel free to contact us.", Statement.OFFER),
-    ("Feel free to ask more about the dose.", Statement.OFFER),
-    ("Please do not hesitate to contact your doctor.", Statement.OFFER),
-    ("If anything is unclear, just ask.", Statement.OFFER),
-    ("N'hésitez pas à me contacter.", Statement.OFFER),
-    ("我不知道。", Statement.ABSTENTION),
-    ("Here is a summary:", Statement.LEAD_IN),
-    ("Here are the 3 steps:", Statement.LEAD_IN),
-    ("According to the documents:", Statement.LEAD_IN),
-    ("Based on the documents, here's what I found about the **fees**:", Statement.LEAD_IN),
-    ("**Side effects:**", Statement.LEAD_IN),
-    ("Common side effects include:", Statement.LEAD_IN),
-    ("To set it up, you should follow these key steps:", Statement.LEAD_IN),
-    ("This can be done by:", Statement.LEAD_IN),
-    ("Hier ist eine Zusammenfassung:", Statement.LEAD_IN),
-    ("Below is a summary of the policy.", Statement.META),
-    ("In summary,", Statement.META),
-    ("[3]", Statement.CITATION),
-    ("[1], [2](https://example.com)", Statement.CITATION),
-    ("https://example.com/a?b=c", Statement.CITATION),
-    ("[Price list](https://example.com)", Statement.CITATION),
-    ("Source: [Price list](https://example.com)", Statement.CITATION),
-    ("---", Statement.NOTHING),
-    ("👍", Statement.NOTHING),
-    ("", Statement.NOTHING),
-]
+CORPUS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("statements.yaml").read_text("utf-8"))
+FRAMED = [*CORPUS["framed"], *([text, text] for text in CORPUS["whole"])]
+SILENT = [(text, kind) for kind, texts in CORPUS["silent"].items() for text in texts]
 
 
-@pytest.mark.parametrize("text", CLAIMS)
-def test_is_a_claim(text: str) -> None:
-    assert classify(text, SegmentKind.SENTENCE) is Statement.CLAIM
+def found(text: str, step: int) -> list[tuple[str, SegmentKind]]:
+    cutter = ClaimCutter(BuiltinSeverityRater())
+    cuts = [cut for i in range(0, len(text), step) for cut in cutter.feed(text[i : i + step])]
+    pairs = [(claim, cut.segment) for cut in cuts + cutter.finish() for claim in cut.claims]
+    for claim, segment in pairs:
+        assert text[claim.start : claim.end] == claim.text
+        assert segment.start <= claim.start < claim.end <= segment.end
+        assert claim.prose.text == read_prose(claim.text, begins_line=False).text
+    return [(claim.text, segment.kind) for claim, segment in pairs]
 
 
-@pytest.mark.parametrize(("text", "statement"), NOT_CLAIMS)
-def test_needs_no_check(text: str, statement: Statement) -> None:
-    assert classify(text, SegmentKind.SENTENCE) is statement
+@pytest.mark.parametrize(("text", "claim"), FRAMED)
+def test_what_is_stated_is_a_claim_without_what_frames_it(text: str, claim: str) -> None:
+    assert found(text, len(text)) == [(claim, SegmentKind.SENTENCE)]
 
 
-def test_structure_and_code_hold_no_claims() -> None:
-    assert classify("Dosage: 500 mg", SegmentKind.HEADING) is Statement.STRUCTURE
-    assert classify("Plan | Price", SegmentKind.TABLE_ROW, header=True) is Statement.STRUCTURE
-    assert classify("---|---", SegmentKind.TABLE_ROW) is Statement.NOTHING
-    assert classify("```\nprice = 50\n```", SegmentKind.CODE) is Statement.CODE
+@pytest.mark.parametrize(("text", "kind"), SILENT)
+def test_needs_no_check(text: str, kind: str) -> None:
+    assert found(text, len(text)) == []
+    prose = read_prose(text)
+    spans = [link.span for link in prose.links]
+    linked = [(0, len(prose.text))] if spans and kind == "citation" else []
+    if kind != "nothing":
+        assert classify(prose.text, SegmentKind.SENTENCE, linked=linked).statement is Statement(kind)
 
 
-def test_rows_and_items_are_claims() -> None:
-    assert classify("Basic | $10", SegmentKind.TABLE_ROW) is Statement.CLAIM
-    assert classify("Yes | No", SegmentKind.TABLE_ROW) is Statement.CLAIM
-    assert classify("free delivery", SegmentKind.LIST_ITEM) is Statement.CLAIM
+@pytest.mark.parametrize("text", CORPUS["stated"])
+def test_what_states_is_a_claim_wherever_it_stands(text: str) -> None:
+    assert len(found(text, len(text))) == 1
+    assert found(text, 1) == found(text, len(text))
+
+
+@pytest.mark.parametrize("text", CORPUS["unstated"])
+def test_what_states_nothing_is_let_off(text: str) -> None:
+    assert found(text, len(text)) == []
+
+
+def test_structure_and_code_hold_no_claims_and_rows_and_items_do() -> None:
+    assert classify("Dosage: 500 mg", SegmentKind.HEADING).statement is Statement.STRUCTURE
+    assert classify("Plan, Price", SegmentKind.TABLE_ROW, header=True).statement is Statement.STRUCTURE
+    assert classify("price = 50", SegmentKind.CODE).statement is Statement.CODE
+    assert classify("Basic, $10", SegmentKind.TABLE_ROW).statement is Statement.CLAIM
+    assert classify("free delivery", SegmentKind.LIST_ITEM).statement is Statement.CLAIM
+
+
+def test_prose_in_a_fence_is_a_claim_without_the_fence() -> None:
+    text = "```md\n\nThe dose is 5 mg a day.\nNever take more than that.\n```\nfoo"
+    assert found(text, 3) == [
+        ("The dose is 5 mg a day.\nNever take more than that.", SegmentKind.CODE),
+        ("foo", SegmentKind.SENTENCE),
+    ]
+
+
+def test_a_fence_longer_than_a_segment_keeps_its_label() -> None:
+    line = "The maximum dose is 5000 mg a day.\n"
+    assert len(found("```text\n" + line * 40 + "```\n", 7)) > 1
+    code = "    total = compute(value, 5000)  # The maximum dose is 5000 mg a day.\n"
+    assert found("```python\n" + code * 40 + "```\n", 7) == []
+
+
+def test_a_fence_behind_a_fence_has_its_own_label() -> None:
+    line = "The dose is low for children."
+    assert found(f"```python\nx = 1\n```\n```text\n{line}\n```\n", 5) == [(line, SegmentKind.CODE)]

@@ -61,6 +61,18 @@ def test_searches_scripts_without_spaces_and_with_vowel_signs(query: str, expect
     assert index.search(query, 1)[0].text == expected
 
 
+def test_what_is_to_come_first_does_so_and_leaves_room_for_what_fits_better() -> None:
+    index = index_of(
+        "Tours last an hour and cost 4 euros.", "Tours are popular.", f"{FILLER * 30} Tours. " * 9
+    )
+    assert [p.context_id for p in index.search("Tours last an hour", 2, first=frozenset({"c2"}))] == [
+        "c2",
+        "c1",
+    ]
+    found = index.search("Tours last an hour", 4, first=frozenset({"c3", "unknown"}))
+    assert [passage.context_id for passage in found] == ["c3", "c3", "c1", "c2"]
+
+
 def test_inflections_are_found() -> None:
     index = index_of("Nothing here.", "Customers cancelled their subscriptions.", "We sell shoes.")
     assert index.search("Can a customer cancel a subscription?", 1)[0].context_id == "c2"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
+from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Verdict
 from guardrail.evidence.index import EvidenceIndex
@@ -74,6 +76,20 @@ def test_a_fact_at_the_end_of_a_long_context_is_found_for_each_claim() -> None:
 def test_a_claim_is_searched_with_its_lead_in() -> None:
     selection = _select(claim("It closes then.", lead_in="The help desk is in Lisbon."))
     assert any(DESK in shown.text for shown in selection.shown)
+
+
+def test_what_a_claim_cites_is_shown_first() -> None:
+    asked = claim("The premium tariff costs 73 euros [1].")
+    cited = replace(asked, citations=(Citation((34, 37), "[1]", ("a",)),))
+    index = EvidenceIndex(
+        [Context(id="a", text="A tariff is a price list. " * 3), Context(id="b", text=LONG)]
+    )
+    sentences = Sentences(index.contexts)
+    labels = [
+        [shown.label for shown in select(index, sentences, {"k": asking}, 1_200, 1).shown]
+        for asking in (asked, cited)
+    ]
+    assert labels == [["d2"], ["d1"]]
 
 
 def test_what_the_contexts_say_many_times_is_shown_once() -> None:

@@ -11,6 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
+from guardrail.claims.prose import read_prose
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError
 from guardrail.judges.llm.examples import default_examples, render
@@ -134,5 +135,6 @@ def test_a_text_of_any_script_stands_in_the_prompt_as_it_is(text: str) -> None:
         request(text, contexts=[text], question=text), fences(b"secret")("r")
     ).messages
     assert system["content"].count(text) == 2
-    assert user["content"].count(text) == 3
+    assert user["content"].count(text) >= 2
+    assert user["content"].count(read_prose(text).text) >= 1
     assert "in the language of the claim" in system["content"]

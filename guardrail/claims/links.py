@@ -1,0 +1,155 @@
+"""Links and addresses: where a text has them, and whether a source has them too.
+
+Bare ones are found by searching outward from "@", "://", "www." and well-known endings. Each search is
+bounded (64 characters to the left, 2,000 to the right), so a text of a million at signs costs a million
+bounded steps.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from guardrail.events import Context, Span
+
+_MAX_LOCAL: Final = 64
+_MAX_HOST: Final = 121
+_STARTS: Final = re.compile(
+    r"@|https?://|ftp://|\bwww\."
+    r"|\.(?:com|org|net|gov|edu|io|eu|de|fr|es|uk|info|int|dev|app|ai|co|ch|at|nl)(?![\w-])",
+    re.IGNORECASE,
+)
+_DOMAIN: Final = re.compile(r"[A-Za-z0-9\u00c0-\uffdc][\w-]{0,62}(?:\.[\w-]{1,63}){1,8}")
+_LOCAL: Final = re.compile(r"[\w.+\-%]{1,64}\Z")
+_TAIL: Final = re.compile(r"[^\s<>\"'“”‘’\[\]{}|\\^`]{1,2000}")
+_HOST_LEFT: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,120}\Z")
+_TRAILING: Final = ".,;:!?)*_…。，"
+_MARKDOWN: Final = re.compile(
+    r"\]\([ \t]{0,4}<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,200})?)"
+    r">?(?:\s{1,4}(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'))?[ \t]{0,4}\)?"
+)
+_HREF: Final = re.compile(r"<a\s[^<>]{0,300}?href\s{0,4}=\s{0,4}[\"']?([^\s\"'<>]{1,2000})", re.IGNORECASE)
+_LONGEST_LINK_TEXT: Final = 300
+_SCHEME: Final = re.compile(r"(?:https?|ftp)://|mailto:", re.IGNORECASE)
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+# Anchors within the page, telephone numbers and the like: no address that a source could have.
+_GOES_BEFORE: Final = re.compile(r"[\w@-]\Z|(?<!www)(?<!WWW)\.\Z")
+_GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
+_REACH: Final = 4
+_PLACELESS: Final = ("#", "tel:", "sms:", "javascript:", "data:")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link or address: where it stands in the raw text, and where it leads."""
+
+    span: Span
+    target: str
+
+
+def find_addresses(text: str) -> Iterator[Link]:
+    """The e-mail addresses and web addresses that stand in ``text``, in order and apart."""
+    last = 0
+    for match in _STARTS.finditer(text):
+        at = match.start()
+        if at < last:
+            continue
+        span = _email(text, at, last) if match[0] == "@" else _url(text, match, last)
+        if span is not None and fold_address(text[slice(*span)]):
+            last = span[1]
+            yield Link(span, text[slice(*span)])
+
+
+def find_targets(raw: str) -> Iterator[Link]:
+    """The targets of Markdown's links and images, and of HTML's, in ``raw``."""
+    if "](" in raw:
+        for match in _MARKDOWN.finditer(raw):
+            opened = raw.rfind("[", max(0, match.start() - _LONGEST_LINK_TEXT), match.start())
+            yield Link((match.start() if opened < 0 else opened, match.end()), _plain(match[1]))
+    if "<a" in raw or "<A" in raw:
+        for match in _HREF.finditer(raw):
+            yield Link(match.span(), _plain(match[1]))
+
+
+def _plain(target: str) -> str:
+    return html.unescape(_ESCAPED.sub(r"\1", target))
+
+
+def fold_address(target: str) -> str:
+    """``target`` as addresses are compared: without scheme, "www.", fragment; the host in lower case."""
+    scheme = _SCHEME.match(target)
+    bare = target[scheme.end() :] if scheme else target
+    bare = bare.partition("#")[0]
+    host, slash, path = bare.partition("/")
+    if "@" in host:
+        host = host.partition("?")[0]
+    return (host.lower().removeprefix("www.") + slash + path).rstrip("/" + _TRAILING)
+
+
+def any_absent(links: Iterable[Link], contexts: Iterable[Context]) -> bool:
+    """Whether a link or address is in no context: neither in its text, nor its source, nor is it its id.
+
+    CPU work in the length of the contexts: off the event loop.
+    """
+    wanted = {fold_address(link.target) for link in links if not link.target.lower().startswith(_PLACELESS)}
+    wanted.discard("")
+    for context in contexts:
+        if not wanted:
+            return False
+        wanted.discard(context.id)
+        for text in (context.source or "", context.text):
+            if wanted and text:
+                # "İ" in lower case would be two characters, and shift all behind it.
+                lowered = text.replace("İ", "I").lower()
+                wanted = {target for target in wanted if not _stands(target, text, lowered)}
+    return bool(wanted)
+
+
+def _stands(target: str, text: str, lowered: str) -> bool:
+    """Whether ``text`` has the folded address, and not only as a part of another's host or path."""
+    host, slash, path = target.partition("/")
+    host, path = host.lower(), slash + path
+    at = lowered.find(host)
+    while at >= 0:
+        end = at + len(host) + len(path)
+        if (
+            text.startswith(path, at + len(host))
+            and not _GOES_BEFORE.search(text, max(0, at - _REACH), at)
+            and not _GOES_ON.match(text, end)
+        ):
+            return True
+        at = lowered.find(host, at + 1)
+    return False
+
+
+def _email(text: str, at: int, last: int) -> Span | None:
+    local = _LOCAL.search(text[max(last, at - _MAX_LOCAL) : at])
+    domain = _DOMAIN.match(text, at + 1, at + 256)
+    if local is None or domain is None:
+        return None
+    start = at - len(local[0].lstrip(".-"))
+    return None if start == at else (start, domain.end())
+
+
+def _url(text: str, match: re.Match[str], last: int) -> Span | None:
+    start, end = match.span()
+    if text[start] == ".":  # a bare domain: example.com/path
+        host = _HOST_LEFT.search(text[max(last, start - _MAX_HOST) : start])
+        if host is None:
+            return None
+        start -= len(host[0])
+        tail = _TAIL.match(text, end) if text[end : end + 1] == "/" else None
+    else:
+        tail = _TAIL.match(text, end)
+        if tail is None:
+            return None
+    shortest = end
+    end = tail.end() if tail else end
+    while end > shortest and text[end - 1] in _TRAILING:
+        if text[end - 1] == ")" and "(" in text[start:end]:
+            break
+        end -= 1
+    return start, end

@@ -1,0 +1,392 @@
+"""One reading of a text's markup: what is left when signs that a reader is not shown are taken out.
+
+Everything is found by one expression with bounded repeats, so a reading is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from guardrail.claims.display import INVISIBLE, apart
+from guardrail.events import Span
+
+_ODD_SPACES: Final = "\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x85"
+# Pictures, save those that say something: stars of a rating, arrows, flags, letters in boxes.
+_PICTURES: Final = (
+    "\u2600-\u2604\u2607-\u263f\u2641\u2643-\u2775\u2794-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
+    "\U0001f000-\U0001f0ff\U0001f18e\U0001f191-\U0001f1ad\U0001f200-\U0001fbef"
+)
+_YES, _NO = "✅✓✔☑", "❌✗✘✖❎"
+_INLINE_TAGS: Final = frozenset(
+    """
+    a abbr b cite code del em font i ins kbd mark q s samp small span strike strong sub sup tt u var wbr
+    """.split()  # noqa: SIM905
+)
+_TAGS: Final = _INLINE_TAGS.union(
+    """
+    blockquote br caption center details div figcaption figure h1 h2 h3 h4 h5 h6 hr img li ol p pre summary
+    table tbody td tfoot th thead tr ul
+    """.split()  # noqa: SIM905
+)
+
+# --- one character for one
+
+_RANGES: Final = (
+    *((0xFF10, 0xFF19), (0xFF21, 0xFF3A), (0xFF41, 0xFF5A), (0x1D400, 0x1D7FF)),
+    *((0x24B6, 0x24E9), (0x1F130, 0x1F149)),
+)
+_WIDE_CODES: Final = [code for start, end in _RANGES for code in range(start, end + 1)]
+_CHARS: Final[dict[int, str]] = {
+    **{code: unicodedata.normalize("NFKC", chr(code)) for code in _WIDE_CODES},
+    **{ord(wide): chr(ord(wide) - 0xFEE0) for wide in "％＄＃＆＋－＝＠／"},
+    **{ord(wide): plain for wide, plain in zip("￥￡￠", "¥£¢", strict=True)},
+    **{first + n: chr(ord("A") + n) for first in (0x1F110, 0x1F150, 0x1F170) for n in range(26)},
+    **{first + n: str(n + 1) for first in (0x2460, 0x2776, 0x2780, 0x278A, 0x24F5) for n in range(9)},
+}
+
+# --- lists
+
+_NUMERAL: Final = r"(?:[0-9]{1,2}|[A-Za-z]|[ivx]{2,4})"
+_MARKER: Final = (
+    r"[-*+•‣◦▪●○∙·–—](?=\s)|\(?"
+    + _NUMERAL
+    + r"\)(?=\s|\*\*)|#{1,6}(?=\s)|\[[ xX✓]\](?=\s)|>(?![ \t>]{0,8}\d)"
+    "|[0-9]\ufe0f?\u20e3|[\u2460-\u2473\u2776-\u2793\u24f5-\u24fe]"
+)
+_LINE_MARK: Final = re.compile(
+    rf"[ \t]*(?:{_MARKER}|([0-9]{{1,3}})\.(?=[ \t]{{1,4}}[^\W\d]|[ \t]{{1,4}}[*_`\"“\[]))[ \t]*"
+)
+_ANY_NUMBER, _NO_NUMBER = -1, -2
+_NO_LINE: Final = re.compile(
+    r"[ \t]*(?:[-*_=]{3,}|\|?(?:[ \t]*:?-{2,}:?[ \t]*\|)+[ \t]*:?-*:?)[ \t]*(?=\n|\Z)"
+)
+_INLINE_MARK: Final = re.compile(rf"(?<![^\s:;,.])(\(?)({_NUMERAL})([.)])[ \t]+(?=[^\W\d]|[*_`\"“])")
+_CIRCLED: Final = re.compile("[\u2460-\u2473\u2776-\u2793\u24f5-\u24fe]")
+_ROMAN: Final = {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8, "ix": 9, "x": 10}
+_ITEM_WORD: Final = re.compile(
+    r"\b(?!(?:and|or|to|through|und|oder|bis|et|ou|à|y|o|e|a)\b)[^\W\d_]{2,}", re.IGNORECASE
+)
+
+# --- the rest
+
+_URL: Final = r"(?:https?://|ftp://|www\.)[^\s<>\"'“”‘’()\[\]{}|\\^`*…]{1,2000}"
+_MAIL: Final = r"[\w.+%-]{1,64}@[\w.-]{1,255}"
+_TARGET: Final = (
+    r"\]\([ \t]{0,4}(?:<[^<>\n]{0,2000}>|[^\s()<>]{0,2000}+(?:\([^\s()<>]{0,200}\)[^\s()<>]{0,200}){0,2})"
+    r"(?:\s{1,4}(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'))?[ \t]{0,4}\)"
+)
+_ENTITY: Final = r"&(?:\#[0-9]{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+ENTITY: Final = re.compile(_ENTITY)
+_SIGNS: Final = re.compile(
+    rf"""
+    (?= [\\`<&\[\]!*_~|\#\n\-hfw] | [^\x20-\x7e] ) (?:
+    (?P<url> {_URL} )
+  | (?P<auto> <(?:{_URL}|mailto:{_MAIL}|{_MAIL})> )
+  | (?P<target> {_TARGET} )
+  | (?P<open> !?\[ ) | (?P<close> \] )
+  | (?P<escape> \\(?:[!-/:-@\[-`{{-~]|(?=\n)) )
+  | (?P<code> `++ )
+  | (?P<sup> <sup[^<>]{{0,100}}> [ \t]{{0,4}}
+      \[? (?P<raised> [0-9]{{1,2}}(?:[,;][ ]?[0-9]{{1,2}}){{0,8}} ) \]? [ \t]{{0,4}} </sup\s{{0,4}}> )
+  | (?P<tag> </?(?P<name>[A-Za-z][A-Za-z0-9]{{0,9}})(?P<said>\s[^<>]{{0,500}}|\s?/)?> )
+  | (?P<comment> <!--|--> )
+  | (?P<entity> {_ENTITY} )
+  | (?P<stars> (?<!\S)\*++(?!\s) | (?<=[^\s*])\*++ )
+  | (?P<lows> (?<!\w)_++(?=\S) | (?<=[^\s_])_++(?!\w) )
+  | (?P<waves> (?<!~)~~++(?=\S) | (?<=[^\s~])~~++ )
+  | (?P<pipe> (?:(?<=\s)|(?<![^\n]))\|(?=[ \t\n]|\Z)|(?<![^\n])\||\|(?=[ \t]*(?:\n|\Z)) )
+  | (?P<picture> [{_PICTURES}][{INVISIBLE}\U0001f3fb-\U0001f3ff\u20e3{_PICTURES}]{{0,32}} )
+  | (?P<space> [{_ODD_SPACES}] )
+  | (?P<unseen> [{INVISIBLE}\u20e3] )
+  | (?P<hashes> (?<=\s)\#{{1,6}}+[ \t]*+(?=\n|\Z) )
+  | (?P<line> \n )
+    )
+    """,
+    re.VERBOSE,
+)
+_ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
+_MAY_MARK: Final = re.compile(
+    rf"[\\`<&\[*_~|\n#]|\w\)[\s*]|[0-9]\.[ \t]|[{INVISIBLE}{_ODD_SPACES}{_PICTURES}]"
+    "|[\u20e3\u2460-\u27ff\uff00-\uffef\U0001d400-\U0001d7ff\U0001f110-\U0001f189]"
+)
+_BEGINS_MARK: Final = tuple("-+>=•‣◦▪●○∙·–—")
+_CELL_GAP: Final = re.compile(r"[ \t]*(?:\||\n|\Z)")
+_SPELT_WITH_JOINERS: Final = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1780-\u18af]")
+_ENDS: Final = " \t\n.,;:!?)…。，！？"
+_UNIT_LETTERS: Final = 3
+_RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Reading:
+    """The characters that were read so far, each with its place in the text."""
+
+    __slots__ = ("chars", "ends", "number", "starts", "text")
+
+    def __init__(self, text: str, number: int) -> None:
+        """``number`` is that of the latest numbered item."""
+        self.text = text
+        self.number = number
+        self.chars: list[str] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def copy(self, start: int, end: int) -> None:
+        """Take ``text[start:end]`` as it is."""
+        self.chars += self.text[start:end]
+        self.starts += range(start, end)
+        self.ends += range(start + 1, end + 1)
+
+    def put(self, said: str, start: int, end: int) -> None:
+        """Take ``said`` for ``text[start:end]``."""
+        self.chars += said
+        self.starts += [start] * len(said)
+        self.ends += [end] * len(said)
+
+    def omit(self, end: int) -> int:
+        """Leave out what stood like a word and ends at ``end``, with a space beside it; where to go on."""
+        chars, text = self.chars, self.text
+        if not chars or chars[-1] == "\n":
+            while end < len(text) and text[end] in " \t":
+                end += 1
+        elif text[end : end + 1] in _ENDS:  # so is the end of the text
+            self.trim()
+        return end
+
+    def trim(self) -> None:
+        """Take back the spaces at the end."""
+        chars = self.chars
+        while chars and chars[-1] in " \t":
+            del chars[-1], self.starts[-1], self.ends[-1]
+
+
+def may_be_marked(text: str) -> bool:
+    """Whether there is anything to take out; most claims hold nothing."""
+    return _MAY_MARK.search(text) is not None or text.lstrip(" \t").startswith(_BEGINS_MARK)
+
+
+def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Reading:
+    """One reading of ``text``, without ``left_out`` and what a reader is not shown."""
+    reading = Reading(text, _ANY_NUMBER if begins_line else _NO_NUMBER)
+    opened: list[int] = []
+    at = _line_begins(reading, 0)
+    length = len(text)
+    for start, end in (*apart([*_enumerators(text), *left_out]), (length, length)):
+        while at < start:
+            match = _SIGNS.search(text, at)
+            if match is None or match.start() >= start:
+                reading.copy(at, start)
+                at = start
+            else:
+                reading.copy(at, match.start())
+                at = _take(reading, match, opened)
+        if at < end:
+            at = reading.omit(end)
+    return _compact(reading)
+
+
+def _compact(reading: Reading) -> Reading:
+    if "" in reading.chars:
+        kept = [i for i, char in enumerate(reading.chars) if char]
+        reading.starts = [reading.starts[i] for i in kept]
+        reading.ends = [reading.ends[i] for i in kept]
+        reading.chars = [reading.chars[i] for i in kept]
+    for i, char in enumerate(reading.chars):
+        if char > "\x7f" and (plain := _CHARS.get(ord(char))):
+            reading.chars[i] = plain
+        elif char in "．，" and _is_wide_point(reading.text, reading.starts[i]):
+            reading.chars[i] = "." if char == "．" else ","
+    return reading
+
+
+def _is_wide_point(text: str, at: int) -> bool:
+    """A point or comma within a number of wide digits; elsewhere a wide comma is one of Chinese."""
+    return 0 < at < len(text) - 1 and all("\uff10" <= text[i] <= "\uff19" for i in (at - 1, at + 1))
+
+
+def _take(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
+    """Read the sign that ``match`` found; where to go on."""
+    kind, (start, end) = match.lastgroup or "", match.span()
+    if kind in _BRACKETS:
+        return _bracket(reading, match, opened)
+    if kind in _READERS:
+        return _READERS[kind](reading, match)
+    if (
+        kind == "url"
+        or (kind == "stars" and _multiplies(reading.text, start, end))
+        or (kind == "unseen" and _joins(reading.text, start))
+    ):
+        reading.copy(start, end)
+    elif kind == "auto":
+        reading.copy(start + 1, end - 1)
+    elif kind == "escape":
+        reading.put(match[0][1:], start, end)
+    elif kind == "entity":
+        reading.put(html.unescape(match[0]), start, end)
+    elif kind == "space":
+        reading.put(" ", start, end)
+    elif kind == "hashes":
+        reading.trim()
+    return end
+
+
+def _bracket(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
+    """Keep brackets, save those around the text of a link."""
+    start, end = match.span()
+    if match.lastgroup == "target":
+        if not opened:
+            end = start + 2
+            reading.copy(start, end)
+            return end
+        bracket = opened.pop()
+        image = reading.chars[bracket] == "!"
+        reading.chars[bracket : bracket + 1 + image] = [""] * (1 + image)
+        return end
+    if match.lastgroup == "open":
+        opened.append(len(reading.chars))
+    elif opened:
+        opened.pop()
+    reading.copy(start, end)
+    return end
+
+
+def _line_begins(reading: Reading, at: int) -> int:
+    """Skip what marks a heading, quotation or list item, and lines that hold nothing but a rule.
+
+    A number that does not count on is one of a sentence that wraps: "in room\n50. Then".
+    """
+    while rule := _NO_LINE.match(reading.text, at):
+        if rule.end() == len(reading.text):
+            return rule.end()
+        at = rule.end() + 1
+    while found := _LINE_MARK.match(reading.text, at):
+        if found[1]:
+            if reading.number != _ANY_NUMBER and int(found[1]) not in (1, reading.number + 1):
+                break
+            reading.number = int(found[1])
+        at = found.end()
+    return at
+
+
+def _line_ends(reading: Reading, match: re.Match[str]) -> int:
+    start, end = match.span()
+    reading.number = max(reading.number, 0)
+    at = _line_begins(reading, end)
+    reading.copy(start, end)
+    return at
+
+
+def _multiplies(text: str, start: int, end: int) -> bool:
+    """ "2*3" is no emphasis."""
+    return text[start - 1 : start].isdigit() and text[end : end + 1].isdigit()
+
+
+def _raised(reading: Reading, match: re.Match[str]) -> int:
+    """ "10<sup>6</sup>" and "m<sup>2</sup>" are powers; behind a longer word stands the number of a note."""
+    before = "".join(reading.chars[-_UNIT_LETTERS - 1 :])
+    power = before[-1:].isdigit() or (
+        before[-1:].isalpha() and not (len(before) > _UNIT_LETTERS and before.isalpha())
+    )
+    if power and match["raised"].isdigit():
+        reading.put(match["raised"].translate(_RAISED), *match.span())
+        return match.end()
+    return reading.omit(match.end())
+
+
+def _tag(reading: Reading, match: re.Match[str]) -> int:
+    name = match["name"].lower()
+    start, end = match.span()
+    if name not in _TAGS:
+        reading.copy(start, start + 1)
+        return start + 1
+    if name == "img" and (alt := _ALT.search(match["said"] or "")):
+        reading.put(alt[1] or alt[2] or "", start, end)
+    elif (
+        name not in _INLINE_TAGS
+        and "".join(reading.chars[-1:]).strip()
+        and reading.text[end : end + 1] not in _ENDS
+    ):
+        reading.put(" ", start, end)
+    return end
+
+
+def _cell_ends(reading: Reading, match: re.Match[str]) -> int:
+    """Cells of a row are told apart by commas."""
+    start, end = match.span()
+    reading.trim()
+    chars = reading.chars
+    if chars and chars[-1] not in "\n,:;.|" and not _CELL_GAP.match(reading.text, end):
+        reading.put(",", start, end)
+    return end if chars and chars[-1] != "\n" else reading.omit(end)
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether a (non-)joiner belongs to the spelling of the word it stands in."""
+    around = text[max(0, at - 1) : at], text[at + 1 : at + 2]
+    return text[at] in "\u200c\u200d" and all(_SPELT_WITH_JOINERS.match(letter) for letter in around)
+
+
+def _picture(reading: Reading, match: re.Match[str]) -> int:
+    """A picture is no word; a check mark that has a cell, or the place behind a colon, for itself is one."""
+    start, end = match.span()
+    text = reading.text
+    said = "yes" if match[0][0] in _YES else "no" if match[0][0] in _NO else ""
+    before = text[:start].rstrip(" \t")[-1:]
+    after = text[end:].lstrip(" \t*_")[:1]
+    if said and before and before in "|:–—" and after in ("", "|", "\n", ","):
+        reading.put(said, start, end)
+        return end
+    return reading.omit(end)
+
+
+def _enumerators(text: str) -> Iterator[Span]:
+    """The marks of items in a line, "(1) … (2) …": two at least that count on from the first."""
+    circled = [match.span() for match in _CIRCLED.finditer(text)]
+    if len(circled) > 1:
+        yield from circled
+    runs: dict[tuple[str, str, str], list[re.Match[str]]] = {}
+    for match in _INLINE_MARK.finditer(text):
+        if match[3] == "." and (match[1] or not match[2].isdigit()):
+            continue
+        for style, value in _values(match[2]):
+            run = runs.setdefault((match[1], style, match[3]), [])
+            if value == 1:
+                if len(run) > 1:
+                    yield from (mark.span() for mark in run)
+                run[:] = [match]
+            elif (
+                run
+                and value == _value(run[-1], style) + 1
+                and _ITEM_WORD.search(text, run[-1].end(), match.start())
+            ):
+                run.append(match)
+    for run in runs.values():
+        if len(run) > 1:
+            yield from (mark.span() for mark in run)
+
+
+def _values(numeral: str) -> Iterator[tuple[str, int]]:
+    if numeral.isdigit():
+        yield "1", int(numeral)
+        return
+    if len(numeral) == 1:
+        yield ("a" if numeral.islower() else "A"), ord(numeral.lower()) - ord("a") + 1
+    if numeral in _ROMAN:
+        yield "i", _ROMAN[numeral]
+
+
+def _value(match: re.Match[str], style: str) -> int:
+    return next((value for own, value in _values(match[2]) if own == style), 0)
+
+
+_BRACKETS: Final = frozenset(("open", "close", "target"))
+_READERS: Final[dict[str, Callable[[Reading, re.Match[str]], int]]] = {
+    "line": _line_ends,
+    "sup": _raised,
+    "tag": _tag,
+    "pipe": _cell_ends,
+    "picture": _picture,
+}

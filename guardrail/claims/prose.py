@@ -1,0 +1,135 @@
+"""A raw text as judges read it: without markup, citations and what no reader sees, with offsets back.
+
+What counts is what a reader would be shown. Markdown and HTML go, links keep their text, entities and
+escapes become the signs they stand for, wide letters plain ones, odd spaces plain ones; bullets, the numbers
+of items, pictures and citation marks go. Text without any of that stays as it is.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from guardrail.claims.display import apart, misleading
+from guardrail.claims.links import Link, find_addresses, find_targets
+from guardrail.claims.markup import ENTITY, Reading, may_be_marked, read_markup
+from guardrail.events import Span
+
+__all__ = ["Link", "Prose", "read_prose"]
+
+# What markup hides may be markup again, "&amp;lt;", but no writer nests more than this.
+_MOST_READINGS: Final = 4
+_MAX_LINKS: Final = 64
+_MAY_LINK: Final = re.compile(r"@|://|\]\(|<[aA]\s|[wW]\.|\.[A-Za-z]{2}")
+_SIGN: Final = re.compile(r"(?<=\d)[.,](?=\d)|[^\W_]|\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A text as it reads.
+
+    ``offsets`` has the code point of the raw text for each of ``text``, never descending, and one for its
+    end; ``ends`` has where each ends in the raw text. ``links`` are all links and addresses, ``deceptive``
+    the parts that display otherwise than they read, both in the raw text.
+    """
+
+    text: str
+    offsets: tuple[int, ...]
+    ends: tuple[int, ...]
+    links: tuple[Link, ...] = ()
+    deceptive: tuple[Span, ...] = ()
+
+    def raw_span(self, start: int, end: int) -> Span:
+        """Where ``text[start:end]`` stands in the raw text; 0 <= start <= end <= len(text)."""
+        first = self.offsets[start]
+        return first, self.ends[end - 1] if end > start else first
+
+
+def read_prose(raw: str, citations: Sequence[Span] = (), *, begins_line: bool = True) -> Prose:
+    """``raw`` as prose, without the spans of ``citations``. Linear in its length.
+
+    ``begins_line``: a number and a full stop in front are the marker of an item. Reading what was read
+    changes nothing more.
+    """
+    starts: Sequence[int]
+    ends: Sequence[int]
+    if citations or may_be_marked(raw):
+        text, starts, ends = _read(raw, citations, begins_line=begins_line)
+    else:
+        text, starts, ends = raw, range(len(raw)), range(1, len(raw) + 1)
+    deceptive = _deceptive(raw)
+    prose = Prose(text, (*starts, len(raw)), tuple(ends), (), deceptive)
+    links = _links(raw, prose, citations)
+    return Prose(text, prose.offsets, prose.ends, links, deceptive) if links else prose
+
+
+def _read(
+    raw: str, citations: Sequence[Span], *, begins_line: bool
+) -> tuple[str, Sequence[int], Sequence[int]]:
+    """Read until nothing changes any more."""
+    text, starts, ends = _step(read_markup(raw, citations, begins_line=begins_line))
+    for _ in range(_MOST_READINGS):
+        if not may_be_marked(text):
+            return text, starts, ends
+        again, inner_starts, inner_ends = _step(read_markup(text, (), begins_line=begins_line))
+        if again == text:
+            return text, starts, ends
+        starts, ends = [starts[i] for i in inner_starts], [ends[i - 1] for i in inner_ends]
+        text = again
+    # Markup within markup within markup: take the words, which are none.
+    kept = [match.start() for match in _SIGN.finditer(text)]
+    kept = [
+        at for i, at in enumerate(kept) if not text[at].isspace() or (i and not text[kept[i - 1]].isspace())
+    ]
+    plain = "".join(" " if text[at].isspace() else text[at] for at in kept)
+    return plain, [starts[at] for at in kept], [ends[at] for at in kept]
+
+
+def _step(reading: Reading) -> tuple[str, list[int], list[int]]:
+    return "".join(reading.chars), reading.starts, reading.ends
+
+
+def _deceptive(raw: str) -> tuple[Span, ...]:
+    """In the raw text, and in what its entities stand for."""
+    if "&" not in raw or not ENTITY.search(raw):
+        return misleading(raw)
+    pieces: list[str] = []
+    places: list[Span] = []
+    last = 0
+    for match in ENTITY.finditer(raw):
+        pieces.append(raw[last : match.start()])
+        places += ((i, i + 1) for i in range(last, match.start()))
+        signs = html.unescape(match[0])
+        pieces.append(signs)
+        places += [match.span()] * len(signs)
+        last = match.end()
+    pieces.append(raw[last:])
+    places += ((i, i + 1) for i in range(last, len(raw)))
+    found = misleading("".join(pieces))
+    return apart([(places[start][0], places[end - 1][1]) for start, end in found])
+
+
+def _links(raw: str, prose: Prose, citations: Sequence[Span]) -> tuple[Link, ...]:
+    """The targets of links, and the addresses that stand in the text or in a citation."""
+    if not _MAY_LINK.search(raw) and not _MAY_LINK.search(prose.text):
+        return ()
+    targets = list(find_targets(raw))
+    bare = (Link(prose.raw_span(*link.span), link.target) for link in find_addresses(prose.text))
+    cited = (
+        Link((start + link.span[0], start + link.span[1]), link.target)
+        for start, end in citations
+        for link in find_addresses(raw[start:end])
+    )
+    found: list[Link] = []
+    taken = apart([link.span for link in targets])
+    for link in chain(bare, cited):
+        if not any(start <= link.span[0] and link.span[1] <= end for start, end in taken):
+            found.append(link)
+        if len(found) == _MAX_LINKS:
+            break
+    found += targets[:_MAX_LINKS]
+    return tuple(sorted(dict.fromkeys(found), key=lambda link: link.span))

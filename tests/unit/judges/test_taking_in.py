@@ -1,0 +1,81 @@
+"""What every verdict goes through, whoever gave it: spans led back, findings that no judge has to make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from guardrail.claims.model import Claim
+from guardrail.events import Context, Finding, Severity, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import JudgeReply, reconcile
+from guardrail.judges.taking_in import claims_with_absent_links, take_in
+from tests.unit.judges.doubles import judgement
+
+CONTEXTS = [
+    Context(
+        id="c1",
+        text="See https://Shop.example/Prices/?a=1, write to info@shop.example.",
+        source="www.a.example/x/",
+    ),
+    Context(id="guide.md", text="The shop is called docs.b.example.", source=None),
+]
+
+
+def claim(text: str) -> Claim:
+    return Claim(0, 0, text, 100, 100 + len(text), Severity.NORMAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        ("It costs $5.", False),
+        ("See [prices](http://www.shop.example/Prices).", False),
+        ("See https://SHOP.example/Prices/#top.", False),
+        ("Mail INFO@shop.example or <info@Shop.example>!", False),
+        ("Mail other@shop.example or fo@shop.example.", True),
+        ("Mail info@SHOP.example.", False),
+        ("See https://shop.example.", False),
+        ("See https://shop.example/prices.", True),
+        ("See https://shop.example/Price.", True),
+        ("See https://evil.example/Prices.", True),
+        ("See https://b.example.", True),
+        ("See https://example.", True),
+        ("See [x](https://a.example/x).", False),
+        ("See [the guide](guide.md), [the top](#top), [call](tel:+49123).", False),
+        ("See [the guide](other.md).", True),
+    ],
+)
+async def test_links_that_are_in_no_source_are_told_of(text: str, absent: bool) -> None:
+    found = await claims_with_absent_links({"k0": claim(text)}, EvidenceIndex(CONTEXTS))
+    assert found == ({"k0"} if absent else set())
+    said = take_in(judgement(verdict=Verdict.SUPPORTED), claim(text), found)
+    assert said.verdict is Verdict.SUPPORTED
+    assert said.findings == ((Finding.LINK_ABSENT,) if absent else ())
+
+
+@pytest.mark.parametrize(
+    "text", ["It costs 1٢0.", "It is \u202eeerf\u202c.", "It is fr\u0435e.", "It is f\u200bree."]
+)
+@pytest.mark.parametrize("verdict", Verdict)
+def test_what_displays_otherwise_is_never_supported(text: str, verdict: Verdict) -> None:
+    support = None if verdict is Verdict.UNVERIFIED else 0.9
+    given = replace(judgement(verdict=verdict), support=support, findings=(Finding.FIGURE_ABSENT,))
+    said = take_in(given, claim(text))
+    assert said.findings == (Finding.FIGURE_ABSENT, Finding.DISPLAY_MISMATCH)
+    if verdict is Verdict.SUPPORTED:
+        assert (said.verdict, said.support) == (Verdict.UNSUPPORTED, 0.0)
+        assert said.reasoning
+    else:
+        assert (said.verdict, said.support) == (verdict, support)
+
+
+def test_spans_are_led_back_to_the_raw_text() -> None:
+    about = claim("The **pro** plan &amp; the *basic* one.")
+    assert about.prose.text == "The pro plan & the basic one."
+    offered = replace(judgement(verdict=Verdict.UNSUPPORTED), unsupported_spans=((4, 12), (13, 14), (19, 24)))
+    sound = reconcile({"k0": about}, JudgeReply((offered,)), "j")["k0"]
+    said = take_in(sound, about)
+    marked = [about.text[start:end] for start, end in said.unsupported_spans]
+    assert marked == ["pro** plan", "&amp;", "basic"]

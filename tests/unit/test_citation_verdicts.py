@@ -1,0 +1,129 @@
+"""What a verdict says of the citations in its claim, from the answer to the events."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail import Context, Decision, Guard, Policy
+from guardrail.claims.citations import Citation
+from guardrail.events import CitationBacking, ClaimVerdict, Evidence, FlaggedCase, Verdict
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.output_events import backing
+
+V, B = Verdict, CitationBacking
+HOURS, TOURS = "The museum is open from 10 to 18.", "Public guided tours last about 60 minutes."
+CONTEXTS = [Context(id="kb-2213", text=HOURS), Context(id="kb-2214", text=TOURS, source="tours.pdf")]
+
+
+class QuotingJudge:
+    """Supports every claim by the sentence about tours, and none that says "never"."""
+
+    name = "quoting"
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        evidence = request.evidence.locate(TOURS)
+        assert evidence is not None
+        return JudgeReply(
+            tuple(
+                Judgement(claim_id, V.UNSUPPORTED, 0.9, 0.1, self.name)
+                if "never" in claim.text
+                else Judgement(claim_id, V.SUPPORTED, 0.9, 0.9, self.name, evidence=(evidence,))
+                for claim_id, claim in request.claims.items()
+            )
+        )
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def claims_of(answer: str, policy: Policy | None = None) -> tuple[ClaimVerdict, ...]:
+    async with Guard(judge=QuotingJudge(), policy=policy or Policy()) as guard:
+        return (await guard.check("How long?", CONTEXTS, answer)).claims
+
+
+@pytest.mark.parametrize(
+    ("answer", "mark", "contexts", "worth"),
+    [
+        ("Guided tours last 60 minutes [kb-2214].", "[kb-2214]", ("kb-2214",), B.CITED),
+        ("Guided tours last 60 minutes. [2]", "[2]", ("kb-2214",), B.CITED),
+        ("Guided tours last 60 minutes. (Source: tours.pdf)", "(Source: tours.pdf)", ("kb-2214",), B.CITED),
+        ("Guided tours last 60 minutes【1:0†source】.", "【1:0†source】", ("kb-2213",), B.OTHER),
+        ("Guided tours last 60 minutes [7].", "[7]", (), B.OTHER),
+        ("Guided tours never last 60 minutes [2].", "[2]", ("kb-2214",), B.NONE),
+    ],
+)
+async def test_a_verdict_tells_what_its_claim_cites_and_what_that_is_worth(
+    answer: str, mark: str, contexts: tuple[str, ...], worth: CitationBacking
+) -> None:
+    (claim,) = await claims_of(answer)
+    (citation,) = claim.citations
+    assert (citation.text, citation.contexts) == (mark, contexts)
+    assert answer[slice(*citation.span)] == mark
+    assert claim.citation_backing is worth
+
+
+async def test_citations_are_placed_in_the_whole_answer() -> None:
+    answer = "Guided tours last 60 minutes. [2] Tickets cost 4 euros {{ref:kb-2213}}. It is open on Mondays."
+    claims = await claims_of(answer, Policy(citation_pattern=r"\{\{ref:([^{}]+)\}\}"))
+    told = [[(answer[slice(*c.span)], c.contexts) for c in claim.citations] for claim in claims]
+    assert told == [[("[2]", ("kb-2214",))], [("{{ref:kb-2213}}", ("kb-2213",))], []]
+    assert [claim.citation_backing for claim in claims] == [B.CITED, B.OTHER, None]
+
+
+async def test_a_policy_can_act_on_citations_and_the_case_has_them() -> None:
+    policy = Policy.model_validate({"rules": ["citation other|none: flag"]})
+    async with Guard(judge=QuotingJudge(), policy=policy) as guard:
+        good = await guard.check("How long?", CONTEXTS, "Guided tours last 60 minutes [2].")
+        events = [event async for event in guard.stream("?", CONTEXTS, ["Guided tours last an hour [1]."])]
+    (case,) = (event for event in events if isinstance(event, FlaggedCase))
+    assert good.decision is Decision.RELEASE
+    assert case.rule == "citation other|none: flag"
+    assert [claim.citation_backing for claim in case.claims] == [B.OTHER]
+    assert [citation.text for claim in case.claims for citation in claim.citations] == ["[1]"]
+
+
+def test_what_citations_are_worth_by_the_judgement() -> None:
+    cites = (Citation((0, 3), "[1]", ("a",)), Citation((4, 7), "[9]", ()))
+    contexts = [Context(id=by, text=f"only {by}, and both") for by in "ab"]
+    by_a, by_b = (Evidence(context_id=by, quote=f"only {by}", span=(0, 6)) for by in "ab")
+    by_both = Evidence(context_id="b", quote="and both", span=(8, 16))
+
+    def worth(verdict: Verdict, *evidence: Evidence) -> CitationBacking | None:
+        return backing(Judgement("k", verdict, 0.9, 0.5, "test", evidence=evidence), cites, contexts)
+
+    assert worth(V.SUPPORTED, by_b, by_a) is worth(V.PARTIALLY_SUPPORTED, by_a) is B.CITED
+    assert worth(V.SUPPORTED, by_both) is B.CITED, "the cited context says the same"
+    assert worth(V.SUPPORTED, by_b) is B.OTHER
+    assert worth(V.CONTRADICTED, by_a) is worth(V.UNSUPPORTED) is B.NONE
+    assert worth(V.UNVERIFIED) is worth(V.SUPPORTED) is B.UNKNOWN
+    assert backing(Judgement("k", V.SUPPORTED, 0.9, 0.9, "test", evidence=(by_a,)), (), contexts) is None
+
+
+@pytest.mark.parametrize("front", ["", "As stated in document 2, ", "According to kb-2214, "])
+async def test_by_default_no_form_of_a_citation_stands_in_the_way_of_a_right_answer(front: str) -> None:
+    marks = [
+        "",
+        " [kb-2214]",
+        " [2]",
+        "【2:0†source】",
+        "【7:1†tours.pdf】",
+        " (source: 2)",
+        " [^2]",
+        "<sup>2</sup>",
+        "²",
+    ]
+    async with Guard() as guard:
+        for mark in marks if not front else ["", " [2]"]:
+            verdict = await guard.check(
+                "?", CONTEXTS, f"{front}public guided tours last about 60 minutes{mark}."
+            )
+            (claim,) = verdict.claims
+            assert (verdict.decision, claim.verdict) == (Decision.RELEASE, V.SUPPORTED), mark
+            assert claim.citation_backing is (B.CITED if front or mark else None)
+
+
+async def test_a_footnote_that_only_names_its_source_is_no_claim() -> None:
+    claims = await claims_of(
+        "Guided tours last 60 minutes.[^1]\n\n[^1]: tours.pdf\n[^2]: Tours cost 4 euros."
+    )
+    assert [claim.text for claim in claims] == ["Guided tours last 60 minutes.[^1]", "Tours cost 4 euros."]
