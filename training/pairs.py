@@ -80,7 +80,7 @@ def pair_of(example: Example, random_: random.Random) -> dict[str, Any] | None:
     if not len(index.layout.sentences):
         return None
     view = view_of(claim, example.question, example.lead_in, _RARITY)
-    matches = find_candidates(index.layout, view, _SENTENCES, 1, in_other_words=True).sentences
+    matches = find_candidates(index.layout, view, _SENTENCES).sentences
     if not matches:
         return None
     windows = list(windows_of(view, index, matches))

@@ -152,7 +152,7 @@ class ClaimChecker:
         stopped: Callable[[], bool],
     ) -> Examination | None:
         view = view_of(_text(claim)[slice(*part)], question, claim.lead_in, self._rarity)
-        found = find_candidates(evidence.layout, view, _SENTENCES, 1, in_other_words=bool(view.content))
+        found = find_candidates(evidence.layout, view, _SENTENCES, cited=_cited(claim, evidence))
         if not found.sentences:
             return None
         near = [match.number for match in found.sentences[:_NEAR]]
@@ -173,6 +173,14 @@ class ClaimChecker:
         lines = self._read.lines
         told = self._read.combiner.probabilities(features | read_features(read, features["share"]))
         return told.supported >= lines.sure or (len(read) >= _AT_LEAST and told.supported <= lines.hopeless)
+
+
+def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
+    """The numbers of the contexts that the claim cites."""
+    if not claim.citations:
+        return frozenset()
+    ids = {context_id for citation in claim.citations for context_id in citation.context_ids}
+    return frozenset(number for number, context in enumerate(evidence.contexts) if context.id in ids)
 
 
 def _text(claim: Claim) -> str:
