@@ -157,7 +157,7 @@ class ClaimChecker:
             return None
         near = [match.number for match in found.sentences[:_NEAR]]
         figures = check_figures(view.text, source, near, question)
-        features = word_features(view, found, figures, evidence)
+        features = word_features(view, found, figures)
         read: list[Read] = []
         if reader is not None and pressure < 2:
             for each in reader.reads(view.text, windows_of(view, evidence, found.sentences), stopped):
@@ -165,13 +165,13 @@ class ClaimChecker:
                 if pressure == 1 or (pressure == 0 and self._settled(features, read)):
                     break
         if read:
-            features |= read_features(read, features["share"])
+            features |= read_features(read)
         return Examination(view, found, figures, features, read)
 
     def _settled(self, features: dict[str, float], read: Sequence[Read]) -> bool:
         """Whether another window would hardly change the verdict."""
         lines = self._read.lines
-        told = self._read.combiner.probabilities(features | read_features(read, features["share"]))
+        told = self._read.combiner.probabilities(features | read_features(read))
         return told.supported >= lines.sure or (len(read) >= _AT_LEAST and told.supported <= lines.hopeless)
 
 
