@@ -18,7 +18,7 @@ from guardrail.judges.local.claim_view import ClaimView, view_of
 from guardrail.judges.local.combiner import Fit, Parameters, load_parameters
 from guardrail.judges.local.features import Read, read_features, word_features
 from guardrail.judges.local.rarity import load_rarity
-from guardrail.judges.local.reader import Reader
+from guardrail.judges.local.reader import Reader, reworded
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.silence import silence_of
 from guardrail.judges.local.verdict import (
@@ -159,7 +159,8 @@ class ClaimChecker:
         features = word_features(view, found, figures)
         read: list[Read] = []
         if reader is not None and pressure < 2:
-            for each in reader.reads(view.text, windows_of(view, evidence, found.sentences), stopped):
+            windows = windows_of(view, evidence, found.sentences)
+            for each in reader.reads(reworded(view.text, figures), windows, stopped):
                 read.append(each)
                 if pressure == 1 or (pressure == 0 and self._settled(features, read)):
                     break

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from guardrail.figures import FigureCheck, State
 from guardrail.judges.local.features import Read
 from guardrail.judges.local.verifier import Verifier
 from guardrail.judges.local.windows import Window
@@ -26,8 +28,11 @@ class Reader:
         self._verifier = verifier
         self._encoded: dict[str, Encoding] = {}
 
-    def reads(self, claim: str, windows: Iterator[Window], stopped: Callable[[], bool]) -> Iterator[Read]:
-        """What the verifier says of a claim beside one window after the other, for as long as it is asked.
+    def reads(
+        self, claim: Reworded, windows: Iterator[Window], stopped: Callable[[], bool]
+    ) -> Iterator[Read]:
+        """What the verifier says of a claim beside one window after the other, for as long as it is asked;
+        spans of tokens are those of the claim before it was reworded.
 
         Nothing where the claim can't be read: it is too long, forges special tokens, or is mostly of words
         that the vocabulary lacks. A window that can't be read is passed over: it forges special tokens, or
@@ -35,11 +40,11 @@ class Reader:
         is cut. Ends once ``stopped()``. Raises JudgeError as ``Verifier.read`` does.
         """
         verifier = self._verifier
-        if len(claim) > _MOST_CHARS_A_TOKEN * verifier.max_tokens:
+        if len(claim.text) > _MOST_CHARS_A_TOKEN * verifier.max_tokens:
             return
-        own = self._encode(claim)
+        own = self._encode(claim.text)
         room = verifier.max_tokens - verifier.overhead - len(own.ids)
-        unknown = self._unknown_words(claim, own)
+        unknown = self._unknown_words(claim.text, own)
         if room < _LEAST_ROOM or verifier.forged(own) or unknown.total() > _MOST_UNKNOWN * len(own.ids):
             return
         for window in windows:
@@ -53,7 +58,11 @@ class Reader:
                 text.truncate(room)
             if stopped():
                 return
-            yield Read(window, verifier.read(own, text))
+            reading = verifier.read(own, text)
+            if claim.pieces:
+                tokens = [(*claim.in_claim(start, end), mark) for start, end, mark in reading.tokens]
+                reading = replace(reading, tokens=tuple(tokens))
+            yield Read(window, reading)
 
     def _encode(self, text: str) -> Encoding:
         encoding = self._encoded.get(text)
@@ -88,3 +97,49 @@ def unsupported_spans(
         else:
             spans.append((start, end))
     return [span for span in spans if any(text[at].isalnum() for at in range(*span))]
+
+
+@dataclass(frozen=True, slots=True)
+class Reworded:
+    """A claim with its figures as the sources write them, and the way back.
+
+    Whether a figure is the same in another notation ("9 W", "nine watts") is found out exactly
+    (``guardrail.figures``): the verifier, which reads digits badly, need not guess it again.
+    """
+
+    text: str
+    pieces: tuple[tuple[int, int, int, int], ...]
+    """``(start, end, start in the claim, end in the claim)`` of what was put in, ascending."""
+
+    def in_claim(self, start: int, end: int) -> tuple[int, int]:
+        """The span of the claim that a span of ``text`` stands for."""
+        return self._back(start, last=False), self._back(end, last=True)
+
+    def _back(self, at: int, *, last: bool) -> int:
+        shift = 0
+        for start, end, own_start, own_end in self.pieces:
+            if at < start or (at == start and not last):
+                break
+            if at < end or (at == end and last):
+                return own_end if last else own_start
+            shift = own_end - end
+        return at + shift
+
+
+def reworded(text: str, checks: Sequence[FigureCheck]) -> Reworded:
+    """A claim with those of its figures that a source has in another notation as that source writes them."""
+    parts: list[str] = []
+    pieces: list[tuple[int, int, int, int]] = []
+    at = length = 0
+    for check in checks:
+        figure, source = check.figure, check.source
+        if check.state is not State.FOUND or source is None or figure.start < at:
+            continue
+        if figure.text.casefold() == source.text.casefold() or source.bound is not figure.bound:
+            continue
+        parts += (text[at : figure.start], source.text)
+        length += figure.start - at
+        pieces.append((length, length + len(source.text), figure.start, figure.end))
+        length += len(source.text)
+        at = figure.end
+    return Reworded("".join((*parts, text[at:])), tuple(pieces))
