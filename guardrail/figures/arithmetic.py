@@ -43,7 +43,7 @@ def derived(
     operands = [f for f in dict.fromkeys([*own, *theirs]) if f.values and not f.name and f.upper is None]
     for value, parts, loss, plain in _reckonings(claim, operands[:_MAX_OPERANDS]):
         near = abs(value - target) <= loss * max(abs(value), abs(target))
-        if near and (plain or reckons or (len(parts) == 2 and parts[1] in own and claim.unit)):
+        if near and (plain or reckons or (len(parts) == 2 and parts[1] in own and claim.kind is Kind.MONEY)):
             return parts
     return None
 

@@ -21,6 +21,7 @@ _FRAME: Final = 0.85  # of the claim, that a sentence must say to be at odds wit
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
 _REVERSE: Final = 0.6  # of what the sentence says around its own figure, that the claim must say
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
+_ELSEWHERE_STILL: Final = 0.5  # by which a sentence with the figure may say less than the best without it
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
@@ -109,8 +110,9 @@ def _check(
             if number not in near and (own := source.backing(figure, number)) is not None:
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if conflict is not None and (found is None or found.frame <= conflict.frame - _MARGIN):
-        return _derived(claim, figure, source, near, asked) or conflict
-    found = found or _derived(claim, figure, source, near, asked)
+        return _derived(claim, figure, source, near, asked, doubted=True) or conflict
+    if found is None or (best >= _FRAME and found.frame <= best - _ELSEWHERE_STILL):
+        found = _derived(claim, figure, source, near, asked)
     return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
 
 
@@ -195,13 +197,20 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
 
 
 def _derived(
-    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], asked: Sequence[Figure]
+    claim: Sentence,
+    figure: Figure,
+    source: FigureSource,
+    near: list[int],
+    asked: Sequence[Figure],
+    *,
+    doubted: bool = False,
 ) -> FigureCheck | None:
+    """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
     if figure.name:
         return None
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None:
-        return FigureCheck(figure, State.DERIVED, 0.0, None, None, (echo,))
+        return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
     mine = [f for f in (*claim.figures, *asked) if f is not figure]
     pieces = frozenset(_PIECE.findall(claim.text.casefold()))
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
@@ -209,6 +218,6 @@ def _derived(
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures]
         operands = derived(figure, mine, theirs, reckons=reckons)
-        if operands is not None:
-            return FigureCheck(figure, State.DERIVED, 0.0, None, None, operands)
+        if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
+            return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
     return None

@@ -64,7 +64,7 @@ def _figure(kind: Kind, tokens: list[Token], i: int, after: int, **said: Any) ->
 
 def _dated(tokens: list[Token], i: int, found: Found) -> tuple[Figure, int]:
     kind = Kind.TIME if found.times else Kind.DATE
-    year = found.days[0].year if found.days and found.days[0].month is None else None
+    year = next((day.year for day in found.days if day.month is None and day.years == 1), None)
     values = found.times or ((float(year),) if year is not None else ())
     group = tokens[i].low in tables.DAY_GROUPS
     return _figure(kind, tokens, i, found.next, values=values, days=found.days, last=found.last, name=group)
