@@ -77,6 +77,8 @@ def agrees(claim: Figure, source: Figure) -> bool:
         return _same_key(claim, source)
     if claim.kind is Kind.DATE and source.kind is Kind.DATE:
         return _dates_agree(claim, source)
+    if claim.kind is Kind.ORDINAL and source.kind is Kind.DATE:  # "on the 24th"
+        return any(day.day == claim.values[0] for day in _days(source))
     if Kind.TIME in (claim.kind, source.kind):
         return _times_agree(claim, source)
     if not claim.values or not source.values:
@@ -90,7 +92,9 @@ def agrees(claim: Figure, source: Figure) -> bool:
         ours, theirs = base(claim), base(source)
     elif (bare or {one, other} <= {"number", "date"}) and "temperature" not in (one, other):
         ours, theirs = _pairs(claim), _pairs(source)
-    elif "pound" in claim.text and {one, other} == {"money", "mass"}:
+    elif "pound" in claim.text + source.text and {one, other} == {"money", "mass"}:
+        ours, theirs = _pairs(claim), _pairs(source)
+    elif "temperature" in (one, other) and "deg" in (claim.unit, source.unit):
         ours, theirs = _pairs(claim), _pairs(source)
     else:
         return False

@@ -158,7 +158,7 @@ def read_period(tokens: list[Token], i: int) -> Found | None:
     """ "1990s", "20th century", "300 BC", "Q3 2021", "third quarter of 2021", "FY2021"."""
     token, after = tokens[i], tokens[i + 1]
     figures = token.kind is Tok.NUMBER and token.text.isdecimal() and len(token.text) <= 4
-    ranked = figures and after.low in SUFFIXES and touches(tokens, i + 1)
+    ranked = figures and after.low in SUFFIXES
     rank = int(token.text) if ranked else ORDINALS.get(token.low, 0)
     k = i + 1 + ranked + (tokens[i + 1 + ranked].text == "-")
     if rank and tokens[k].low in {"century", "centuries"}:

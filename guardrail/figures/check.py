@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
 from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import FigureSource, Sentence
-from guardrail.figures.tables import RECKONING, RECKONING_TIMES
+from guardrail.figures.tables import PRICING, RECKONING, RECKONING_TIMES
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
@@ -24,6 +25,7 @@ _LOCALITY: Final = 0.7  # what a word counts less there for each word between
 _ELSEWHERE_STILL: Final = 0.5  # by which a sentence with the figure may say less than the best without it
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
+_PRICING: Final = frozenset(map(term_of, PRICING))
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
 
@@ -60,10 +62,7 @@ class _Frame:
 
     terms: dict[int, float]
     figures: tuple[tuple[Figure, float], ...]
-
-    @property
-    def size(self) -> int:
-        return len(self.terms) + len(self.figures)
+    told: frozenset[int]  # the terms of the figure's part of the claim, those of other figures included
 
     def said(self, source: FigureSource, number: int) -> float:
         """The share of the frame that a sentence says."""
@@ -127,12 +126,13 @@ def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
 
 def _frame(claim: Sentence, figure: Figure) -> _Frame:
     rivals = [other for other in claim.figures if other is figure or of_a_sort(figure, other)]
-    spans = claim.parts(rivals) if len(rivals) > 1 else None
-    start, end = spans[rivals.index(figure)] if spans else (0, len(claim.text))
+    spans, told = claim.parts(rivals), claim.told(rivals)
+    mine = rivals.index(figure)
+    start, end = spans[mine] if spans else (0, len(claim.text))
     at = sum(begin < figure.start for begin, _ in claim.words)
     terms: dict[int, float] = {}
     for i, (begin, term) in enumerate(claim.words):
-        if term in claim.terms and not figure.start <= begin < figure.end:
+        if term in claim.terms and not figure.start <= begin < figure.end and _says(figure, term):
             distance = at - 1 - i if i < at else i - at
             weight = _NEARNESS**distance * (1.0 if start <= begin < end else _ELSEWHERE)
             terms[term] = max(terms.get(term, 0.0), weight)
@@ -145,7 +145,13 @@ def _frame(claim: Sentence, figure: Figure) -> _Frame:
     return _Frame(
         {term: weight / total for term, weight in terms.items()},
         tuple((other, weight / total) for other, weight in others),
+        told[mine] if told else claim.terms,
     )
+
+
+def _says(figure: Figure, term: int) -> bool:
+    """Whether a word says something beside a figure: "cost" says nothing of a price."""
+    return figure.kind is not Kind.MONEY or term not in _PRICING
 
 
 def _rival(
@@ -155,33 +161,36 @@ def _rival(
 
     Of several of a sort, the one whose part of the sentence has the words that tell it from the others.
     """
-    if figure.name or frame.size < _LEAST or (claim.denials - sentence.denials) % 2:
+    if figure.name or len(frame.told) < _LEAST or (claim.denials - sentence.denials) % 2:
         return None
     sort = [other for other in sentence.figures if other is own or of_a_sort(figure, other)]
-    spans = sentence.parts(sort) if sort else None
-    if spans is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
+    told = sentence.told(sort) if sort else None
+    if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
         return None
-    told = [sentence.within(*span) for span in spans]
     telling = [part.difference(*(t for t in told if t is not part)) for part in told]
-    meant = [len(terms & frame.terms.keys()) for terms in telling]
-    chosen = meant.index(max(meant))
-    rival = sort[chosen]
-    if len(sort) > 1 and (not meant[chosen] or meant.count(meant[chosen]) > 1):
+    chosen = _meant(telling, frame.told, None if own is None else sort.index(own))
+    if chosen is None or sentence.one_of_two(rival := sort[chosen]):
         return None
-    if own is not None and not _of_another(sort.index(own), chosen, telling, frame):
-        return None
-    if any(agrees(mine, rival) for mine in claim.figures) or sentence.one_of_two(rival):
+    if any(agrees(mine, rival) for mine in claim.figures):
         return None
     return rival if _said_back(claim, sentence, rival) >= _REVERSE else None
 
 
-def _of_another(own: int, chosen: int, telling: Sequence[frozenset[int]], frame: _Frame) -> bool:
-    """Whether a sentence says the claim's figure of something else, and the chosen one of what the claim says
-    it of: "adults pay 12 euros, children 5" against "children pay 12". What stands in the first part may be
-    said of all."""
-    if own == chosen or not telling[own] or not telling[chosen] <= frame.terms.keys():
-        return False
-    return not telling[own] <= frame.terms.keys() if own == 0 else telling[own].isdisjoint(frame.terms)
+def _meant(telling: Sequence[frozenset[int]], told: frozenset[int], own: int | None) -> int | None:
+    """Which of several figures a sentence says of what a claim says its own of, if it is another and plain.
+
+    ``telling`` are the words that tell each figure's part from the others, ``told`` the claim's. A sentence
+    that has the claim's figure (``own``) must say it of something else: "adults pay 12 euros, children 5"
+    against "children pay 12". What stands in the first part may be said of all.
+    """
+    if own is None:
+        shared = [len(terms & told) for terms in telling]
+        most = max(shared)
+        plain = len(telling) == 1 or (most and shared.count(most) == 1)
+        return shared.index(most) if plain else None
+    others = [i for i, terms in enumerate(telling) if i != own and terms and terms <= told]
+    elsewhere = telling[own] and (not telling[own] <= told if own == 0 else telling[own].isdisjoint(told))
+    return others[0] if elsewhere and len(others) == 1 else None
 
 
 def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
@@ -189,7 +198,7 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
     at = sum(begin < rival.start for begin, _ in sentence.words)
     whole = said = 0.0
     for i, (_, term) in enumerate(sentence.words):
-        if term in sentence.terms:
+        if term in sentence.terms and _says(rival, term):
             weight = _LOCALITY ** (at - 1 - i if i < at else i - at)
             whole += weight
             said += weight * (term in claim.terms)

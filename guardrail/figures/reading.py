@@ -23,6 +23,7 @@ _BETWEEN: Final = frozenset({"between", "zwischen", "entre", "from"})
 _AND: Final = frozenset({"and", "und", "et", "y"})
 _FREE: Final = frozenset({"free", "no", "at", "for"})
 _MARKER: Final = re.compile(r"(?:\A|(?<=\n))[ \t*_>#(]{0,8}\d{1,3}[.)](?=\s)(?!\s(?:[A-Z][a-zä]+)\s\d{4})")
+_AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "mid", "late"})
 _MAX_PHRASE: Final = 4
 #: Lower-case words that a figure may begin with.
 _WORDS: Final = (
@@ -212,8 +213,8 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
     rate, after = (None, suffix.next) if suffix.kind is Kind.PERCENT else read_rate(tokens, suffix.next)
     bound, after = read_bound(tokens, i, after)
     kind, unit = suffix.kind, suffix.unit
-    if unit == "s" and bound.direction and touches(tokens, after - 1):
-        kind, unit = Kind.NUMBER, None  # "over-65s" are people
+    if unit == "s" and touches(tokens, after - 1) and (bound.direction or tokens[i - 1].low in _AGE_BEFORE):
+        kind, unit = Kind.NUMBER, None  # "over-65s" are people, "his 30s" an age
     factor = (-1 if negative else 1) / suffix.divisor
     return _figure(
         kind, tokens, i, after,
@@ -232,8 +233,8 @@ def _names(tokens: list[Token], i: int, after: int) -> bool:
         return False
     before, follower = tokens[i - 1], tokens[after]
     counts = follower.kind is Tok.WORD and follower.low.endswith("s") and follower.text[0].islower()
-    named = before.kind is Tok.WORD and before.text[0].isupper() and i > 1 and not counts
-    return named or before.low in tables.LABELS
+    named = before.kind is Tok.WORD and before.text[0].isupper() and before.low not in NO_NOUN
+    return (named and not counts) or before.low in tables.LABELS
 
 
 def _one_unit(tokens: list[Token], i: int) -> _Read:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -52,14 +53,21 @@ class Sentence:
         return find_figures(self.text) if may_hold_figures(self.text, lower) else ()
 
     @cached_property
+    def tokens(self) -> list[tuple[int, int]]:
+        """``(start, term)`` of every word and number."""
+        return [(start, term) for start, term, _ in words(self.text)]
+
+    @cached_property
     def words(self) -> list[tuple[int, int]]:
-        """``(start, term)`` of every word that is not within a figure; figures that name things are words."""
-        spans = [(f.start, f.end) for f in self.figures if not f.name]
+        """The tokens that are not within a figure; figures that name things are words."""
+        return self._outside([figure for figure in self.figures if not figure.name])
+
+    def _outside(self, figures: Sequence[Figure]) -> list[tuple[int, int]]:
         found, at = [], 0
-        for start, term, _ in words(self.text):
-            while at < len(spans) and spans[at][1] <= start:
+        for start, term in self.tokens:
+            while at < len(figures) and figures[at].end <= start:
                 at += 1
-            if at == len(spans) or start < spans[at][0]:
+            if at == len(figures) or start < figures[at].start:
                 found.append((start, term))
         return found
 
@@ -89,10 +97,12 @@ class Sentence:
             _OR_AFTER.match(self.text[figure.end : figure.end + _OR_REACH])
         )
 
-    def within(self, start: int, end: int) -> frozenset[int]:
-        """The terms that say something between two code points."""
-        first = bisect_left(self.words, (start, 0))
-        return frozenset(term for _, term in self.words[first : bisect_left(self.words, (end, 0))]) - STOP_TERMS
+    def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
+        """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
+        spans = self.parts(figures)
+        outside = self._outside(figures)
+        within = lambda span: frozenset(t for start, t in outside if span[0] <= start < span[1]) - STOP_TERMS  # noqa: E731
+        return None if spans is None else [within(span) for span in spans]
 
     def parts(self, figures: Sequence[Figure]) -> list[tuple[int, int]] | None:
         """The stretch of text that belongs to each figure: they meet at the first comma or "and" between two.
@@ -132,6 +142,10 @@ class FigureSource:
         """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""
         sentence = self.sentence(number)
         own = next((other for other in sentence.figures if agrees(figure, other)), None)
+        if own is None and figure.upper is not None:
+            ends = [replace(figure, values=(end,), upper=None) for end in (figure.values[0], figure.upper)]
+            both = [next((o for o in sentence.figures if agrees(end, o)), None) for end in ends]
+            return both[0] if both[1] is not None else None
         if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:
             return figure
         return own

@@ -98,6 +98,7 @@ FREE_BEFORE: Final = _words(_TABLES["free"]["before"])
 FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
+PRICING: Final = _words(_TABLES["pricing"])
 NEGATIONS: Final = _words(_TABLES["negations"])
 
 
