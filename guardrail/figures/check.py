@@ -163,6 +163,10 @@ def _rival(
     """
     if figure.name or len(frame.told) < _LEAST or (claim.denials - sentence.denials) % 2:
         return None
+    if own is not None and figure.bound.direction * own.bound.direction < 0:
+        if claim.ahead(figure) or sentence.ahead(own):
+            return None
+        return own if _said_back(claim, sentence, own, sentence.terms) >= _FRAME else None
     sort = [other for other in sentence.figures if other is own or of_a_sort(figure, other)]
     told = sentence.told(sort) if sort else None
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
@@ -173,7 +177,7 @@ def _rival(
         return None
     if any(agrees(mine, rival) for mine in claim.figures):
         return None
-    return rival if _said_back(claim, sentence, rival) >= _REVERSE else None
+    return rival if _said_back(claim, sentence, rival, told[chosen]) >= _REVERSE else None
 
 
 def _meant(telling: Sequence[frozenset[int]], told: frozenset[int], own: int | None) -> int | None:
@@ -193,12 +197,13 @@ def _meant(telling: Sequence[frozenset[int]], told: frozenset[int], own: int | N
     return others[0] if elsewhere and len(others) == 1 else None
 
 
-def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
-    """How much of what the sentence says around its figure the claim says too, 0..1; the nearest first."""
+def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozenset[int]) -> float:
+    """How much of what the sentence says around its figure, in its part, the claim says too, 0..1; the nearest
+    words count most."""
     at = sum(begin < rival.start for begin, _ in sentence.words)
     whole = said = 0.0
     for i, (_, term) in enumerate(sentence.words):
-        if term in sentence.terms and _says(rival, term):
+        if term in part and term in sentence.terms and _says(rival, term):
             weight = _LOCALITY ** (at - 1 - i if i < at else i - at)
             whole += weight
             said += weight * (term in claim.terms)

@@ -215,6 +215,9 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
     kind, unit = suffix.kind, suffix.unit
     if unit == "s" and touches(tokens, after - 1) and (bound.direction or tokens[i - 1].low in _AGE_BEFORE):
         kind, unit = Kind.NUMBER, None  # "over-65s" are people, "his 30s" an age
+    timed = kind is Kind.QUANTITY and tables.UNIT[unit or ""].dimension == "time"
+    if not timed and tokens[i - 1].low == "after":
+        bound = Bound.EXACT
     factor = (-1 if negative else 1) / suffix.divisor
     return _figure(
         kind, tokens, i, after,

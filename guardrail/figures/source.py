@@ -15,7 +15,7 @@ from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
-from guardrail.figures.tables import NEGATIONS
+from guardrail.figures.tables import AHEAD, NEGATIONS
 
 _MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
@@ -96,6 +96,11 @@ class Sentence:
         return bool(_OR_BEFORE.search(self.text[: figure.start][-_OR_REACH:])) or bool(
             _OR_AFTER.match(self.text[figure.end : figure.end + _OR_REACH])
         )
+
+    def ahead(self, figure: Figure) -> bool:
+        """Whether a figure says how long before something."""
+        after = _LOWER_WORD.search(self.text.casefold(), figure.end)
+        return after is not None and after.group() in AHEAD
 
     def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""

@@ -99,6 +99,7 @@ FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 PRICING: Final = _words(_TABLES["pricing"])
+AHEAD: Final = _words(_TABLES["ahead"])
 NEGATIONS: Final = _words(_TABLES["negations"])
 
 
