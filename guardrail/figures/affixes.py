@@ -115,22 +115,22 @@ def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
     return ("/".join(sorted(parts)) or None), j
 
 
-def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int]:
-    """The limit said before the number at ``i`` or right after it, and what follows."""
+def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int, int]:
+    """The limit said before the number at ``i`` or right after it: with the tokens where it begins and ends."""
     trailing = TRAILING_BOUNDS.get(f"{tokens[after].low} {tokens[after + 1].low}")
     if trailing is not None:
-        return trailing, after
+        return trailing, i, after + 2
     if tokens[after].low == "+" and touches(tokens, after):
-        return Bound.AT_LEAST, after + 1
-    before: list[str] = []
+        return Bound.AT_LEAST, i, after + 1
+    before: list[Token] = []
     for token in reversed(tokens[max(0, i - _BOUND_WORDS - 1) : i]):
         if token.kind is Tok.SYMBOL and token.text not in "<>=≤≥~≈.-":
             break
-        before[:0] = [token.low] if token.text not in ".-" else []
+        before[:0] = [token] if token.text not in ".-" else []
     for size in range(min(len(before), _BOUND_WORDS), 0, -1):
-        if (bound := BOUNDS.get(" ".join(before[-size:]))) is not None:
-            return bound, after
-    return Bound.EXACT, after
+        if (bound := BOUNDS.get(" ".join(token.low for token in before[-size:]))) is not None:
+            return bound, tokens.index(before[-size], max(0, i - _BOUND_WORDS - 1)), after
+    return Bound.EXACT, i, after
 
 
 def read_noun(tokens: list[Token], i: int, after: int) -> str | None:

@@ -53,8 +53,8 @@ def find_figures(text: str) -> tuple[Figure, ...]:
         skip = token.kind is Tok.WORD and token.low not in _TRIGGERS and tokens[i + 1].text != "$"
         found = None if skip else _READERS[token.kind](tokens, i)  # a word is skipped nearly always
         if found is not None:
-            start, end = found[0].start, found[0].end
-            figures.append(replace(found[0], text=text[start:end]))
+            start, end = max(found[0].start, figures[-1].end if figures else 0), found[0].end
+            figures.append(replace(found[0], start=start, text=text[start:end]))
         i = i + 1 if found is None else found[1]
     return tuple(figures)
 
@@ -166,8 +166,8 @@ def _adverb(tokens: list[Token], i: int) -> _Read:
     rate, after = read_rate(tokens, i + 1)
     if tokens[i].low == "once" and rate is None:
         return None
-    value, bound = float(tables.ADVERBS[tokens[i].low]), read_bound(tokens, i, after)[0]
-    return _figure(Kind.QUANTITY, tokens, i, after, values=(value,), unit="time", per=rate, bound=bound)
+    value, (bound, first, after) = float(tables.ADVERBS[tokens[i].low]), read_bound(tokens, i, after)
+    return _figure(Kind.QUANTITY, tokens, first, after, values=(value,), unit="time", per=rate, bound=bound)
 
 
 def _number(tokens: list[Token], i: int) -> _Read:
@@ -211,20 +211,21 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
         return None
     amount, upper, suffix = _range(tokens, i, amount, suffix, currency)
     rate, after = (None, suffix.next) if suffix.kind is Kind.PERCENT else read_rate(tokens, suffix.next)
-    bound, after = read_bound(tokens, i, after)
+    noun = read_noun(tokens, i, after) if suffix.unit is None else None
+    bound, first, after = read_bound(tokens, i, after)
     kind, unit = suffix.kind, suffix.unit
     if unit == "s" and touches(tokens, after - 1) and (bound.direction or tokens[i - 1].low in _AGE_BEFORE):
         kind, unit = Kind.NUMBER, None  # "over-65s" are people, "his 30s" an age
     timed = kind is Kind.QUANTITY and tables.UNIT[unit or ""].dimension == "time"
-    if not timed and tokens[i - 1].low == "after":
-        bound = Bound.EXACT
+    if not timed and tokens[first].low == "after":
+        bound, first = Bound.EXACT, i
     factor = (-1 if negative else 1) / suffix.divisor
     return _figure(
-        kind, tokens, i, after,
+        kind, tokens, first, after,
         values=tuple(value * factor for value in amount.values),
         upper=None if upper is None else upper / suffix.divisor,
         unit=unit, per=rate, bound=bound, step=amount.step / suffix.divisor,
-        noun=read_noun(tokens, i, after) if unit is None else None,
+        noun=noun or (read_noun(tokens, i, after) if unit is None else None),
         fraction=amount.fraction, scaled=amount.scaled,
         name=unit is None and bound is Bound.EXACT and not amount.scaled and _names(tokens, i, after),
     )  # fmt: skip
@@ -246,8 +247,8 @@ def _one_unit(tokens: list[Token], i: int) -> _Read:
     measured = i > 0 and tokens[i].low in ARTICLES and tokens[i - 1].low in tables.MEASURES
     if not measured or unit is None or unit.dimension not in {"time", "length"} or unit.name == "s":
         return None
-    bound = read_bound(tokens, i, i + 2)[0]
-    return _figure(Kind.QUANTITY, tokens, i, i + 2, values=(1.0,), unit=unit.name, bound=bound)
+    bound, first, after = read_bound(tokens, i, i + 2)
+    return _figure(Kind.QUANTITY, tokens, first, after, values=(1.0,), unit=unit.name, bound=bound)
 
 
 def _is_pronoun(tokens: list[Token], j: int, suffix: Suffix) -> bool:
