@@ -92,7 +92,7 @@ def agrees(claim: Figure, source: Figure) -> bool:
         ours, theirs = base(claim), base(source)
     elif (bare or {one, other} <= {"number", "date"}) and "temperature" not in (one, other):
         ours, theirs = _pairs(claim), _pairs(source)
-    elif "pound" in claim.text + source.text and {one, other} == {"money", "mass"}:
+    elif {claim.unit, source.unit} == {"GBP", "lb"}:
         ours, theirs = _pairs(claim), _pairs(source)
     elif "temperature" in (one, other) and "deg" in (claim.unit, source.unit):
         ours, theirs = _pairs(claim), _pairs(source)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from guardrail.figures.agreement import base, dimension
 from guardrail.figures.model import Figure, Kind
+from guardrail.figures.tables import same_currency
 
 _MONTH: Final = 2_629_746  # seconds
 _PER: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
@@ -54,7 +55,9 @@ def _amount(figure: Figure) -> float:
 
 def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     measure = dimension(claim)
-    same = [f for f in operands if dimension(f) == measure and f.kind is not Kind.ORDINAL]
+    same = [f for f in operands if dimension(f) == measure and f.kind is not Kind.ORDINAL and f.values[0]]
+    if measure == "money":
+        same = [f for f in same if same_currency(claim.unit or "", f.unit or "")]
     counts = [f for f in operands if dimension(f) == "number" and f.kind is Kind.NUMBER and f.values[0] > 1]
     spans = [f for f in operands if dimension(f) == "time"]
     moments = [f for f in operands if f.kind in (Kind.TIME, Kind.DATE)]

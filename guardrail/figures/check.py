@@ -20,6 +20,7 @@ _NEARNESS: Final = 0.93  # what a word counts less for each word between it and 
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
 _FRAME: Final = 0.85  # of the claim, that a sentence must say to be at odds with its figure
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
+_SAME: Final = 0.95  # the same for the same figure with an opposite limit
 _REVERSE: Final = 0.6  # of what the sentence says around its own figure, that the claim must say
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
 _ELSEWHERE_STILL: Final = 0.5  # by which a sentence with the figure may say less than the best without it
@@ -166,7 +167,7 @@ def _rival(
     if own is not None and figure.bound.direction * own.bound.direction < 0:
         if claim.ahead(figure) or sentence.ahead(own):
             return None
-        return own if _said_back(claim, sentence, own, sentence.terms) >= _FRAME else None
+        return own if _said_back(claim, sentence, own, sentence.terms) >= _SAME else None
     sort = [other for other in sentence.figures if other is own or of_a_sort(figure, other)]
     told = sentence.told(sort) if sort else None
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
