@@ -84,6 +84,11 @@ def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suf
         return Suffix(j + 1, Kind.MONEY, CURRENCY_WORDS[low])
     if low in CENTS or (token.text == "p" and touches(tokens, j) and len(tokens[j - 1].text) <= 3):
         return Suffix(j + 1, Kind.MONEY, CENTS.get(low, "GBP"), 100)
+    return _unit(tokens, j)
+
+
+def _unit(tokens: list[Token], j: int) -> Suffix:
+    token, low, follower = tokens[j], tokens[j].low, tokens[j + 1].low
     if low in _DEGREES:
         scale = _SCALES.get(follower)
         return Suffix(j + 1 + (scale is not None), Kind.QUANTITY, scale or "deg")
@@ -116,7 +121,7 @@ def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
 
 
 def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int, int]:
-    """The limit said before the number at ``i`` or right after it: with the tokens where it begins and ends."""
+    """The limit said before the number at ``i`` or right after it, where it begins, and what follows it."""
     trailing = TRAILING_BOUNDS.get(f"{tokens[after].low} {tokens[after + 1].low}")
     if trailing is not None:
         return trailing, i, after + 2

@@ -84,7 +84,9 @@ def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     if claim.kind in (Kind.TIME, Kind.DATE):
         scale = _MINUTE if claim.kind is Kind.TIME else 12 * _MONTH
         for one, span in ((a, b) for a in moments if a.kind is claim.kind for b in spans):
-            yield from (_Reckoning(one.values[0] + s * _amount(span) / scale, (one, span), 1e-6) for s in (1, -1))
+            yield from (
+                _Reckoning(one.values[0] + s * _amount(span) / scale, (one, span), 1e-6) for s in (1, -1)
+            )
 
 
 def _other_periods(claim: Figure, prices: list[Figure], spans: list[Figure]) -> Iterator[_Reckoning]:

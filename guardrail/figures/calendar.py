@@ -62,7 +62,7 @@ def read_numeric_date(token: Token, i: int) -> Found | None:
     """ "2021-03-03", "03/04/2021" (both orders are readings), "24.12."."""
     a, b, c = (int(part) if part else None for part in re.split(r"[-/.]", token.text))
     if c is None or b is None or a is None:
-        orders = [(None, b or 0, a or 0)]
+        orders: list[tuple[int | None, int, int]] = [(None, b or 0, a or 0)]
     elif a >= 1000:
         orders = [(a, b, c)]
     else:
@@ -115,7 +115,9 @@ def read_month(tokens: list[Token], i: int) -> Found | None:
     """ "March 3rd, 2021", "March 3-5", "March 2021", "in March"."""
     token, month = tokens[i], MONTHS.get(tokens[i].low)
     shy = token.low in SHY_MONTHS
-    if month is None or (token.text[0].islower() and (shy or not token.text.isascii() or len(token.text) < 5)):
+    if month is None or (
+        token.text[0].islower() and (shy or not token.text.isascii() or len(token.text) < 5)
+    ):
         return None
     j = i + 1 + (tokens[i + 1].text == "." and tokens[i + 2].kind is Tok.NUMBER)
     day = _short(tokens[j])

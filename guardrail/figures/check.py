@@ -18,10 +18,10 @@ from guardrail.figures.tables import PRICING, RECKONING, RECKONING_TIMES
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
-_FRAME: Final = 0.85  # of the claim, that a sentence must say to be at odds with its figure
+_FRAME: Final = 0.9  # of the claim, that a sentence must say to be at odds with its figure
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
 _SAME: Final = 0.95  # the same for the same figure with an opposite limit
-_REVERSE: Final = 0.6  # of what the sentence says around its own figure, that the claim must say
+_REVERSE: Final = 0.7  # of what the sentence says around its own figure, that the claim must say
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
 _ELSEWHERE_STILL: Final = 0.5  # by which a sentence with the figure may say less than the best without it
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
@@ -31,8 +31,8 @@ _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
 
 class State(StrEnum):
-    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources or the question. CONFLICT: a
-    source has another figure for the same thing. ABSENT: none of these."""
+    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources, or is the question's.
+    CONFLICT: a source has another figure for the same thing. ABSENT: none of these."""
 
     FOUND = "found"
     DERIVED = "derived"
@@ -199,8 +199,8 @@ def _meant(telling: Sequence[frozenset[int]], told: frozenset[int], own: int | N
 
 
 def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozenset[int]) -> float:
-    """How much of what the sentence says around its figure, in its part, the claim says too, 0..1; the nearest
-    words count most."""
+    """How much of what the sentence says around its figure, in its part, the claim says too, 0..1; the
+    nearest words count most."""
     at = sum(begin < rival.start for begin, _ in sentence.words)
     whole = said = 0.0
     for i, (_, term) in enumerate(sentence.words):

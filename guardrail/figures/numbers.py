@@ -60,7 +60,9 @@ def read_amount(tokens: list[Token], i: int) -> Amount | None:
         return _digits(tokens, i)
     if token.text in VULGAR:
         return Amount((VULGAR[token.text],), _PART_STEP, i + 1, fraction=True)
-    if token.low in tables.NUMBER_WORDS or (token.low in ARTICLES and tokens[i + 1].low in tables.NUMBER_WORDS):
+    if token.low in tables.NUMBER_WORDS or (
+        token.low in ARTICLES and tokens[i + 1].low in tables.NUMBER_WORDS
+    ):
         return _spelled(tokens, i)
     return None
 

@@ -9,7 +9,15 @@ from typing import Any, Final
 
 from guardrail.evidence.tokens import CITATION
 from guardrail.figures import calendar, tables
-from guardrail.figures.affixes import Suffix, read_bound, read_noun, read_prefix, read_rate, read_suffix, singular
+from guardrail.figures.affixes import (
+    Suffix,
+    read_bound,
+    read_noun,
+    read_prefix,
+    read_rate,
+    read_suffix,
+    singular,
+)
 from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, Found, is_year
 from guardrail.figures.model import Bound, Day, Figure, Kind
 from guardrail.figures.numbers import Amount, read_amount, read_numeral
@@ -32,7 +40,7 @@ _WORDS: Final = (
     | {sign.casefold() for sign in SIGNS} | {"version", "v"}
 )  # fmt: skip
 _TRIGGERS: Final = _WORDS | ARTICLES | _FREE
-_TELLING: Final = _WORDS | set("free cost charge fee fees com org net hour minute day week month year mile".split())
+_TELLING: Final = _WORDS | tables.TELLING
 
 
 def may_hold_figures(text: str, words: frozenset[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,7 +14,7 @@ from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
-from guardrail.figures.tables import AHEAD, NEGATIONS
+from guardrail.figures.tables import AHEAD, NEGATIONS, PRONOUNS
 
 _MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
@@ -23,7 +22,7 @@ _MEETING: Final = re.compile(
 _OR_REACH: Final = 24
 _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
 _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
-_PRONOUNS: Final = frozenset(term_of(word) for word in "it they he she this these those its their".split())
+_PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
@@ -104,10 +103,11 @@ class Sentence:
 
     def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
-        spans = self.parts(figures)
-        outside = self._outside(figures)
-        within = lambda span: frozenset(t for start, t in outside if span[0] <= start < span[1]) - STOP_TERMS  # noqa: E731
-        return None if spans is None else [within(span) for span in spans]
+        spans, outside = self.parts(figures), self._outside(figures)
+        if spans is None:
+            return None
+        within = [{term for start, term in outside if first <= start < last} for first, last in spans]
+        return [frozenset(terms) - STOP_TERMS for terms in within]
 
     def parts(self, figures: Sequence[Figure]) -> list[tuple[int, int]] | None:
         """The stretch of text that belongs to each figure: they meet at the first comma or "and" between two.

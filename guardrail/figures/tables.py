@@ -100,6 +100,8 @@ RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 PRICING: Final = _words(_TABLES["pricing"])
 AHEAD: Final = _words(_TABLES["ahead"])
+PRONOUNS: Final = _words(_TABLES["pronouns"])
+TELLING: Final = _words(_TABLES["telling"])
 NEGATIONS: Final = _words(_TABLES["negations"])
 
 
