@@ -163,8 +163,10 @@ def read_period(tokens: list[Token], i: int) -> Found | None:
     ranked = figures and after.low in SUFFIXES
     rank = int(token.text) if ranked else ORDINALS.get(token.low, 0)
     k = i + 1 + ranked + (tokens[i + 1 + ranked].text == "-")
-    if rank and tokens[k].low in {"century", "centuries"}:
-        return Found(k + 1, (Day((rank - 1) * 100, years=100),))
+    other = k + 1 + (tokens[k + 2].low in SUFFIXES)  # "the third or fourth century"
+    listed = tokens[k].low in _LIST and (tokens[k + 1].low in ORDINALS or other > k + 1)
+    if rank and tokens[other + 1 if listed else k].low in {"century", "centuries"}:
+        return Found(i + 1 + ranked if listed else k + 1, (Day((rank - 1) * 100, years=100),))
     quarter = re.fullmatch("q([1-4])", token.low)
     if quarter or (1 <= rank <= 4 and after.low == "quarter"):
         year, j = _year_after(tokens, i + 1 + (quarter is None))

@@ -13,7 +13,7 @@ from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
 from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
-from guardrail.figures.source import FigureSource, Sentence
+from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import PRICING, RECKONING, RECKONING_TIMES
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
@@ -27,6 +27,8 @@ _ELSEWHERE_STILL: Final = 0.5  # by which a sentence with the figure may say les
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
+_MOST: Final = 100  # figures of a claim that are checked
+_BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
 
@@ -70,22 +72,22 @@ class _Frame:
         terms = source.terms(number)
         share = sum(weight for term, weight in self.terms.items() if term in terms)
         if self.figures:
-            theirs = source.sentence(number).figures
-            share += sum(w for figure, w in self.figures if any(agrees(figure, other) for other in theirs))
+            sentence = source.sentence(number)
+            share += sum(w for figure, w in self.figures if sentence.backing(figure) is not None)
         return share
 
 
 def check_figures(
     claim_text: str, source: FigureSource, near: Sequence[int], question: str = ""
 ) -> tuple[FigureCheck, ...]:
-    """One check for each figure of a claim, in order. ``near``: the numbers of the sentences that evidence
+    """One check for each figure of a claim (of the first hundred), in order. ``near``: the numbers of the sentences that evidence
     search found best, best first; all others are looked at for the claim's own figures only."""
     claim = Sentence(claim_text)
     if not claim.figures:
         return ()
     near = list(dict.fromkeys(near))
     asked = find_figures(question) if question else ()
-    return tuple(_check(claim, figure, source, near, asked) for figure in claim.figures)
+    return tuple(_check(claim, figure, source, near, asked) for figure in claim.figures[:_MOST])
 
 
 def _check(
@@ -137,11 +139,16 @@ def _frame(claim: Sentence, figure: Figure) -> _Frame:
             distance = at - 1 - i if i < at else i - at
             weight = _NEARNESS**distance * (1.0 if start <= begin < end else _ELSEWHERE)
             terms[term] = max(terms.get(term, 0.0), weight)
-    others = [
-        (other, _NEARNESS ** min(abs(other.start - figure.end), abs(figure.start - other.end)) ** 0.5)
+    beside = [
+        (
+            abs(other.start - figure.end) if other.start > figure.start else abs(figure.start - other.end),
+            other,
+        )
         for other in claim.figures
         if other is not figure and not other.name and start <= other.start < end
     ]
+    beside.sort(key=lambda item: item[0])
+    others = [(other, _NEARNESS ** (distance**0.5)) for distance, other in beside[:_BESIDE]]
     total = sum(terms.values()) + sum(weight for _, weight in others) or 1.0
     return _Frame(
         {term: weight / total for term, weight in terms.items()},
@@ -162,7 +169,12 @@ def _rival(
 
     Of several of a sort, the one whose part of the sentence has the words that tell it from the others.
     """
-    if figure.name or len(frame.told) < _LEAST or (claim.denials - sentence.denials) % 2:
+    if (
+        figure.name
+        or len(frame.told) < _LEAST
+        or len(sentence.figures) > MANY
+        or (claim.denials - sentence.denials) % 2
+    ):
         return None
     if own is not None and figure.bound.direction * own.bound.direction < 0:
         if claim.ahead(figure) or sentence.ahead(own):
@@ -231,7 +243,7 @@ def _derived(
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     reckons = timed or not pieces.isdisjoint(RECKONING)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
-        theirs = [f for number in numbers for f in source.sentence(number).figures]
+        theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
         operands = derived(figure, mine, theirs, reckons=reckons)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)

@@ -86,7 +86,7 @@ def _digits(tokens: list[Token], i: int) -> Amount:
 def _ratio(tokens: list[Token], i: int) -> Amount | None:
     """ "3/4": a proper fraction with a small denominator."""
     over, sign, under = tokens[i : i + 3]
-    plain = (over.text + under.text).isdecimal() and len(over.text) <= 2 and len(under.text) <= 2
+    plain = all(token.text.isdecimal() and len(token.text) <= 2 for token in (over, under))
     if sign.text not in ("/", "⁄") or not plain or over.end != sign.start or sign.end != under.start:
         return None
     proper = 0 < int(over.text) < int(under.text)

@@ -23,6 +23,7 @@ _OR_REACH: Final = 24
 _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
 _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
 _PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
+MANY: Final = 200  # figures of one sentence that are looked at one by one
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
@@ -50,6 +51,21 @@ class Sentence:
         """The figures, in order."""
         lower = frozenset(_LOWER_WORD.findall(self.text.casefold()))
         return find_figures(self.text) if may_hold_figures(self.text, lower) else ()
+
+    @cached_property
+    def _by_key(self) -> dict[Hashable, list[Figure]]:
+        found: dict[Hashable, list[Figure]] = {}
+        for figure in self.figures:
+            for key in keys(figure):
+                found.setdefault(key, []).append(figure)
+        return found
+
+    def backing(self, figure: Figure) -> Figure | None:
+        """The first figure that backs ``figure``; of more than ``MANY``, those that mean exactly the same."""
+        likely = self.figures[:MANY]
+        if len(self.figures) > MANY:
+            likely += tuple(f for key in keys(figure) for f in self._by_key.get(key, ())[:MANY])
+        return next((other for other in likely if agrees(figure, other)), None)
 
     @cached_property
     def tokens(self) -> list[tuple[int, int]]:
@@ -122,7 +138,8 @@ class Sentence:
 
 
 class FigureSource:
-    """The sentences of a response's contexts. Reading one is put off until a claim asks for it, and done once."""
+    """The sentences of a response's contexts, each read once, when a claim first asks for it. Not for use by
+    several threads at once."""
 
     def __init__(self, sentences: Sequence[SourceText]) -> None:
         self.texts = sentences
@@ -146,11 +163,11 @@ class FigureSource:
     def backing(self, figure: Figure, number: int) -> Figure | None:
         """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""
         sentence = self.sentence(number)
-        own = next((other for other in sentence.figures if agrees(figure, other)), None)
+        own = sentence.backing(figure)
         if own is None and figure.upper is not None:
             ends = [replace(figure, values=(end,), upper=None) for end in (figure.values[0], figure.upper)]
-            both = [next((o for o in sentence.figures if agrees(end, o)), None) for end in ends]
-            return both[0] if both[1] is not None else None
+            first, second = map(sentence.backing, ends)
+            return None if second is None else first
         if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:
             return figure
         return own

@@ -112,6 +112,6 @@ def find_unit(text: str) -> Unit | None:
 
 
 def same_currency(a: str, b: str) -> bool:
-    """May both signs or codes mean the same currency? "$" may be any dollar; what is free costs no dollars."""
+    """May both signs or codes mean the same currency? "$" may be any dollar; what is free has none."""
     families = FAMILIES.get(a, frozenset()), FAMILIES.get(b, frozenset())
     return a == b or not a or not b or b in families[0] or a in families[1]
