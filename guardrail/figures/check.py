@@ -80,8 +80,11 @@ class _Frame:
 def check_figures(
     claim_text: str, source: FigureSource, near: Sequence[int], question: str = ""
 ) -> tuple[FigureCheck, ...]:
-    """One check for each figure of a claim (of the first hundred), in order. ``near``: the numbers of the sentences that evidence
-    search found best, best first; all others are looked at for the claim's own figures only."""
+    """One check for each figure of a claim (of the first hundred), in order.
+
+    ``near``: the numbers of the sentences that evidence search found best, best first; all others are looked
+    at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with.
+    """
     claim = Sentence(claim_text)
     if not claim.figures:
         return ()
@@ -140,10 +143,7 @@ def _frame(claim: Sentence, figure: Figure) -> _Frame:
             weight = _NEARNESS**distance * (1.0 if start <= begin < end else _ELSEWHERE)
             terms[term] = max(terms.get(term, 0.0), weight)
     beside = [
-        (
-            abs(other.start - figure.end) if other.start > figure.start else abs(figure.start - other.end),
-            other,
-        )
+        (max(other.start - figure.end, figure.start - other.end, 0), other)
         for other in claim.figures
         if other is not figure and not other.name and start <= other.start < end
     ]

@@ -32,6 +32,8 @@ _AND: Final = frozenset({"and", "und", "et", "y"})
 _FREE: Final = frozenset({"free", "no", "at", "for"})
 _MARKER: Final = re.compile(r"(?:\A|(?<=\n))[ \t*_>#(]{0,8}\d{1,3}[.)](?=\s)(?!\s(?:[A-Z][a-zä]+)\s\d{4})")
 _AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "mid", "late"})
+_FIGURE: Final = re.compile(r"[\d½⅓⅔¼¾⅛@]|www")
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _MAX_PHRASE: Final = 4
 #: Lower-case words that a figure may begin with.
 _WORDS: Final = (
@@ -43,9 +45,9 @@ _TRIGGERS: Final = _WORDS | ARTICLES | _FREE
 _TELLING: Final = _WORDS | tables.TELLING
 
 
-def may_hold_figures(text: str, words: frozenset[str]) -> bool:
-    """Whether a text, whose ``words`` are in lower case, can have a figure: cheaper than to look."""
-    return not words.isdisjoint(_TELLING) or any(c.isdigit() for c in text) or "@" in text or "www" in text
+def may_hold_figures(text: str) -> bool:
+    """Whether a text can have a figure: cheaper than to look."""
+    return _FIGURE.search(text) is not None or not _TELLING.isdisjoint(_WORD.findall(text.casefold()))
 
 
 def find_figures(text: str) -> tuple[Figure, ...]:

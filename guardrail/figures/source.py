@@ -49,8 +49,7 @@ class Sentence:
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """The figures, in order."""
-        lower = frozenset(_LOWER_WORD.findall(self.text.casefold()))
-        return find_figures(self.text) if may_hold_figures(self.text, lower) else ()
+        return find_figures(self.text) if may_hold_figures(self.text) else ()
 
     @cached_property
     def _by_key(self) -> dict[Hashable, list[Figure]]:

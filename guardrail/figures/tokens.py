@@ -61,18 +61,20 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_KIND: Final = {name: Tok[name] for name in Tok.__members__} | {"OTHER": Tok.WORD}
+_KIND: Final = {None: Tok.SYMBOL, **Tok.__members__, "OTHER": Tok.WORD}
 _PADDING: Final = 8  # so that looking ahead needs no check
 
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of ``text`` in order, with END tokens last. White space is between tokens."""
     tokens: list[Token] = []
+    kinds, new = _KIND, tuple.__new__
     for match in _TOKEN.finditer(text):
-        kind, piece = _KIND[match.lastgroup or "SYMBOL"], match.group()
+        kind, piece, start = kinds[match.lastgroup], match.group(), match.start()
         if kind is Tok.URL:
             piece = piece.rstrip(".,;:!?)*_…。，'")
-        tokens.append(Token(kind, piece, match.start(), match.start() + len(piece), piece.casefold()))
+        # what Token(...) does, without its Python frame: this is the innermost loop
+        tokens.append(new(Token, (kind, piece, start, start + len(piece), piece.casefold())))
     tokens.extend([Token(Tok.END, "", len(text), len(text), "")] * _PADDING)
     return tokens
 
