@@ -18,10 +18,9 @@ from guardrail.figures.tables import (
     TWO_WORD_UNITS,
     find_unit,
 )
-from guardrail.figures.tokens import Tok, Token
+from guardrail.figures.tokens import Tok, Token, touches
 
 _MINUS: Final = frozenset("-−–")
-_ABBREVIATED: Final = frozenset({"approx", "ca", "c", "max", "min"})
 _PER: Final = frozenset({"per", "pro", "par", "por", "/"})
 _EACH: Final = _PER | {"a", "an", "each", "every", "al"}
 _DEGREES: Final = frozenset({"°", "º", "degrees", "degree", "grad", "degrés", "grados"})
@@ -40,18 +39,12 @@ class Suffix(NamedTuple):
     divisor: int = 1
 
 
-def touches(tokens: list[Token], j: int) -> bool:
-    """Is there no space before token ``j``?"""
-    return j > 0 and tokens[j].start == tokens[j - 1].end
-
-
-def read_prefix(text: str, tokens: list[Token], i: int) -> tuple[bool, str | None, int]:
+def read_prefix(tokens: list[Token], i: int) -> tuple[bool, str | None, int]:
     """Sign and currency before a number: "-$5", "US$ 5", "EUR 5"."""
-    j, negative, currency = i, False, None
-    if tokens[j].text in _MINUS and touches(tokens, j + 1):
-        before = text[tokens[j].start - 1] if tokens[j].start else " "
-        if before.isspace() or before in "(=:|":
-            negative, j = True, j + 1
+    currency = None
+    free = i == 0 or not touches(tokens, i) or tokens[i - 1].text in "(=:|"
+    negative = tokens[i].text in _MINUS and touches(tokens, i + 1) and free
+    j = i + negative
     if tokens[j + 1].text == "$" and tokens[j].text + "$" in SIGNS:
         currency, j = SIGNS[tokens[j].text + "$"], j + 2
     elif tokens[j].text in SIGNS:
@@ -65,10 +58,9 @@ def read_prefix(text: str, tokens: list[Token], i: int) -> tuple[bool, str | Non
 def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suffix:
     """Percent sign, currency or unit at token ``j``."""
     token, low, follower = tokens[j], tokens[j].low, tokens[j + 1].low
-    if token.text == "-" and touches(tokens, j) and touches(tokens, j + 1):
-        hyphen = read_suffix(tokens, j + 1) if tokens[j + 1].text != "-" else Suffix(j)
-        if hyphen.kind in (Kind.QUANTITY, Kind.MONEY):
-            return hyphen
+    if token.text == "-" and touches(tokens, j) and touches(tokens, j + 1) and follower != "-":
+        hyphened = read_suffix(tokens, j + 1)
+        return hyphened if hyphened.kind in (Kind.QUANTITY, Kind.MONEY) else Suffix(j, unit=None)
     if currency:
         coded = token.text in SIGNS and token.kind is Tok.WORD
         return Suffix(j + coded, Kind.MONEY, SIGNS[token.text] if coded else currency)
@@ -78,15 +70,13 @@ def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suf
         return Suffix(j + 1, Kind.PERCENT, "%")
     if low in {"per", "pour", "por"} and follower in {"cent", "ciento"}:
         return Suffix(j + 2, Kind.PERCENT, "%")
-    if low == "‰":
-        return Suffix(j + 1, Kind.PERCENT, "%", 10)
     if low in TWO_WORD_UNITS:
-        hyphen = tokens[j + 1].text == "-"
-        pair = f"{low} {tokens[j + 1 + hyphen].low}"
+        after = j + 2 + (follower == "-")
+        pair = f"{low} {tokens[after - 1].low}"
         if pair in CURRENCY_WORDS:
-            return Suffix(j + 2 + hyphen, Kind.MONEY, CURRENCY_WORDS[pair])
+            return Suffix(after, Kind.MONEY, CURRENCY_WORDS[pair])
         if two := find_unit(pair):
-            return Suffix(j + 2 + hyphen, Kind.QUANTITY, two.name)
+            return Suffix(after, Kind.QUANTITY, two.name)
     opens = tokens[j + 1].kind is Tok.NUMBER and touches(tokens, j + 1) and not touches(tokens, j)
     if token.text in SIGNS and not opens:  # in "2021 $50" the sign belongs to what follows
         return Suffix(j + 1, Kind.MONEY, SIGNS[token.text])
@@ -94,22 +84,21 @@ def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suf
         return Suffix(j + 1, Kind.MONEY, CURRENCY_WORDS[low])
     if low in CENTS or (token.text == "p" and touches(tokens, j) and len(tokens[j - 1].text) <= 3):
         return Suffix(j + 1, Kind.MONEY, CENTS.get(low, "GBP"), 100)
-    if low in _DEGREES:
-        scale = _SCALES.get(tokens[j + 1].low)
-        return Suffix(j + 1 + (scale is not None), Kind.QUANTITY, scale or "deg")
     return _unit(tokens, j)
 
 
 def _unit(tokens: list[Token], j: int) -> Suffix:
-    token = tokens[j]
-    near = token.start - tokens[j - 1].end <= 1
-    if token.kind in (Tok.WORD, Tok.IDENT, Tok.SYMBOL) and near:
-        if (token.text, tokens[j + 1].text, tokens[j + 2].text) == ("km", "/", "h"):
-            return Suffix(j + 3, Kind.QUANTITY, "km/h")
-        unit = find_unit(token.text) or (find_unit(token.low) if len(token.low) > 1 else None)
-        if unit is not None and (token.text not in _ONLY_ADJACENT or touches(tokens, j)):
-            return Suffix(j + 1, Kind.QUANTITY, unit.name)
-    return Suffix(j)
+    token, low, follower = tokens[j], tokens[j].low, tokens[j + 1].low
+    if low in _DEGREES:
+        scale = _SCALES.get(follower)
+        return Suffix(j + 1 + (scale is not None), Kind.QUANTITY, scale or "deg")
+    if (token.text, follower, tokens[j + 2].text) == ("km", "/", "h"):
+        return Suffix(j + 3, Kind.QUANTITY, "km/h")
+    unit = find_unit(token.text) or (find_unit(low) if len(low) > 1 else None)
+    if unit is None or token.start - tokens[j - 1].end > 1:
+        return Suffix(j)
+    fits = token.text not in _ONLY_ADJACENT or touches(tokens, j)
+    return Suffix(j + 1, Kind.QUANTITY, unit.name) if fits else Suffix(j)
 
 
 def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
@@ -121,38 +110,32 @@ def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
             parts.append(RATES[token.low])
             j += 1
             continue
-        if token.low not in _EACH or after.kind is not Tok.WORD:
-            break
         unit = find_unit(after.text) or find_unit(after.low)
         timed = unit is not None and unit.dimension == "time"
-        if token.low not in _PER and not timed:
+        if after.kind is not Tok.WORD or token.low not in (_EACH if timed else _PER):
             break
-        parts.append(unit.name if unit is not None and (timed or len(after.text) < 4) else singular(after.low))
+        short = unit is not None and (timed or len(after.text) < 4)
+        parts.append(unit.name if unit is not None and short else singular(after.low))
         j += 2
     return ("/".join(sorted(parts)) or None), j
 
 
-def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int]:
-    """The limit said before the number at ``i`` or right after it, and what follows."""
+def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int, int]:
+    """The limit said before the number at ``i`` or right after it, where it begins, and what follows it."""
     trailing = TRAILING_BOUNDS.get(f"{tokens[after].low} {tokens[after + 1].low}")
     if trailing is not None:
-        return trailing, after
+        return trailing, i, after + 2
     if tokens[after].low == "+" and touches(tokens, after):
-        return Bound.AT_LEAST, after + 1
-    before: list[str] = []
+        return Bound.AT_LEAST, i, after + 1
+    before: list[Token] = []
     for token in reversed(tokens[max(0, i - _BOUND_WORDS - 1) : i]):
-        if token.text == "." and token.start:
-            continue
-        if token.kind is Tok.SYMBOL and token.text not in "<>=≤≥~≈":
+        if token.kind is Tok.SYMBOL and token.text not in "<>=≤≥~≈.-":
             break
-        joined = before and before[0] == "=" and token.text in "<>"
-        before[:1] = [token.text + "="] if joined else [token.low, *before[:1]]
+        before[:0] = [token] if token.text not in ".-" else []
     for size in range(min(len(before), _BOUND_WORDS), 0, -1):
-        bound = BOUNDS.get(" ".join(before[-size:]))
-        if bound is not None:
-            dotted = tokens[i - 1].text == "." and before[-1] not in _ABBREVIATED
-            return (Bound.EXACT if dotted else bound), after
-    return Bound.EXACT, after
+        if (bound := BOUNDS.get(" ".join(token.low for token in before[-size:]))) is not None:
+            return bound, tokens.index(before[-size], max(0, i - _BOUND_WORDS - 1)), after
+    return Bound.EXACT, i, after
 
 
 def read_noun(tokens: list[Token], i: int, after: int) -> str | None:
@@ -160,12 +143,11 @@ def read_noun(tokens: list[Token], i: int, after: int) -> str | None:
     if i and tokens[i - 1].low in LABELS:
         return tokens[i - 1].low
     k = after + (tokens[after].text == "-")
-    if tokens[k].text[:1].isupper() and tokens[k].kind is Tok.WORD and tokens[k + 1].start - tokens[k].end == 1:
-        k += 1  # "five American teams" are teams
+    # "five American teams" are teams
+    k += tokens[k].text[:1].isupper() and tokens[k].kind is Tok.WORD and tokens[k + 1].kind is Tok.WORD
     token = tokens[k]
-    if token.kind is Tok.WORD and len(token.low) > 1 and token.low not in NO_NOUN:
-        return singular(token.low) if token.start - tokens[k - 1].end <= 1 else None
-    return None
+    counts = token.kind is Tok.WORD and len(token.low) > 1 and token.low not in NO_NOUN
+    return singular(token.low) if counts and token.start - tokens[k - 1].end <= 1 else None
 
 
 def singular(word: str) -> str:

@@ -77,20 +77,22 @@ def agrees(claim: Figure, source: Figure) -> bool:
         return _same_key(claim, source)
     if claim.kind is Kind.DATE and source.kind is Kind.DATE:
         return _dates_agree(claim, source)
+    if claim.kind is Kind.ORDINAL and source.kind is Kind.DATE:  # "on the 24th"
+        return any(day.day == claim.values[0] for day in _days(source))
     if Kind.TIME in (claim.kind, source.kind):
         return _times_agree(claim, source)
     if not claim.values or not source.values:
         return False
-    if claim.kind is Kind.MONEY and source.kind is Kind.MONEY:
-        if not same_currency(claim.unit or "", source.unit or ""):
-            return False
     one, other = dimension(claim), dimension(source)
+    units = {claim.unit, source.unit}
     bare = claim.kind is Kind.NUMBER and claim.noun is None and not claim.fraction
+    if one == other == "money" and not same_currency(claim.unit or "", source.unit or ""):
+        return False
     if one == other:
         ours, theirs = base(claim), base(source)
-    elif (bare or {one, other} <= {"number", "date"}) and "temperature" not in (one, other):
-        ours, theirs = _pairs(claim), _pairs(source)
-    elif "pound" in claim.text and {one, other} == {"money", "mass"}:
+    elif "temperature" in (one, other):
+        ours, theirs = (_pairs(claim), _pairs(source)) if "deg" in units else ([], [])
+    elif bare or {one, other} <= {"number", "date"} or units == {"GBP", "lb"}:
         ours, theirs = _pairs(claim), _pairs(source)
     else:
         return False
@@ -107,11 +109,15 @@ def same_rate(claim: Figure, source: Figure) -> bool:
 
 def _near(claim: Figure, source: Figure, ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:
     if len(ours) == 2:
-        return len(theirs) == 2 and all(abs(a - b) <= _LOSS * abs(b) for a, b in zip(ours, theirs, strict=True))
+        return len(theirs) == 2 and all(
+            abs(a - b) <= _LOSS * abs(b) for a, b in zip(ours, theirs, strict=True)
+        )
     amount = ours[0]
     if len(theirs) == 2:
         inside = theirs[0] <= amount <= theirs[1]
-        return (inside and claim.bound is Bound.ABOUT) or any(_close(claim, source, amount, t) for t in theirs)
+        return (inside and claim.bound is Bound.ABOUT) or any(
+            _close(claim, source, amount, t) for t in theirs
+        )
     return _close(claim, source, amount, theirs[0])
 
 
@@ -241,7 +247,9 @@ def of_a_sort(claim: Figure, source: Figure) -> bool:
         return any(_as_precise(a, b) for a in claim.days for b in source.days)
     if claim.kind is Kind.MONEY and not same_currency(claim.unit or "", source.unit or ""):
         return False
-    if claim.kind in (Kind.NUMBER, Kind.ORDINAL) and (claim.noun or claim.unit) != (source.noun or source.unit):
+    if claim.kind in (Kind.NUMBER, Kind.ORDINAL) and (claim.noun or claim.unit) != (
+        source.noun or source.unit
+    ):
         return False
     return not (claim.values and source.values and _within_limits(claim, source))
 

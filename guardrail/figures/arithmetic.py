@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from guardrail.figures.agreement import base, dimension
 from guardrail.figures.model import Figure, Kind
+from guardrail.figures.tables import same_currency
 
 _MONTH: Final = 2_629_746  # seconds
 _PER: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
@@ -43,7 +44,7 @@ def derived(
     operands = [f for f in dict.fromkeys([*own, *theirs]) if f.values and not f.name and f.upper is None]
     for value, parts, loss, plain in _reckonings(claim, operands[:_MAX_OPERANDS]):
         near = abs(value - target) <= loss * max(abs(value), abs(target))
-        if near and (plain or reckons or (len(parts) == 2 and parts[1] in own and claim.unit)):
+        if near and (plain or reckons or (len(parts) == 2 and parts[1] in own and claim.kind is Kind.MONEY)):
             return parts
     return None
 
@@ -54,7 +55,9 @@ def _amount(figure: Figure) -> float:
 
 def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     measure = dimension(claim)
-    same = [f for f in operands if dimension(f) == measure and f.kind is not Kind.ORDINAL]
+    same = [f for f in operands if dimension(f) == measure and f.kind is not Kind.ORDINAL and f.values[0]]
+    if measure == "money":
+        same = [f for f in same if same_currency(claim.unit or "", f.unit or "")]
     counts = [f for f in operands if dimension(f) == "number" and f.kind is Kind.NUMBER and f.values[0] > 1]
     spans = [f for f in operands if dimension(f) == "time"]
     moments = [f for f in operands if f.kind in (Kind.TIME, Kind.DATE)]
@@ -81,7 +84,9 @@ def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     if claim.kind in (Kind.TIME, Kind.DATE):
         scale = _MINUTE if claim.kind is Kind.TIME else 12 * _MONTH
         for one, span in ((a, b) for a in moments if a.kind is claim.kind for b in spans):
-            yield from (_Reckoning(one.values[0] + s * _amount(span) / scale, (one, span), 1e-6) for s in (1, -1))
+            yield from (
+                _Reckoning(one.values[0] + s * _amount(span) / scale, (one, span), 1e-6) for s in (1, -1)
+            )
 
 
 def _other_periods(claim: Figure, prices: list[Figure], spans: list[Figure]) -> Iterator[_Reckoning]:

@@ -8,27 +8,33 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
 from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
-from guardrail.figures.source import FigureSource, Sentence
-from guardrail.figures.tables import RECKONING, RECKONING_TIMES
+from guardrail.figures.source import MANY, FigureSource, Sentence
+from guardrail.figures.tables import PRICING, RECKONING, RECKONING_TIMES
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
-_FRAME: Final = 0.85  # of the claim, that a sentence must say to be at odds with its figure
+_FRAME: Final = 0.9  # of the claim, that a sentence must say to be at odds with its figure
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
-_REVERSE: Final = 0.6  # of what the sentence says around its own figure, that the claim must say
+_SAME: Final = 0.95  # the same for the same figure with an opposite limit
+_REVERSE: Final = 0.7  # of what the sentence says around its own figure, that the claim must say
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
+_ELSEWHERE_STILL: Final = 0.5  # by which a sentence with the figure may say less than the best without it
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
+_PRICING: Final = frozenset(map(term_of, PRICING))
+_MOST: Final = 100  # figures of a claim that are checked
+_BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
 
 class State(StrEnum):
-    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources or the question. CONFLICT: a
-    source has another figure for the same thing. ABSENT: none of these."""
+    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources, or is the question's.
+    CONFLICT: a source has another figure for the same thing. ABSENT: none of these."""
 
     FOUND = "found"
     DERIVED = "derived"
@@ -59,32 +65,32 @@ class _Frame:
 
     terms: dict[int, float]
     figures: tuple[tuple[Figure, float], ...]
-
-    @property
-    def size(self) -> int:
-        return len(self.terms) + len(self.figures)
+    told: frozenset[int]  # the terms of the figure's part of the claim, those of other figures included
 
     def said(self, source: FigureSource, number: int) -> float:
         """The share of the frame that a sentence says."""
         terms = source.terms(number)
         share = sum(weight for term, weight in self.terms.items() if term in terms)
         if self.figures:
-            theirs = source.sentence(number).figures
-            share += sum(w for figure, w in self.figures if any(agrees(figure, other) for other in theirs))
+            sentence = source.sentence(number)
+            share += sum(w for figure, w in self.figures if sentence.backing(figure) is not None)
         return share
 
 
 def check_figures(
     claim_text: str, source: FigureSource, near: Sequence[int], question: str = ""
 ) -> tuple[FigureCheck, ...]:
-    """One check for each figure of a claim, in order. ``near``: the numbers of the sentences that evidence
-    search found best, best first; all others are looked at for the claim's own figures only."""
+    """One check for each figure of a claim (of the first hundred), in order.
+
+    ``near``: the numbers of the sentences that evidence search found best, best first; all others are looked
+    at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with.
+    """
     claim = Sentence(claim_text)
     if not claim.figures:
         return ()
     near = list(dict.fromkeys(near))
     asked = find_figures(question) if question else ()
-    return tuple(_check(claim, figure, source, near, asked) for figure in claim.figures)
+    return tuple(_check(claim, figure, source, near, asked) for figure in claim.figures[:_MOST])
 
 
 def _check(
@@ -109,8 +115,9 @@ def _check(
             if number not in near and (own := source.backing(figure, number)) is not None:
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if conflict is not None and (found is None or found.frame <= conflict.frame - _MARGIN):
-        return _derived(claim, figure, source, near, asked) or conflict
-    found = found or _derived(claim, figure, source, near, asked)
+        return _derived(claim, figure, source, near, asked, doubted=True) or conflict
+    if found is None or (best >= _FRAME and found.frame <= best - _ELSEWHERE_STILL):
+        found = _derived(claim, figure, source, near, asked)
     return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
 
 
@@ -125,25 +132,34 @@ def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
 
 def _frame(claim: Sentence, figure: Figure) -> _Frame:
     rivals = [other for other in claim.figures if other is figure or of_a_sort(figure, other)]
-    spans = claim.parts(rivals) if len(rivals) > 1 else None
-    start, end = spans[rivals.index(figure)] if spans else (0, len(claim.text))
+    spans, told = claim.parts(rivals), claim.told(rivals)
+    mine = rivals.index(figure)
+    start, end = spans[mine] if spans else (0, len(claim.text))
     at = sum(begin < figure.start for begin, _ in claim.words)
     terms: dict[int, float] = {}
     for i, (begin, term) in enumerate(claim.words):
-        if term in claim.terms and not figure.start <= begin < figure.end:
+        if term in claim.terms and not figure.start <= begin < figure.end and _says(figure, term):
             distance = at - 1 - i if i < at else i - at
             weight = _NEARNESS**distance * (1.0 if start <= begin < end else _ELSEWHERE)
             terms[term] = max(terms.get(term, 0.0), weight)
-    others = [
-        (other, _NEARNESS ** min(abs(other.start - figure.end), abs(figure.start - other.end)) ** 0.5)
+    beside = [
+        (max(other.start - figure.end, figure.start - other.end, 0), other)
         for other in claim.figures
         if other is not figure and not other.name and start <= other.start < end
     ]
+    beside.sort(key=lambda item: item[0])
+    others = [(other, _NEARNESS ** (distance**0.5)) for distance, other in beside[:_BESIDE]]
     total = sum(terms.values()) + sum(weight for _, weight in others) or 1.0
     return _Frame(
         {term: weight / total for term, weight in terms.items()},
         tuple((other, weight / total) for other, weight in others),
+        told[mine] if told else claim.terms,
     )
+
+
+def _says(figure: Figure, term: int) -> bool:
+    """Whether a word says something beside a figure: "cost" says nothing of a price."""
+    return figure.kind is not Kind.MONEY or term not in _PRICING
 
 
 def _rival(
@@ -153,41 +169,54 @@ def _rival(
 
     Of several of a sort, the one whose part of the sentence has the words that tell it from the others.
     """
-    if figure.name or frame.size < _LEAST or (claim.denials - sentence.denials) % 2:
+    if (
+        figure.name
+        or len(frame.told) < _LEAST
+        or len(sentence.figures) > MANY
+        or (claim.denials - sentence.denials) % 2
+    ):
         return None
+    if own is not None and figure.bound.direction * own.bound.direction < 0:
+        if claim.ahead(figure) or sentence.ahead(own):
+            return None
+        return own if _said_back(claim, sentence, own, sentence.terms) >= _SAME else None
     sort = [other for other in sentence.figures if other is own or of_a_sort(figure, other)]
-    spans = sentence.parts(sort) if sort else None
-    if spans is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
+    told = sentence.told(sort) if sort else None
+    if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
         return None
-    told = [sentence.within(*span) for span in spans]
     telling = [part.difference(*(t for t in told if t is not part)) for part in told]
-    meant = [len(terms & frame.terms.keys()) for terms in telling]
-    chosen = meant.index(max(meant))
-    rival = sort[chosen]
-    if len(sort) > 1 and (not meant[chosen] or meant.count(meant[chosen]) > 1):
+    chosen = _meant(telling, frame.told, None if own is None else sort.index(own))
+    if chosen is None or sentence.one_of_two(rival := sort[chosen]):
         return None
-    if own is not None and not _of_another(sort.index(own), chosen, telling, frame):
+    if any(agrees(mine, rival) for mine in claim.figures):
         return None
-    if any(agrees(mine, rival) for mine in claim.figures) or sentence.one_of_two(rival):
-        return None
-    return rival if _said_back(claim, sentence, rival) >= _REVERSE else None
+    return rival if _said_back(claim, sentence, rival, told[chosen]) >= _REVERSE else None
 
 
-def _of_another(own: int, chosen: int, telling: Sequence[frozenset[int]], frame: _Frame) -> bool:
-    """Whether a sentence says the claim's figure of something else, and the chosen one of what the claim says
-    it of: "adults pay 12 euros, children 5" against "children pay 12". What stands in the first part may be
-    said of all."""
-    if own == chosen or not telling[own] or not telling[chosen] <= frame.terms.keys():
-        return False
-    return not telling[own] <= frame.terms.keys() if own == 0 else telling[own].isdisjoint(frame.terms)
+def _meant(telling: Sequence[frozenset[int]], told: frozenset[int], own: int | None) -> int | None:
+    """Which of several figures a sentence says of what a claim says its own of, if it is another and plain.
+
+    ``telling`` are the words that tell each figure's part from the others, ``told`` the claim's. A sentence
+    that has the claim's figure (``own``) must say it of something else: "adults pay 12 euros, children 5"
+    against "children pay 12". What stands in the first part may be said of all.
+    """
+    if own is None:
+        shared = [len(terms & told) for terms in telling]
+        most = max(shared)
+        plain = len(telling) == 1 or (most and shared.count(most) == 1)
+        return shared.index(most) if plain else None
+    others = [i for i, terms in enumerate(telling) if i != own and terms and terms <= told]
+    elsewhere = telling[own] and (not telling[own] <= told if own == 0 else telling[own].isdisjoint(told))
+    return others[0] if elsewhere and len(others) == 1 else None
 
 
-def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
-    """How much of what the sentence says around its figure the claim says too, 0..1; the nearest first."""
+def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozenset[int]) -> float:
+    """How much of what the sentence says around its figure, in its part, the claim says too, 0..1; the
+    nearest words count most."""
     at = sum(begin < rival.start for begin, _ in sentence.words)
     whole = said = 0.0
     for i, (_, term) in enumerate(sentence.words):
-        if term in sentence.terms:
+        if term in part and term in sentence.terms and _says(rival, term):
             weight = _LOCALITY ** (at - 1 - i if i < at else i - at)
             whole += weight
             said += weight * (term in claim.terms)
@@ -195,20 +224,27 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure) -> float:
 
 
 def _derived(
-    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], asked: Sequence[Figure]
+    claim: Sentence,
+    figure: Figure,
+    source: FigureSource,
+    near: list[int],
+    asked: Sequence[Figure],
+    *,
+    doubted: bool = False,
 ) -> FigureCheck | None:
+    """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
     if figure.name:
         return None
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None:
-        return FigureCheck(figure, State.DERIVED, 0.0, None, None, (echo,))
+        return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
     mine = [f for f in (*claim.figures, *asked) if f is not figure]
     pieces = frozenset(_PIECE.findall(claim.text.casefold()))
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     reckons = timed or not pieces.isdisjoint(RECKONING)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
-        theirs = [f for number in numbers for f in source.sentence(number).figures]
+        theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
         operands = derived(figure, mine, theirs, reckons=reckons)
-        if operands is not None:
-            return FigureCheck(figure, State.DERIVED, 0.0, None, None, operands)
+        if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
+            return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
     return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
-from guardrail.figures.tables import NEGATIONS
+from guardrail.figures.tables import AHEAD, NEGATIONS, PRONOUNS
 
 _MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
@@ -22,7 +22,8 @@ _MEETING: Final = re.compile(
 _OR_REACH: Final = 24
 _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
 _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
-_PRONOUNS: Final = frozenset(term_of(word) for word in "it they he she this these those its their".split())
+_PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
+MANY: Final = 200  # figures of one sentence that are looked at one by one
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
@@ -48,18 +49,39 @@ class Sentence:
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """The figures, in order."""
-        lower = frozenset(_LOWER_WORD.findall(self.text.casefold()))
-        return find_figures(self.text) if may_hold_figures(self.text, lower) else ()
+        return find_figures(self.text) if may_hold_figures(self.text) else ()
+
+    @cached_property
+    def _by_key(self) -> dict[Hashable, list[Figure]]:
+        found: dict[Hashable, list[Figure]] = {}
+        for figure in self.figures:
+            for key in keys(figure):
+                found.setdefault(key, []).append(figure)
+        return found
+
+    def backing(self, figure: Figure) -> Figure | None:
+        """The first figure that backs ``figure``; of more than ``MANY``, those that mean exactly the same."""
+        likely = self.figures[:MANY]
+        if len(self.figures) > MANY:
+            likely += tuple(f for key in keys(figure) for f in self._by_key.get(key, ())[:MANY])
+        return next((other for other in likely if agrees(figure, other)), None)
+
+    @cached_property
+    def tokens(self) -> list[tuple[int, int]]:
+        """``(start, term)`` of every word and number."""
+        return [(start, term) for start, term, _ in words(self.text)]
 
     @cached_property
     def words(self) -> list[tuple[int, int]]:
-        """``(start, term)`` of every word that is not within a figure; figures that name things are words."""
-        spans = [(f.start, f.end) for f in self.figures if not f.name]
+        """The tokens that are not within a figure; figures that name things are words."""
+        return self._outside([figure for figure in self.figures if not figure.name])
+
+    def _outside(self, figures: Sequence[Figure]) -> list[tuple[int, int]]:
         found, at = [], 0
-        for start, term, _ in words(self.text):
-            while at < len(spans) and spans[at][1] <= start:
+        for start, term in self.tokens:
+            while at < len(figures) and figures[at].end <= start:
                 at += 1
-            if at == len(spans) or start < spans[at][0]:
+            if at == len(figures) or start < figures[at].start:
                 found.append((start, term))
         return found
 
@@ -89,10 +111,18 @@ class Sentence:
             _OR_AFTER.match(self.text[figure.end : figure.end + _OR_REACH])
         )
 
-    def within(self, start: int, end: int) -> frozenset[int]:
-        """The terms that say something between two code points."""
-        first = bisect_left(self.words, (start, 0))
-        return frozenset(term for _, term in self.words[first : bisect_left(self.words, (end, 0))]) - STOP_TERMS
+    def ahead(self, figure: Figure) -> bool:
+        """Whether a figure says how long before something."""
+        after = _LOWER_WORD.search(self.text.casefold(), figure.end)
+        return after is not None and after.group() in AHEAD
+
+    def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
+        """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
+        spans, outside = self.parts(figures), self._outside(figures)
+        if spans is None:
+            return None
+        within = [{term for start, term in outside if first <= start < last} for first, last in spans]
+        return [frozenset(terms) - STOP_TERMS for terms in within]
 
     def parts(self, figures: Sequence[Figure]) -> list[tuple[int, int]] | None:
         """The stretch of text that belongs to each figure: they meet at the first comma or "and" between two.
@@ -107,7 +137,8 @@ class Sentence:
 
 
 class FigureSource:
-    """The sentences of a response's contexts. Reading one is put off until a claim asks for it, and done once."""
+    """The sentences of a response's contexts, each read once, when a claim first asks for it. Not for use by
+    several threads at once."""
 
     def __init__(self, sentences: Sequence[SourceText]) -> None:
         self.texts = sentences
@@ -131,7 +162,11 @@ class FigureSource:
     def backing(self, figure: Figure, number: int) -> Figure | None:
         """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""
         sentence = self.sentence(number)
-        own = next((other for other in sentence.figures if agrees(figure, other)), None)
+        own = sentence.backing(figure)
+        if own is None and figure.upper is not None:
+            ends = [replace(figure, values=(end,), upper=None) for end in (figure.values[0], figure.upper)]
+            first, second = map(sentence.backing, ends)
+            return None if second is None else first
         if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:
             return figure
         return own

@@ -98,6 +98,10 @@ FREE_BEFORE: Final = _words(_TABLES["free"]["before"])
 FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
+PRICING: Final = _words(_TABLES["pricing"])
+AHEAD: Final = _words(_TABLES["ahead"])
+PRONOUNS: Final = _words(_TABLES["pronouns"])
+TELLING: Final = _words(_TABLES["telling"])
 NEGATIONS: Final = _words(_TABLES["negations"])
 
 
@@ -108,6 +112,6 @@ def find_unit(text: str) -> Unit | None:
 
 
 def same_currency(a: str, b: str) -> bool:
-    """May both signs or codes mean the same currency? "$" may be any dollar; what is free costs no dollars."""
+    """May both signs or codes mean the same currency? "$" may be any dollar; what is free has none."""
     families = FAMILIES.get(a, frozenset()), FAMILIES.get(b, frozenset())
     return a == b or not a or not b or b in families[0] or a in families[1]

@@ -6,21 +6,7 @@ import re
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-
-class Tok(IntEnum):
-    """Kinds of tokens."""
-
-    WORD = 1
-    EMAIL = 2
-    URL = 3
-    PHONE = 4
-    DATE = 5
-    TIME = 6
-    VERSION = 7
-    IDENT = 8
-    NUMBER = 9
-    SYMBOL = 10
-    END = 11
+Tok = IntEnum("Tok", "WORD EMAIL URL PHONE DATE TIME VERSION IDENT NUMBER SYMBOL END")
 
 
 class Token(NamedTuple):
@@ -59,13 +45,14 @@ _TOKEN: Final = re.compile(
       | \d{{1,2}}(?P<t>[\-/.])\d{{1,2}}(?P=t)\d{{4}}(?!\d)
       | \d{{1,2}}/\d{{1,2}}/\d{{2}}(?!\d)
       | (?:0[1-9]|[12]\d|3[01])\.(?:0[1-9]|1[0-2])\.(?!\w) )
-    | (?P<TIME> \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?![\d:]) )
-    | (?P<VERSION> [vV]\d++(?:\.\d++)*+(?:-?(?:alpha|beta|rc|b|a)\.?\d*+)?(?!\w)
-      | \d++(?:\.\d++){{2,}}+(?:-(?:alpha|beta|rc)\.?\d*+)? )
+    | (?P<TIME> \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?![\d:]) | \d{{1,2}}[hH]\d{{2}}(?!\w) )
+    | (?P<VERSION> (?!\d{{1,3}}(?:\.\d{{3}}){{2,5}}(?![.\d]))
+      (?: [vV]\d++(?:\.\d++)*+(?:-?(?:alpha|beta|rc|b|a)\.?\d*+)?(?!\w)
+      | \d++(?:\.\d++){{2,}}+(?:-(?:alpha|beta|rc)\.?\d*+)? ) )
     | (?P<IDENT> (?<!\d)[A-Za-zÀ-ɏ]++\d[\dA-Za-zÀ-ɏ]*+(?:[\-_][\dA-Za-zÀ-ɏ]++)*+
       | (?!(?i:{_PREFIXES})-)[A-Za-z]{{1,16}}(?:-[A-Z][A-Za-z]{{0,15}})?-\d{{1,5}}(?!\d|[.,/:]\d|%)
         \w*+(?:-\w++)*+
-      | \d++[A-Za-z]{{1,4}}+\d\w*+ )
+      | \d++[A-Za-z]{{1,4}}+\d\w*+ | 24/7(?![\d/]) )
     | (?P<NUMBER> \d{{1,3}}(?:[{_SPACE}]\d{{3}}(?!\d))++(?:[.,]\d{{1,3}}(?!\d))?
       | \d++(?:[.,'’]\d++)*+
       | (?<![\w.])\.\d++ )
@@ -74,18 +61,24 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_KIND: Final = {name: Tok[name] for name in Tok.__members__} | {"OTHER": Tok.WORD}
+_KIND: Final = {None: Tok.SYMBOL, **Tok.__members__, "OTHER": Tok.WORD}
 _PADDING: Final = 8  # so that looking ahead needs no check
 
 
 def tokenize(text: str) -> list[Token]:
     """The tokens of ``text`` in order, with END tokens last. White space is between tokens."""
     tokens: list[Token] = []
+    kinds, new = _KIND, tuple.__new__
     for match in _TOKEN.finditer(text):
-        kind = _KIND[match.lastgroup or "SYMBOL"]
-        piece, start, end = match.group(), match.start(), match.end()
-        if kind is Tok.URL and (tail := len(piece) - len(piece.rstrip(".,;:!?)*_…。，'"))):
-            piece, end = piece[:-tail], end - tail
-        tokens.append(Token(kind, piece, start, end, piece.casefold()))
+        kind, piece, start = kinds[match.lastgroup], match.group(), match.start()
+        if kind is Tok.URL:
+            piece = piece.rstrip(".,;:!?)*_…。，'")
+        # what Token(...) does, without its Python frame: this is the innermost loop
+        tokens.append(new(Token, (kind, piece, start, start + len(piece), piece.casefold())))
     tokens.extend([Token(Tok.END, "", len(text), len(text), "")] * _PADDING)
     return tokens
+
+
+def touches(tokens: list[Token], j: int) -> bool:
+    """Is there no space before token ``j``?"""
+    return j > 0 and tokens[j].start == tokens[j - 1].end

@@ -1,0 +1,53 @@
+"""What figures are read, and what becomes of a claim's (cases.yaml)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from guardrail.figures import Day, FigureSource, SourceText, State, check_figures, find_figures
+
+CASES: dict[str, list[Any]] = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text("utf-8"))
+
+
+def source_of(*sentences: str) -> FigureSource:
+    """Sentences, each of a context of its own."""
+    return FigureSource([SourceText(f"c{i}", 0, len(text), text) for i, text in enumerate(sentences)])
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES["readings"])
+def test_figures_are_read(text: str, expected: list[list[Any]]) -> None:
+    found = find_figures(text)
+    assert [[figure.text, str(figure.kind)] for figure in found] == [entry[:2] for entry in expected]
+    for figure, (_, kind, *value) in zip(found, expected, strict=True):
+        if kind == "date":
+            assert figure.days[0] == Day(**value[0])
+        elif value:
+            assert figure.values[0] == pytest.approx(value[0])
+            assert figure.unit == (value[1] if len(value) > 1 else None)
+
+
+@pytest.mark.parametrize("case", CASES["checks"], ids=lambda case: case["claim"])
+def test_claims_are_checked(case: dict[str, Any]) -> None:
+    source = source_of(*case["sources"])
+    checks = check_figures(case["claim"], source, range(len(case["sources"])), case.get("question", ""))
+    assert [str(check.state) for check in checks] == case["states"]
+    quoted = [check.source.text for check in checks if check.state is State.CONFLICT and check.source]
+    assert quoted == ([case["quote"]] if "quote" in case else [])
+
+
+def test_a_figure_of_a_sentence_that_was_not_named_is_found_too() -> None:
+    source = source_of("Adults pay 12 euros.", *["Nothing costs anything here."] * 50, "The fee is €7.")
+    check = check_figures("A fee of seven euros applies.", source, near=[0])[0]
+    assert (check.state, check.sentence) == (State.FOUND, 51)
+
+
+def test_only_the_sentence_with_the_subject_s_pronoun_takes_over_words() -> None:
+    texts = ["The basic plan is for teams.", "It costs 49 euros a month."]
+    one = FigureSource([SourceText("c", 0, 1, texts[0]), SourceText("c", 2, 3, texts[1])])
+    assert check_figures("The basic plan costs 59 euros a month.", one, [0, 1])[0].state is State.CONFLICT
+    two = source_of(*texts)
+    assert check_figures("The basic plan costs 59 euros a month.", two, [0, 1])[0].state is State.ABSENT
