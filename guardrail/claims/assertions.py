@@ -33,9 +33,6 @@ _SPOKEN: Final = frozenset(
 )
 _AMOUNT: Final = pattern("amount")
 _MARKS: Final = " \t*_#`>~\"'“”"
-_NUMBERING: Final = re.compile(
-    r"(?:step |part |section |chapter |\()?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-z])[.):] "
-)
 _TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
 _BREAKS: Final = frozenset(",;:–—|.!?-")
@@ -47,8 +44,8 @@ _BINDERS: Final = words("binders")
 _ADDRESSED: Final = words("addressed")
 _POINTERS: Final = words("pointers")
 _FREE_WITH: Final = words("fronted")
-_DETERMINERS: Final = words("determiners")
-_COMPLETE_LEADS: Final = ("such as:", "including:", "namely:", "as follows:")
+# "You can …", "it is …", "Dose: you must …" speak in whole sentences.
+_ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) (?:{'|'.join(_STATING)}) \S+ \S")
 
 
 def asserts(text: str, statement: Statement) -> Assertion:
@@ -71,9 +68,6 @@ def asserts(text: str, statement: Statement) -> Assertion:
 def line_asserts(plain: str) -> Assertion:
     """A heading, a bold line, a table's header row or the text of a link, in lower case."""
     plain = plain.strip().strip(_MARKS)
-    numbering = _NUMBERING.match(plain)
-    if numbering:
-        plain = plain[numbering.end() :].lstrip(_MARKS)
     if not plain or plain.endswith(ASKS):
         return Assertion.NONE
     first = next(iter(plain.split(None, 1)), "").rstrip(",")
@@ -83,7 +77,7 @@ def line_asserts(plain: str) -> Assertion:
         plain = plain.partition(":")[2].strip()
         if not plain:
             return Assertion.NONE
-    if VERDICT.match(plain) or _addresses(plain):
+    if VERDICT.match(plain) or _ADDRESSES.search(plain):
         return Assertion.STRONG
     states = _states(plain, leads=False)
     if states and plain.endswith((".", "!")):
@@ -97,23 +91,12 @@ def line_asserts(plain: str) -> Assertion:
     return Assertion.SOME if states else Assertion.NONE
 
 
-def _addresses(plain: str) -> bool:
-    """ "You can …", "it is …", "Dose: you must …" speak in whole sentences."""
-    for part in re.split(r"[:–—|]", plain):
-        said = part.split(None, 3)
-        if len(said) == 4 and said[0] in _ADDRESSED and said[1] in _STATING:
-            return True
-    return False
-
-
 def _states(plain: str, *, leads: bool) -> bool:
     """Whether a main clause has a subject and a verb, or an order begins a clause.
 
     ``leads``: the last clause leads over to what follows, and its verb states nothing yet. A verb behind an
     embedder ("if", "what", "that") is spent on it; "the dose you should take" is about a dose.
     """
-    if leads and plain.rstrip(_MARKS).replace(" :", ":").endswith(_COMPLETE_LEADS):
-        leads = False
     tokens = _TOKEN.findall(plain)
     begins, embedded, open_embedding, found = 0, False, False, False
     for i, token in enumerate(tokens):
@@ -155,11 +138,5 @@ def _subject_stands(tokens: list[str], begins: int, verb: int) -> bool:
         return False
     if before in _ADDRESSED and verb - 1 > begins:
         # "side effects you may have" is a noun; "with this drug you can drink" is not.
-        return tokens[begins] in _FREE_WITH and not (
-            verb - 3 >= begins
-            and tokens[verb - 3] in _DETERMINERS
-            and tokens[begins] not in ("with", "during")
-        )
-    if tokens[verb] == "may" and verb + 1 < len(tokens) and tokens[verb + 1][0].isdigit():
-        return False  # the month
+        return tokens[begins] in _FREE_WITH
     return verb + 1 < len(tokens) and tokens[verb + 1] not in _PARTED

@@ -216,7 +216,9 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
             break
         turn = turn or _TURN.fullmatch(joint[0]) is not None
         at = max(joint.end(), at + 1)
-    return first, said or Statement.CLAIM, last
+    if said is None:  # nothing but a joint, if no clause stated something
+        return start, Statement.CLAIM, end
+    return first, said, last
 
 
 def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
