@@ -36,10 +36,8 @@ _MARKS: Final = " \t*_#`>~\"'“”"
 _TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
 _BREAKS: Final = frozenset(",;:–—|.!?-")
-_PARTED: Final = frozenset(":–—|.!-")
 _STATING: Final = words("stating")
 _EMBEDDERS: Final = words("embedders")
-_INVERTED: Final = words("inverted")
 _BINDERS: Final = words("binders")
 _ADDRESSED: Final = words("addressed")
 _POINTERS: Final = words("pointers")
@@ -115,8 +113,6 @@ def _states(plain: str, *, leads: bool) -> bool:
             embedded = open_embedding = True
         elif i == begins and _orders(tokens, i):
             found = True
-        elif i == begins and token in _INVERTED:
-            embedded = open_embedding = True
         elif token in _STATING:
             found = found or (not embedded and i > begins and _subject_stands(tokens, begins, i))
             embedded = False
@@ -136,7 +132,5 @@ def _subject_stands(tokens: list[str], begins: int, verb: int) -> bool:
     before = tokens[verb - 1]
     if before in _POINTERS:
         return False
-    if before in _ADDRESSED and verb - 1 > begins:
-        # "side effects you may have" is a noun; "with this drug you can drink" is not.
-        return tokens[begins] in _FREE_WITH
-    return verb + 1 < len(tokens) and tokens[verb + 1] not in _PARTED
+    # "side effects you may have" is a noun; "with this drug you can drink" is not.
+    return before not in _ADDRESSED or verb - 1 == begins or tokens[begins] in _FREE_WITH

@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from guardrail.claims.assertions import Assertion, line_asserts
+from guardrail.claims.detector import fold
 from guardrail.claims.phrases import words
 from guardrail.events import Span
 
@@ -25,7 +26,6 @@ _CODE_SIGNS: Final = re.compile(
 )
 _LINE: Final = re.compile(r"(?:\A|(?<=\n))[^\n]*")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|--|/\*|\*|\x22{3}|\x27{3})")
-_BULLET: Final = re.compile(r"(?:[-*+•>]|\d{1,3}[.)]|#{1,6})[ \t]+")
 _SENTENCE: Final = re.compile(r"[.!。！]['\"”’)*_\]]{0,4}$")
 _LEAST_WORDS: Final = 4
 
@@ -77,16 +77,14 @@ def _prose(
         if _CODE_SIGNS.search(text[start:end].rstrip()):
             code = code or number > 0
             continue
-        bullet = _BULLET.match(bare)
-        said = bare[bullet.end() :] if bullet else bare
-        if len(_LETTERS.findall(said)) < _LEAST_WORDS and len(said.split()) < _LEAST_WORDS:
+        if len(_LETTERS.findall(bare)) < _LEAST_WORDS and len(bare.split()) < _LEAST_WORDS:
             continue
         comment = _COMMENT.match(bare) and not markdown and not bare.startswith("* ")
         begins = end - len(text[start:end].lstrip())
         span = begins, begins + len(bare)
-        if _SENTENCE.search(said) and not comment and not said[0].islower():
+        if _SENTENCE.search(bare) and not comment:
             sure.append(span)
-        elif _SENTENCE.search(said) or line_asserts(said.lower().replace("’", "'")):
+        elif _SENTENCE.search(bare) or line_asserts(fold(bare)):
             perhaps.append(span)
     if sure and listed:
         return sure[0][0], sure[-1][1], Assertion.STRONG
