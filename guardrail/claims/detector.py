@@ -217,7 +217,8 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
                 said = frame if said is None or frame is Statement.ABSTENTION else said
                 framed = True
             elif not framed or not _says_nothing(clause, turn=turn):
-                first, last = (at if said else start) if first is None else first, stop
+                first = (at if said else start) if first is None else first
+                last = at + len(plain[at:stop].rstrip())
                 framed = False
             turn = False
         if joint is None:

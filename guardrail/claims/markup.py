@@ -117,6 +117,7 @@ _SIGNS: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_FORMULA: Final = ("(", ")")  # around a formula, for whoever shows one
 _ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
 _MAY_MARK: Final = re.compile(
     rf"[\\`<&\[*_~|\n#{{]|\w\)[\s*]|[0-9]\.[ \t]|[{INVISIBLE}{_ODD_SPACES}{_PICTURES}]"
@@ -231,7 +232,7 @@ def _take(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
         reading.copy(start, end)
     elif kind == "auto":
         reading.copy(start + 1, end - 1)
-    elif kind == "escape":
+    elif kind == "escape" and match[0][1:] not in _FORMULA:
         reading.put(match[0][1:], start, end)
     elif kind == "entity":
         reading.put(html.unescape(match[0]), start, end)
