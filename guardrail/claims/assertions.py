@@ -33,22 +33,17 @@ _SPOKEN: Final = frozenset(
 )
 _AMOUNT: Final = pattern("amount")
 _MARKS: Final = " \t*_#`>~\"'“”"
-_NUMBERING: Final = re.compile(
-    r"(?:step |part |section |chapter |\()?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-z])[.):] "
-)
 _TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
 _BREAKS: Final = frozenset(",;:–—|.!?-")
-_PARTED: Final = frozenset(":–—|.!-")
 _STATING: Final = words("stating")
 _EMBEDDERS: Final = words("embedders")
-_INVERTED: Final = words("inverted")
 _BINDERS: Final = words("binders")
 _ADDRESSED: Final = words("addressed")
 _POINTERS: Final = words("pointers")
 _FREE_WITH: Final = words("fronted")
-_DETERMINERS: Final = words("determiners")
-_COMPLETE_LEADS: Final = ("such as:", "including:", "namely:", "as follows:")
+# "You can …", "it is …", "Dose: you must …" speak in whole sentences.
+_ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) (?:{'|'.join(_STATING)}) \S+ \S")
 
 
 def asserts(text: str, statement: Statement) -> Assertion:
@@ -71,9 +66,6 @@ def asserts(text: str, statement: Statement) -> Assertion:
 def line_asserts(plain: str) -> Assertion:
     """A heading, a bold line, a table's header row or the text of a link, in lower case."""
     plain = plain.strip().strip(_MARKS)
-    numbering = _NUMBERING.match(plain)
-    if numbering:
-        plain = plain[numbering.end() :].lstrip(_MARKS)
     if not plain or plain.endswith(ASKS):
         return Assertion.NONE
     first = next(iter(plain.split(None, 1)), "").rstrip(",")
@@ -83,7 +75,7 @@ def line_asserts(plain: str) -> Assertion:
         plain = plain.partition(":")[2].strip()
         if not plain:
             return Assertion.NONE
-    if VERDICT.match(plain) or _addresses(plain):
+    if VERDICT.match(plain) or _ADDRESSES.search(plain):
         return Assertion.STRONG
     states = _states(plain, leads=False)
     if states and plain.endswith((".", "!")):
@@ -97,23 +89,12 @@ def line_asserts(plain: str) -> Assertion:
     return Assertion.SOME if states else Assertion.NONE
 
 
-def _addresses(plain: str) -> bool:
-    """ "You can …", "it is …", "Dose: you must …" speak in whole sentences."""
-    for part in re.split(r"[:–—|]", plain):
-        said = part.split(None, 3)
-        if len(said) == 4 and said[0] in _ADDRESSED and said[1] in _STATING:
-            return True
-    return False
-
-
 def _states(plain: str, *, leads: bool) -> bool:
     """Whether a main clause has a subject and a verb, or an order begins a clause.
 
     ``leads``: the last clause leads over to what follows, and its verb states nothing yet. A verb behind an
     embedder ("if", "what", "that") is spent on it; "the dose you should take" is about a dose.
     """
-    if leads and plain.rstrip(_MARKS).replace(" :", ":").endswith(_COMPLETE_LEADS):
-        leads = False
     tokens = _TOKEN.findall(plain)
     begins, embedded, open_embedding, found = 0, False, False, False
     for i, token in enumerate(tokens):
@@ -132,8 +113,6 @@ def _states(plain: str, *, leads: bool) -> bool:
             embedded = open_embedding = True
         elif i == begins and _orders(tokens, i):
             found = True
-        elif i == begins and token in _INVERTED:
-            embedded = open_embedding = True
         elif token in _STATING:
             found = found or (not embedded and i > begins and _subject_stands(tokens, begins, i))
             embedded = False
@@ -153,13 +132,5 @@ def _subject_stands(tokens: list[str], begins: int, verb: int) -> bool:
     before = tokens[verb - 1]
     if before in _POINTERS:
         return False
-    if before in _ADDRESSED and verb - 1 > begins:
-        # "side effects you may have" is a noun; "with this drug you can drink" is not.
-        return tokens[begins] in _FREE_WITH and not (
-            verb - 3 >= begins
-            and tokens[verb - 3] in _DETERMINERS
-            and tokens[begins] not in ("with", "during")
-        )
-    if tokens[verb] == "may" and verb + 1 < len(tokens) and tokens[verb + 1][0].isdigit():
-        return False  # the month
-    return verb + 1 < len(tokens) and tokens[verb + 1] not in _PARTED
+    # "side effects you may have" is a noun; "with this drug you can drink" is not.
+    return before not in _ADDRESSED or verb - 1 == begins or tokens[begins] in _FREE_WITH

@@ -49,7 +49,7 @@ _DEPENDENT_PHRASES: Final = re.compile(
 )
 _PHRASE_BEGINS: Final = frozenset(("the", "for", "in", "as", "after", "at", "if", "when"))
 _FRAGMENT_WORDS: Final = 4
-_COLONS: Final = (":", "：", ":**", ":*", ":__")
+_COLONS: Final = (":", "：")
 _CLOSING: Final = " \"'”’»)]*_`~}[0123456789¹²³"
 _ENDS_SENTENCE: Final = tuple(".!?…。！？।॥؟۔:：")
 
@@ -127,7 +127,7 @@ class ClaimCutter:
             self._surroundings.note(segment, "", Statement.CITATION, depends=False)
             return CutSegment(segment, ())
         body = _Body(segment.text[low:high], low, self._citations)
-        said = body.said(segment)
+        said = body.said(segment, self._surroundings.title if segment.kind is _LIST_ITEM else "")
         rated = self._rate(segment, body, said)
         if rated is None and segment.kind is _CODE:
             fenced = self._fence.find(body.raw)
@@ -208,8 +208,8 @@ class _Body:
         self.citations: tuple[Citation, ...] = finder.find(raw) if finder is not None else ()
         self.prose = claim_prose(raw, self.citations)
 
-    def said(self, segment: Segment) -> Found:
-        """What it states."""
+    def said(self, segment: Segment, title: str) -> Found:
+        """What it states, below ``title``."""
         prose = self.prose
         return classify(
             prose.text,
@@ -217,6 +217,7 @@ class _Body:
             header=segment.header,
             linked=_linked(prose) if prose.links else (),
             cited=bool(self.citations),
+            title=title,
         )
 
     def part(self, start: int, end: int, finder: CitationFinder | None) -> _Body:
@@ -251,6 +252,11 @@ class _Surroundings:
         self._table_header = ""
         self._sentences: list[tuple[str, bool]] = []
         self._previous: Segment | None = None
+
+    @property
+    def title(self) -> str:
+        """What stands above a list."""
+        return self._list_lead_in or self._heading
 
     def lead_in(self, segment: Segment, *, depends: bool) -> str:
         """What the claim of this segment needs, in the order of the text and bounded."""

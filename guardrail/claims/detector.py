@@ -67,6 +67,7 @@ _MARK: Final = re.compile(
 _LEADING_MARKS: Final = re.compile(r"[^\w¿(\"'$€£¥₹]+")
 _TRAILING_MARKS: Final = " \t\r\n*_`~\"'”»)]"
 _SOURCE_LABEL: Final = pattern("source_label")
+_SOURCE_LIST: Final = pattern("source_list")
 # A courtesy is a whole clause; the same words in another are none: "thanks to its price", "sure-fire".
 _HEAD: Final = re.compile(
     "(?:"
@@ -79,7 +80,6 @@ _HEAD: Final = re.compile(
 _JOINT: Final = pattern("joint")
 _TURN: Final = pattern("turn")
 _EMBEDDED: Final = re.compile(rf"(?:{expression('embedded')})")
-_EMBEDS: Final = pattern("embeds")
 _FINITE: Final = pattern("finite")
 _META: Final = pattern("meta")
 _LEAD_IN: Final = pattern("meta", "lead_in")
@@ -91,11 +91,18 @@ _ASKER: Final = frozenset("you i we there anyone anything".split())  # noqa: SIM
 
 
 def classify(
-    text: str, kind: SegmentKind, *, header: bool = False, linked: Sequence[Span] = (), cited: bool = False
+    text: str,
+    kind: SegmentKind,
+    *,
+    header: bool = False,
+    linked: Sequence[Span] = (),
+    cited: bool = False,
+    title: str = "",
 ) -> Found:
     """What the segment that reads ``text`` says. Linear in its length.
 
     ``linked`` are the parts of ``text`` that are the texts of links; ``cited``: citations were left out.
+    ``title`` is what stands above the list that it is an item of.
     """
     if kind is SegmentKind.CODE:
         return Found(Statement.CODE)
@@ -110,6 +117,8 @@ def classify(
         own = _MARK.sub(" ", _blanked(plain, linked))
         if not _WORD.search(own) or _is_source(own):
             return Found(Statement.CITATION)
+    if title and _SOURCE_LIST.match(fold(title)) and not _FINITE.search(plain):
+        return Found(Statement.CITATION)
     end = len(plain.rstrip(_TRAILING_MARKS))
     leading = _LEADING_MARKS.match(plain, 0, end)
     start = leading.end() if leading else 0
@@ -171,8 +180,7 @@ def _sentence(plain: str, start: int, end: int) -> Found:
     if stated is None:
         if said is Statement.META and sentence.endswith(_COLONS):
             return Found(Statement.LEAD_IN)
-        # A number, an address or a link may be what the sentence is there for.
-        return whole if said in _LIGHT and _ADDRESS.search(plain) else Found(said)
+        return Found(said)
     if sentence.endswith(_COLONS):
         leads = (
             _LEAD_IN.fullmatch(sentence)
@@ -209,24 +217,25 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
                 said = frame if said is None or frame is Statement.ABSTENTION else said
                 framed = True
             elif not framed or not _says_nothing(clause, turn=turn):
-                first, last = at if first is None else first, stop
+                first = (at if said else start) if first is None else first
+                last = at + len(plain[at:stop].rstrip())
                 framed = False
             turn = False
         if joint is None:
             break
         turn = turn or _TURN.fullmatch(joint[0]) is not None
         at = max(joint.end(), at + 1)
-    return first, said or Statement.CLAIM, last
+    if said is None:  # nothing but a joint, if no clause stated something
+        return start, Statement.CLAIM, end
+    return first, said, last
 
 
 def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
     """What the clause that begins with ``head`` is, unless it states something all the same."""
     statement = Statement(head.lastgroup or "")
     clause = plain[head.start() : stop]
-    rest = plain[head.end() : stop]
+    # A number, an address or a link may be what the clause is there for.
     if statement in _LIGHT and statement is not Statement.META and _ADDRESS.search(clause):
-        return None
-    if _DIGIT.search(rest) and _FINITE.search(rest) and not _EMBEDS.search(rest):
         return None
     return statement
 

@@ -10,7 +10,9 @@ import re
 from typing import Final
 
 from guardrail.claims.assertions import Assertion, line_asserts
+from guardrail.claims.detector import fold
 from guardrail.claims.phrases import words
+from guardrail.events import Span
 
 _PROSE_FENCES: Final = words("prose_fences")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
@@ -22,8 +24,8 @@ _CODE_SIGNS: Final = re.compile(
     r"|^(?:\w+\.)*\w*(?:Error|Exception)\b"
     r"|^(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE)\b|^(?:import|from|def|class|return|SELECT|FROM|WHERE)\b"
 )
+_LINE: Final = re.compile(r"(?:\A|(?<=\n))[^\n]*")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|--|/\*|\*|\x22{3}|\x27{3})")
-_BULLET: Final = re.compile(r"(?:[-*+•>]|\d{1,3}[.)]|#{1,6})[ \t]+")
 _SENTENCE: Final = re.compile(r"[.!。！]['\"”’)*_\]]{0,4}$")
 _LEAST_WORDS: Final = 4
 
@@ -44,7 +46,7 @@ class FencedProse:
 
         Linear in the length of ``text``.
         """
-        lines = _lines(text)
+        lines = [match.span() for match in _LINE.finditer(text)]
         opening = None if self._mark else _FENCE_LINE.match(text)
         if opening:
             self._mark, self._info = opening[1], opening[2].strip().lower()
@@ -63,40 +65,26 @@ class FencedProse:
         )
 
 
-def _lines(text: str) -> list[tuple[int, int]]:
-    found, at = [], 0
-    for line in text.split("\n"):
-        found.append((at, at + len(line)))
-        at += len(line) + 1
-    return found
-
-
 def _prose(
-    text: str, lines: list[tuple[int, int]], *, listed: bool, markdown: bool
+    text: str, lines: list[Span], *, listed: bool, markdown: bool
 ) -> tuple[int, int, Assertion] | None:
     """Span of the lines that read as prose. Surely so in a fence for text, perhaps in one all of prose."""
-    sure: list[tuple[int, int]] = []
-    perhaps: list[tuple[int, int]] = []
+    sure: list[Span] = []
+    perhaps: list[Span] = []
     code = False
-    margin = min((b - a - len(text[a:b].lstrip()) for a, b in lines[1:] if text[a:b].strip()), default=0)
-    for number, (a, b) in enumerate(lines):
-        line = text[a:b].rstrip()
-        bare = line.lstrip()
-        if not bare:
-            continue
-        indented = number > 0 and len(line) - len(bare) >= margin + 4
-        span = (b - len(text[a:b].lstrip()), a + len(line))
-        comment = _COMMENT.match(bare) is not None and not (markdown or bare.startswith("* "))
-        if indented or _CODE_SIGNS.search(line):
+    for number, (start, end) in enumerate(lines):
+        bare = text[start:end].strip()
+        if _CODE_SIGNS.search(text[start:end].rstrip()):
             code = code or number > 0
             continue
-        bullet = _BULLET.match(bare)
-        said = bare[bullet.end() :] if bullet else bare
-        if len(_LETTERS.findall(said)) < _LEAST_WORDS and len(said.split()) < _LEAST_WORDS:
+        if len(_LETTERS.findall(bare)) < _LEAST_WORDS and len(bare.split()) < _LEAST_WORDS:
             continue
-        if _SENTENCE.search(said) and not comment and not said[0].islower():
+        comment = _COMMENT.match(bare) and not markdown and not bare.startswith("* ")
+        begins = end - len(text[start:end].lstrip())
+        span = begins, begins + len(bare)
+        if _SENTENCE.search(bare) and not comment:
             sure.append(span)
-        elif _SENTENCE.search(said) or line_asserts(said.lower().replace("’", "'")):
+        elif _SENTENCE.search(bare) or line_asserts(fold(bare)):
             perhaps.append(span)
     if sure and listed:
         return sure[0][0], sure[-1][1], Assertion.STRONG

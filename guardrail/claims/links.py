@@ -35,10 +35,10 @@ _HREF: Final = re.compile(r"<a\s[^<>]{0,300}?href\s{0,4}=\s{0,4}[\"']?([^\s\"'<>
 _LONGEST_LINK_TEXT: Final = 300
 _SCHEME: Final = re.compile(r"(?:https?|ftp)://|mailto:", re.IGNORECASE)
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
-# Anchors within the page, telephone numbers and the like: no address that a source could have.
 _GOES_BEFORE: Final = re.compile(r"[\w@-]\Z|(?<!www)(?<!WWW)\.\Z")
 _GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
 _REACH: Final = 4
+# Anchors within the page, telephone numbers and the like: no address that a source could have.
 _PLACELESS: Final = ("#", "tel:", "sms:", "javascript:", "data:")
 
 

@@ -6,9 +6,11 @@ Everything is found by one expression with bounded repeats, so a reading is line
 from __future__ import annotations
 
 import html
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from importlib.resources import files
 from typing import Final
 
 from guardrail.claims.display import INVISIBLE, apart
@@ -48,6 +50,10 @@ _CHARS: Final[dict[int, str]] = {
     **{first + n: str(n + 1) for first in (0x2460, 0x2776, 0x2780, 0x278A, 0x24F5) for n in range(9)},
 }
 
+_TEX: Final[dict[str, str]] = json.loads(
+    (files("guardrail.claims") / "data" / "tex.json").read_text(encoding="utf-8")
+)
+
 # --- lists
 
 _NUMERAL: Final = r"(?:[0-9]{1,2}|[A-Za-z]|[ivx]{2,4})"
@@ -83,16 +89,19 @@ _ENTITY: Final = r"&(?:\#[0-9]{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1
 ENTITY: Final = re.compile(_ENTITY)
 _SIGNS: Final = re.compile(
     rf"""
-    (?= [\\`<&\[\]!*_~|\#\n\-hfw] | [^\x20-\x7e] ) (?:
+    (?= [\\`<&\[\]!*_~|\#\n\-{{hfw] | [^\x20-\x7e] ) (?:
     (?P<url> {_URL} )
   | (?P<auto> <(?:{_URL}|mailto:{_MAIL}|{_MAIL})> )
   | (?P<target> {_TARGET} )
   | (?P<open> !?\[ ) | (?P<close> \] )
+  | (?P<sign> \\(?:{"|".join(filter(str.isalpha, _TEX))})(?![A-Za-z]) | \\[,;:] | (?<=\d)\{{,\}}(?=\d) )
   | (?P<escape> \\(?:[!-/:-@\[-`{{-~]|(?=\n)) )
+  | (?P<said> \\(?:text|textbf|textit|mathrm|mathbf|operatorname)\{{(?P<words>[^{{}}]{{0,200}})\}} )
+  | (?P<fraction> \\[dt]?frac\{{(?P<over>[^{{}}]{{1,60}})\}}\{{(?P<under>[^{{}}]{{1,60}})\}} )
   | (?P<code> `++ )
   | (?P<sup> <sup[^<>]{{0,100}}> [ \t]{{0,4}}
       \[? (?P<raised> [0-9]{{1,2}}(?:[,;][ ]?[0-9]{{1,2}}){{0,8}} ) \]? [ \t]{{0,4}} </sup\s{{0,4}}> )
-  | (?P<tag> </?(?P<name>[A-Za-z][A-Za-z0-9]{{0,9}})(?P<said>\s[^<>]{{0,500}}|\s?/)?> )
+  | (?P<tag> </?(?P<name>[A-Za-z][A-Za-z0-9]{{0,9}})(?P<attributes>\s[^<>]{{0,500}}|\s?/)?> )
   | (?P<comment> <!--|--> )
   | (?P<entity> {_ENTITY} )
   | (?P<stars> (?<!\S)\*++(?!\s) | (?<=[^\s*])\*++ )
@@ -108,9 +117,10 @@ _SIGNS: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_FORMULA: Final = ("(", ")")  # around a formula, for whoever shows one
 _ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
 _MAY_MARK: Final = re.compile(
-    rf"[\\`<&\[*_~|\n#]|\w\)[\s*]|[0-9]\.[ \t]|[{INVISIBLE}{_ODD_SPACES}{_PICTURES}]"
+    rf"[\\`<&\[*_~|\n#{{]|\w\)[\s*]|[0-9]\.[ \t]|[{INVISIBLE}{_ODD_SPACES}{_PICTURES}]"
     "|[\u20e3\u2460-\u27ff\uff00-\uffef\U0001d400-\U0001d7ff\U0001f110-\U0001f189]"
 )
 _BEGINS_MARK: Final = tuple("-+>=•‣◦▪●○∙·–—")
@@ -222,10 +232,18 @@ def _take(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
         reading.copy(start, end)
     elif kind == "auto":
         reading.copy(start + 1, end - 1)
-    elif kind == "escape":
+    elif kind == "escape" and match[0][1:] not in _FORMULA:
         reading.put(match[0][1:], start, end)
     elif kind == "entity":
         reading.put(html.unescape(match[0]), start, end)
+    elif kind == "sign":
+        reading.put(_TEX.get(match[0][1:], ","), start, end)
+    elif kind == "said":
+        reading.copy(*match.span("words"))
+    elif kind == "fraction":
+        reading.copy(*match.span("over"))
+        reading.put("/", start, end)
+        reading.copy(*match.span("under"))
     elif kind == "space":
         reading.put(" ", start, end)
     elif kind == "hashes":
@@ -302,7 +320,7 @@ def _tag(reading: Reading, match: re.Match[str]) -> int:
     if name not in _TAGS:
         reading.copy(start, start + 1)
         return start + 1
-    if name == "img" and (alt := _ALT.search(match["said"] or "")):
+    if name == "img" and (alt := _ALT.search(match["attributes"] or "")):
         reading.put(alt[1] or alt[2] or "", start, end)
     elif (
         name not in _INLINE_TAGS

@@ -72,7 +72,7 @@ async def test_no_text_breaks_a_fence(
         "document d2": CONTEXTS[1],
         "question": question,
         "lead-in of c1": lead_in,
-        "claim c1": text,
+        "claim c1": claim(text).prose.text,
     }
     assert [name for name, _ in sent.fences] == list(expected)
     assert sent.user.lower().count(marker) == 2 * len(expected)

@@ -13,7 +13,7 @@ from guardrail.policy import Policy
 from tests.support.engine_bench import Bench, bench
 from tests.support.judges import WordJudge
 
-ANSWER = "\U0001f600 Hello. Paris is in France. It costs wrong $79 in Köln."
+ANSWER = "\U0001f600 Hello. Paris is in France. It costs wrong **$79** in _Köln_."
 """The last claim is CONTRADICTED. The first character is one code point, and two of UTF-16."""
 
 
@@ -33,7 +33,7 @@ class Marking(WordJudge):
         return replace(reply, judgements=marked)
 
     def _marked(self, judgement: Judgement, request: JudgeRequest) -> Judgement:
-        text = request.claims[judgement.claim_id].text
+        text = request.claims[judgement.claim_id].prose.text
         spans = tuple((text.find(word), text.find(word) + len(word)) for word in self._words)
         return replace(judgement, unsupported_spans=spans if self._spans is None else self._spans)
 

@@ -119,6 +119,17 @@ def test_code_and_headings_hold_no_claims() -> None:
     assert claims("# Dosage\n```\ndose = 5\n```\n") == []
 
 
+def test_lists_of_sources_hold_no_claims_but_what_they_state() -> None:
+    assert [c.text for c in claims("## Sources\n- kb-2214\n- The fee is $5.\n")] == ["The fee is $5."]
+    assert claims("**References:**\n1. Smith, *Price list*, 2021\n2. pricing.pdf\n") == []
+    assert len(claims("We sell:\n- pricing.pdf\n")) == 1
+
+
+def test_a_claim_without_its_frame_is_led_in_by_it() -> None:
+    found = lead_ins("I don't know the tax, but it is included. I'm sorry, but entry to the hall costs $5.")
+    assert found == {"it is included.": "I don't know the tax, but", "entry to the hall costs $5.": ""}
+
+
 def test_table_header_row_holds_no_claim_and_data_rows_do() -> None:
     assert [c.text for c in claims("| Plan | Price |\n|---|---|\n| Basic | $10 |")] == ["Basic | $10"]
     assert [c.text for c in claims("| Dose | 500 mg |\n| Limit | 4 g |")] == ["Dose | 500 mg", "Limit | 4 g"]

@@ -303,7 +303,7 @@ async def test_a_model_without_a_system_role_gets_one_message() -> None:
 
 
 async def test_any_language_arrives_as_it_is() -> None:
-    text = "该计划每月费用为50美元。योजना की लागत 50 डॉलर है। 😀"
+    text = "该计划每月费用为50美元。योजना की लागत 50 डॉलर है। 𝄞"
     async with LlmServer() as server:
         await judge(server, request(claim(text), contexts=[Context(id="a", text=text)], question=text))
     shown = server.calls[0].user.replace("\n[2] ", "").replace("\n[3] ", " ")

@@ -75,7 +75,7 @@ def test_the_verifier_marks_words_that_the_rules_say_nothing_of(
     text = "\U0001f327 The filler brings rain, gamma delta."
     found = verified.check("c", claim_of(text), "", SKY)
     assert found.verdict is Verdict.UNSUPPORTED
-    assert "gamma delta" in marked(found, text)
+    assert "gamma delta" in marked(found, claim_of(text).prose.text)
     assert marked(rules.check("c", claim_of(text), "", SKY), text) == []
 
 
