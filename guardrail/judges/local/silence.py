@@ -36,6 +36,9 @@ _FRAME: Final = re.compile(
     rf"{_SOURCES}|{_SAID}|{_NOT}|provided|given|available|explicitly|there|any|information|details?|no",
     re.IGNORECASE,
 )
+_SAVE: Final = re.compile(
+    r"\b(?:other than|except|apart from|aside from|besides|beyond|more than)\b", re.IGNORECASE
+)
 _MENTIONED: Final = 0.75  # of what is said not to be mentioned, by rarity, in one sentence
 _MOST_CHARS: Final = 2_000
 
@@ -58,6 +61,8 @@ def silence_of(text: str) -> Silence | None:
     borders = [match.span() for match in _BORDER.finditer(text)]
     start = max((end for _, end in borders if end <= found.start()), default=0)
     end = min((begin for begin, _ in borders if begin >= found.end()), default=len(text))
+    if _SAVE.search(text, start, end):
+        return None  # silent on all but something that they do mention
     topic = frozenset(term_of(word) for _, _, word in words(_FRAME.sub(" ", text[start:end]))) - STOP_TERMS
     if not topic:
         return None
