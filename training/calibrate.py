@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from training.combiner_fit import Features
 
 SEED: Final = 20260101
-SURE: Final = 0.6
+SURE: Final = 0.55
 HOPELESS: Final = 0.25
 """Where reading ends: ``benchmarks.local_judge_latency --windows`` shows what they cost and save."""
 _PACKAGED: Final = Path("guardrail/judges/local/parameters.json")

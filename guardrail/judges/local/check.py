@@ -35,6 +35,7 @@ from guardrail.judges.local.windows import windows_of
 NAME: Final = "local"
 _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
+_AT_LEAST: Final = 2  # windows that are read of a claim that looks hopeless
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _NONE: Final = "verifier: too little time was left"
 
@@ -172,7 +173,7 @@ class ClaimChecker:
         """Whether another window would hardly change the verdict."""
         lines = self._read.lines
         told = self._read.combiner.probabilities(features | read_features(read))
-        return told.supported >= lines.sure or told.supported <= lines.hopeless
+        return told.supported >= lines.sure or (len(read) >= _AT_LEAST and told.supported <= lines.hopeless)
 
 
 def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:

@@ -69,7 +69,7 @@ class Lines(BaseModel):
     hopeless: float = Field(
         ge=0.0,
         le=1.0,
-        description="Probability of support after a window up to which no further one is read.",
+        description="Probability of support after two windows up to which no further one is read.",
     )
 
     @model_validator(mode="after")
