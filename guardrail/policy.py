@@ -235,8 +235,10 @@ CONFIDENT_CONTRADICTION: Final = 0.8
 """A contradiction of this probability stops the answer. Not above the 0.9 that LLM judges assume unasked."""
 NEARLY_SUPPORTED: Final = 0.5
 """From this probability of support on, a critical claim that is partly supported needs no reviewer."""
+INVENTED: Final = 0.3
+"""Below this probability of support a critical figure that stands in no source is taken out."""
 FLAG_BELOW: Final = 0.5
-BLOCK_BELOW: Final = 0.2
+BLOCK_BELOW: Final = 0.05
 
 # Text is withheld for what is known, never for what is only doubted: a confident contradiction or another
 # figure for the same thing stops the answer, a critical figure that no source has is taken out. The rest is
@@ -244,7 +246,8 @@ BLOCK_BELOW: Final = 0.2
 DEFAULT_RULES: Final = (
     f"verdict CONTRADICTED and severity >= major and contradiction >= {CONFIDENT_CONTRADICTION}: block",
     "finding figure_conflict and severity >= critical: block",
-    "finding figure_absent and severity >= critical: redact",
+    f"finding figure_absent and severity >= critical and support < {INVENTED}: redact",
+    "finding figure_absent|figure_conflict and severity >= major: flag",
     "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
     f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",
     "finding link_absent|display_mismatch: flag",

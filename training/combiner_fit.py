@@ -39,7 +39,7 @@ made-up ones less."""
 _MADE: Final = ("-changed", "-stranger")
 _WHOLE_WEIGHT_FROM: Final = 40  # rows; smaller sets count less, so that no row counts much more than others
 _RIDGE: Final = 1e-3
-_PARTLY_BELOW: Final = 0.1
+_PARTLY_BELOW: Final = 0.03
 _MOST_WRONGLY_CONTRADICTED: Final = 0.001  # of supported claims; the aim for real answers is twice that
 _LEAST_CONTRADICTED: Final = 0.5
 _CLASSES: Final = ("supported", "partially_supported", "unsupported", "contradicted")
@@ -191,8 +191,9 @@ def _scale(logits: Any, allowed: Any, weights: Any) -> float:
 
 
 def _lines(told: Any, features: Features, weights: Any, sure: float, hopeless: float) -> Lines:
-    """SUPPORTED from even odds on. PARTIALLY_SUPPORTED is what lies above the lowest tenth of the supported
-    claims. CONTRADICTED is what no more than a thousandth of the supported claims reach."""
+    """SUPPORTED from even odds on. UNSUPPORTED is what three in a hundred of the supported claims do not reach:
+    it is said of what is known, and what lies between is PARTIALLY_SUPPORTED. CONTRADICTED is what no more than a
+    thousandth of the supported claims reach."""
     supported = features.supported
     low = _quantile(told[supported, 0], weights[supported], _PARTLY_BELOW)
     high = _quantile(told[supported, 3], weights[supported], 1.0 - _MOST_WRONGLY_CONTRADICTED)
