@@ -114,7 +114,8 @@ def _spelled(tokens: list[Token], i: int) -> Amount | None:
     last = 0  # the last word's value, so that "twenty five" joins and "five twenty" does not
     for _ in range(_MAX_WORDS):
         low, follower = tokens[j].low, tokens[j + 1].low
-        if low == "-" and seen and tokens[j].start == tokens[j - 1].end and follower in _JOINED:
+        tied = tokens[j].start == tokens[j - 1].end or (last >= 20 and follower in ONES)  # "twenty - five"
+        if low == "-" and seen and tied and follower in _JOINED:
             pass
         elif low in ONES and not (last and (last < 20 or ONES[low] > 9)):
             current, last = current + ONES[low], ONES[low] or 1
