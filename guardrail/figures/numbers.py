@@ -49,7 +49,9 @@ def read_numeral(text: str) -> tuple[tuple[float, ...], float]:
     whole = whole.replace(".", "").replace(",", "") or "0"
     parted, grouped = float(f"{whole}.{part or 0}"), float(whole + part)
     if points + commas == 1 and len(part) == 3 and len(whole) <= 3 and whole[0] != "0":
-        return ((parted, grouped), 0.001) if sign == "." else ((grouped, parted), 1.0)
+        if sign == ".":
+            return (parted, grouped), 0.001
+        return ((grouped, parted) if part != "000" else (grouped,)), 1.0
     return (parted,), 10.0 ** -len(part)
 
 
