@@ -117,7 +117,7 @@ def _check(
     if conflict is not None and (found is None or found.frame <= conflict.frame - _MARGIN):
         return _derived(claim, figure, source, near, asked, doubted=True) or conflict
     if found is None or (best >= _FRAME and found.frame <= best - _ELSEWHERE_STILL):
-        found = _derived(claim, figure, source, near, asked)
+        found = _derived(claim, figure, source, near, asked, doubted=best >= _FRAME)
     return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
 
 
@@ -131,7 +131,7 @@ def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
 
 
 def _frame(claim: Sentence, figure: Figure) -> _Frame:
-    rivals = [other for other in claim.figures if other is figure or of_a_sort(figure, other)]
+    rivals = [other for other in claim.figures if _alike(figure, other)]
     spans, told = claim.parts(rivals), claim.told(rivals)
     mine = rivals.index(figure)
     start, end = spans[mine] if spans else (0, len(claim.text))
@@ -157,6 +157,11 @@ def _frame(claim: Sentence, figure: Figure) -> _Frame:
     )
 
 
+def _alike(figure: Figure, other: Figure) -> bool:
+    """Whether two figures of a text part it: each is said of something else."""
+    return figure.kind is other.kind and dimension(figure) == dimension(other) and figure.name == other.name
+
+
 def _says(figure: Figure, term: int) -> bool:
     """Whether a word says something beside a figure: "cost" says nothing of a price."""
     return figure.kind is not Kind.MONEY or term not in _PRICING
@@ -180,13 +185,13 @@ def _rival(
         if claim.ahead(figure) or sentence.ahead(own):
             return None
         return own if _said_back(claim, sentence, own, sentence.terms) >= _SAME else None
-    sort = [other for other in sentence.figures if other is own or of_a_sort(figure, other)]
-    told = sentence.told(sort) if sort else None
+    sort = [other for other in sentence.figures if other is own or _alike(figure, other)]
+    told = sentence.told(sort) if any(of_a_sort(figure, other) for other in sort) else None
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
         return None
     telling = [part.difference(*(t for t in told if t is not part)) for part in told]
     chosen = _meant(telling, frame.told, None if own is None else sort.index(own))
-    if chosen is None or sentence.one_of_two(rival := sort[chosen]):
+    if chosen is None or not of_a_sort(figure, rival := sort[chosen]) or sentence.one_of_two(rival):
         return None
     if any(agrees(mine, rival) for mine in claim.figures):
         return None
@@ -233,7 +238,7 @@ def _derived(
     doubted: bool = False,
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
-    if figure.name:
+    if figure.name or (doubted and figure.kind is Kind.NUMBER):
         return None
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None:

@@ -49,7 +49,9 @@ def read_numeral(text: str) -> tuple[tuple[float, ...], float]:
     whole = whole.replace(".", "").replace(",", "") or "0"
     parted, grouped = float(f"{whole}.{part or 0}"), float(whole + part)
     if points + commas == 1 and len(part) == 3 and len(whole) <= 3 and whole[0] != "0":
-        return ((parted, grouped), 0.001) if sign == "." else ((grouped, parted), 1.0)
+        if sign == ".":
+            return (parted, grouped), 0.001
+        return ((grouped, parted) if part != "000" else (grouped,)), 1.0
     return (parted,), 10.0 ** -len(part)
 
 
@@ -114,7 +116,8 @@ def _spelled(tokens: list[Token], i: int) -> Amount | None:
     last = 0  # the last word's value, so that "twenty five" joins and "five twenty" does not
     for _ in range(_MAX_WORDS):
         low, follower = tokens[j].low, tokens[j + 1].low
-        if low == "-" and seen and tokens[j].start == tokens[j - 1].end and follower in _JOINED:
+        tied = tokens[j].start == tokens[j - 1].end or (last >= 20 and follower in ONES)  # "twenty - five"
+        if low == "-" and seen and tied and follower in _JOINED:
             pass
         elif low in ONES and not (last and (last < 20 or ONES[low] > 9)):
             current, last = current + ONES[low], ONES[low] or 1

@@ -61,7 +61,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_KIND: Final = {None: Tok.SYMBOL, **Tok.__members__, "OTHER": Tok.WORD}
+_KIND: Final = {**Tok.__members__, "OTHER": Tok.WORD}
 _PADDING: Final = 8  # so that looking ahead needs no check
 
 
@@ -70,7 +70,7 @@ def tokenize(text: str) -> list[Token]:
     tokens: list[Token] = []
     kinds, new = _KIND, tuple.__new__
     for match in _TOKEN.finditer(text):
-        kind, piece, start = kinds[match.lastgroup], match.group(), match.start()
+        kind, piece, start = kinds[match.lastgroup or ""], match.group(), match.start()
         if kind is Tok.URL:
             piece = piece.rstrip(".,;:!?)*_…。，'")
         # what Token(...) does, without its Python frame: this is the innermost loop
