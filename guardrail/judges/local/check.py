@@ -161,7 +161,7 @@ class ClaimChecker:
         read: list[Read] = []
         if reader is not None and pressure < 2:
             windows = windows_of(view, evidence, found.sentences)
-            for each in reader.reads(reworded(view.text, figures), windows, stopped):
+            for each in reader.reads(reworded(view.text, figures, claim.lead_in), windows, stopped):
                 read.append(each)
                 if pressure == 1 or (pressure == 0 and self._settled(features, read)):
                     break

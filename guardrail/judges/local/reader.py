@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ _LEAST_ROOM: Final = 64  # tokens that a claim must leave for a window
 _MOST_CHARS_A_TOKEN: Final = 40  # in the mean over a text; one of more is no prose
 _MOST_UNKNOWN: Final = 0.5  # of a claim's tokens, in words
 _TEXTS_REMEMBERED: Final = 256
+_MOST_LEADING: Final = 200  # characters of a lead-in
 
 
 class Reader:
@@ -101,10 +103,11 @@ def unsupported_spans(
 
 @dataclass(frozen=True, slots=True)
 class Reworded:
-    """A claim with its figures as the sources write them, and the way back.
+    """A claim as the verifier reads it, and the way back.
 
-    Whether a figure is the same in another notation ("9 W", "nine watts") is found out exactly
-    (``guardrail.figures``): the verifier, which reads digits badly, need not guess it again.
+    Its figures are written as the sources write them: whether one is the same in another notation ("9 W",
+    "nine watts") is found out exactly (``guardrail.figures``), and the verifier, which reads digits badly, need
+    not guess it again. Before an item of a list stands what leads in to it.
     """
 
     text: str
@@ -126,11 +129,13 @@ class Reworded:
         return at + shift
 
 
-def reworded(text: str, checks: Sequence[FigureCheck]) -> Reworded:
-    """A claim with those of its figures that a source has in another notation as that source writes them."""
-    parts: list[str] = []
-    pieces: list[tuple[int, int, int, int]] = []
-    at = length = 0
+def reworded(text: str, checks: Sequence[FigureCheck], lead_in: str = "") -> Reworded:
+    """A claim with those of its figures that a source has in another notation as that source writes them,
+    after the end of a lead-in that goes on in it."""
+    before = _leading(lead_in)
+    parts = [before]
+    at, length = 0, len(before)
+    pieces = [(0, length, 0, 0)] if before else []
     for check in checks:
         figure, source = check.figure, check.source
         if check.state is not State.FOUND or source is None or figure.start < at:
@@ -143,3 +148,12 @@ def reworded(text: str, checks: Sequence[FigureCheck]) -> Reworded:
         length += len(source.text)
         at = figure.end
     return Reworded("".join((*parts, text[at:])), tuple(pieces))
+
+
+def _leading(lead_in: str) -> str:
+    """The sentence that an item of a list goes on with ("The ticket includes:"), else nothing."""
+    text = lead_in.rstrip(" *_")
+    if not text.endswith((":", "：")):
+        return ""
+    sentence = re.split(r"(?<=[.!?])\s", text[-_MOST_LEADING:])[-1]
+    return f"{sentence[:-1].strip()} "
