@@ -1,4 +1,4 @@
-"""Whatever the text: spans are exact and ordered, values agree with themselves, the work is linear."""
+"""Whatever the text: spans are exact and ordered, figures agree with themselves, the work is linear."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from guardrail.claims import severity, severity_figures, severity_lexicon
 from guardrail.claims.severity import SEVERITY_REASONS, BuiltinSeverityRater
 from guardrail.events import SegmentKind, Severity
-from guardrail.values import MatchState, ValueSet, addresses, agree, dates, extract, tokens
-from guardrail.values.tokens import Token
+from guardrail.figures import FigureSource, SourceText, State, calendar, check_figures, find_figures, tokens
+from guardrail.figures.agreement import agrees, compatible
+from guardrail.figures.tokens import Token
 
 PIECES = (
     "5", "10", "1,000", "2.5", "1.500", "2021", "03/04/2021", "2021-03-03", "15:00", "$", "€", "US$", "%",
@@ -38,26 +39,34 @@ HOSTILE = (
 
 @given(TEXTS)
 def test_spans_are_exact_ordered_and_disjoint(text: str) -> None:
-    values = extract(text)
-    for value in values:
-        assert text[value.start : value.end] == value.text
-        assert value.text
-    assert all(a.end <= b.start for a, b in pairwise(values))
+    figures = find_figures(text)
+    for figure in figures:
+        assert text[figure.start : figure.end] == figure.text
+        assert figure.text
+    assert all(a.end <= b.start for a, b in pairwise(figures))
 
 
 @example("HTTP://:")
 @given(TEXTS)
-def test_every_value_agrees_with_itself(text: str) -> None:
-    for value in extract(text):
-        assert agree(value, value), value
+def test_every_figure_agrees_with_itself(text: str) -> None:
+    for figure in find_figures(text):
+        assert agrees(figure, figure), figure
 
 
 @given(TEXTS, TEXTS)
 def test_comparing_never_raises(claim: str, source: str) -> None:
-    known = ValueSet.of(source)
-    for value in extract(claim):
-        known.match(value)
-        hash(value)
+    for figure in find_figures(claim):
+        for other in find_figures(source):
+            agrees(figure, other)
+            compatible(figure, other)
+
+
+@given(TEXTS)
+def test_a_text_that_says_the_same_conflicts_with_no_figure(text: str) -> None:
+    source = FigureSource([SourceText("c", 0, len(text), text)])
+    checks = check_figures(text, source, [0])
+    assert [check.figure.text for check in checks] == [figure.text for figure in find_figures(text)]
+    assert State.CONFLICT not in {check.state for check in checks}
 
 
 @given(TEXTS, st.sampled_from(SegmentKind))
@@ -66,15 +75,6 @@ def test_rating_never_raises_and_gives_known_reasons(text: str, kind: SegmentKin
     assert rated in Severity
     assert set(reasons) <= SEVERITY_REASONS.keys()
     assert len(set(reasons)) == len(reasons)
-
-
-@given(TEXTS, TEXTS)
-def test_the_filter_of_a_value_set_changes_no_answer(claim: str, source: str) -> None:
-    """Without the source's text a value is found exactly when ``agree`` says so of one of the source's."""
-    sources = extract(source)
-    known = ValueSet(sources)
-    for value in extract(claim):
-        assert (known.match(value).state is MatchState.FOUND) == any(agree(value, other) for other in sources)
 
 
 class CountingTokens(list[Token]):
@@ -92,10 +92,10 @@ def test_the_scan_looks_at_each_token_a_bounded_number_of_times(
     piece: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = tokens.tokenize
-    monkeypatch.setattr("guardrail.values.scan.tokenize", lambda text: CountingTokens(plain(text)))
+    monkeypatch.setattr("guardrail.figures.reading.tokenize", lambda text: CountingTokens(plain(text)))
     text = piece * 2000
     CountingTokens.looks = 0
-    extract(text)
+    find_figures(text)
     assert 0 < CountingTokens.looks <= 150 * len(plain(text))
 
 
@@ -115,7 +115,7 @@ def _open_repeats(pattern: Any) -> int:
     return count
 
 
-@pytest.mark.parametrize("module", [tokens, addresses, dates, severity, severity_figures, severity_lexicon])
+@pytest.mark.parametrize("module", [tokens, calendar, severity, severity_figures, severity_lexicon])
 def test_no_expression_can_backtrack_without_bound(module: Any) -> None:
     """Every unbounded repeat is possessive, so that matching is linear on any text."""
     expressions = [value for value in vars(module).values() if isinstance(value, re.Pattern)]
