@@ -20,7 +20,6 @@ import argparse
 import gzip
 import json
 import lzma
-import math
 import random
 import time
 from collections import defaultdict

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import cascade_share
-from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets
-from training import evaluate
+from benchmarks import cascade_share, offline_sets
+from benchmarks.labelled_sets import CRITICAL, EXPERTQA, POOL, changed_sentences, labelled_sets
+from tests.training.made_data import write_data
 
 
-@pytest.mark.parametrize("benchmark", [cascade_share, evaluate])
+@pytest.mark.parametrize("benchmark", [cascade_share, offline_sets])
 def test_a_missing_file_is_named(
     benchmark: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,3 +58,13 @@ def test_the_sets_are_read_by_name_and_sampled_the_same_each_time(tmp_path: Path
     assert {name: len(claims) for name, claims in found.items()} == {"expertqa": 1, "set-0": 3, "set-1": 3}
     assert [(row.claim, row.lead_in, row.supported) for row in found["expertqa"]] == [("Two.", "One.", True)]
     assert labelled_sets(tmp_path, 3, seed=1) == found
+
+
+def test_changed_sentences_come_from_validation_documents_and_are_bounded(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data")
+    found = changed_sentences(data, 5, seed=1)
+    assert all(len(rows) <= 5 for rows in found.values())
+    assert found.keys() & CRITICAL
+    assert {row.supported for row in found["verbatim"]} == {True}
+    texts = " ".join(text for row in labelled_sets(data, 1000, 1)["wice-claim"] for text in row.contexts)
+    assert all(row.claim in texts for row in found["verbatim"])
