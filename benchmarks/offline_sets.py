@@ -11,7 +11,8 @@ called CONTRADICTED; how many contradictions fall on such claims; changed critic
 alarms; what it makes of facts that were written for training and that nothing was fitted on; and what a claim
 costs. ``--against`` compares with an earlier ``--json`` on the same claims. ``--baselines`` puts beside it
 word overlap, the local judge without its verifier, the verifier alone (its highest reading) and, with
-``--untrained``, its base (``training.export --base``). ``--report`` writes all as ``report.md`` with ``reliability.png``.
+``--untrained``, its base (``training.export --base``). ``--report`` writes all as ``report.md`` with
+``reliability.png``.
 """
 
 from __future__ import annotations

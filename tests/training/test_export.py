@@ -37,7 +37,7 @@ MACRO = {
     "balanced_accuracy": {"value": None},
     "calibration_error": {"value": 0.04},
 }
-REPORT = {
+REPORT: dict[str, object] = {
     "judge": "local",
     "sets": {"one": {"claims": 4}, "two": {"claims": 6}},
     "macro": MACRO,
