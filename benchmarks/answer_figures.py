@@ -10,16 +10,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.intervals import (
-    Figure,
     Rate,
     bootstrap,
     percent,
-    weighted_auroc,
-    weighted_balanced_accuracy,
 )
 from benchmarks.labelled_answers import SUPPORTED, LabelledAnswer
 from benchmarks.saved_verdicts import Judged
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Verdict
+from training.metrics import Figure, auroc, balanced_accuracy
 
 GROUPS: Final = ("all supported", "less than half", "others")
 OUTCOMES: Final[Mapping[str, frozenset[Decision]]] = {
@@ -90,7 +88,7 @@ def _whole_answers(cases: Sequence[Case]) -> dict[str, Any]:
                     for case in ends
                     if (value := read(case.whole)) is not None
                 ],
-                weighted_auroc,
+                auroc,
             )
         )
         for name, read in readings.items()
@@ -112,11 +110,11 @@ def _claims(cases: Sequence[Case]) -> dict[str, Any]:
     return {
         "rated": len(everything),
         "labelled_supported": len(supported),
-        "auroc": _over(rated, lambda claim: claim.support, weighted_auroc),
+        "auroc": _over(rated, lambda claim: claim.support, auroc),
         "balanced_accuracy": _over(
             rated,
             lambda claim: None if claim.support is None else float(claim.verdict is Verdict.SUPPORTED),
-            weighted_balanced_accuracy,
+            balanced_accuracy,
         ),
         "supported_called_contradicted": Rate(
             sum(claim.verdict is Verdict.CONTRADICTED for claim in supported), len(supported)

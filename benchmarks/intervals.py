@@ -6,17 +6,16 @@ Claims of one answer go together: an interval over claims draws whole answers, n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from training.metrics import Figure
+
 ROUNDS: Final = 1000
 _Z: Final = 1.959964
-_Array = Any
-Figure = Callable[[_Array, _Array, _Array], float]
-"""Truths (booleans), scores and weights of claims, arrays of one length -> the figure, or nan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +88,3 @@ def bootstrap(
         return Estimate(value, math.nan, math.nan)
     low, high = np.quantile(drawn, (0.025, 0.975))
     return Estimate(value, float(low), float(high))
-
-
-def weighted_auroc(truths: _Array, scores: _Array, weights: _Array) -> float:
-    """The probability that a true claim ranks above another, ties counting half."""
-    _, rank = np.unique(scores, return_inverse=True)
-    up = np.bincount(rank, weights * truths)
-    down = np.bincount(rank, weights * ~truths)
-    if not up.sum() or not down.sum():
-        return math.nan
-    return float((up * (np.cumsum(down) - down / 2)).sum() / (up.sum() * down.sum()))
-
-
-def weighted_balanced_accuracy(truths: _Array, answers: _Array, weights: _Array) -> float:
-    """The mean of the recalls of both classes; ``answers`` above 0.5 say that the claim is true."""
-    said = answers > 0.5
-    positives, negatives = weights[truths].sum(), weights[~truths].sum()
-    if not positives or not negatives:
-        return math.nan
-    hit, spared = weights[truths & said].sum(), weights[~truths & ~said].sum()
-    return float((hit / positives + spared / negatives) / 2)

@@ -1,20 +1,24 @@
 """A judge on claims that people labelled, set by set, and on sentences with one detail changed: in minutes.
 
     python -m benchmarks.offline_sets --data DIR [--rows N] [--pairs N] [--config FILE] [--json OUT]
-        [--against OTHER.json]
+        [--against OTHER.json] [--baselines [--untrained FOLDER]] [--report FOLDER]
 
 ``DIR`` holds ``pool-val.jsonl.gz`` and ``expertqa-val.jsonl``, neither ever fitted on. Whatever judge the
 configuration names (the local one by default) is asked for one claim at a time through its public interface.
-``--rows`` and ``--pairs`` draw the same claims each time. Reported: AUROC of support and balanced accuracy of
-SUPPORTED, each set counting alike; how many claims that people call supported are called CONTRADICTED; how
-many contradictions fall on such claims; changed critical details caught and false alarms; and what a claim
-costs. ``--against`` compares with an earlier ``--json`` on the same claims. ``training.evaluate`` has more
-figures, of the parts of the local judge and of plain baselines, too.
+``--rows`` and ``--pairs`` draw the same claims each time. Reported: AUROC and calibration error of support
+and balanced accuracy of SUPPORTED, each set counting alike; how many claims that people call supported are
+called CONTRADICTED; how many contradictions fall on such claims; changed critical details caught and false
+alarms; what it makes of facts that were written for training and that nothing was fitted on; and what a claim
+costs. ``--against`` compares with an earlier ``--json`` on the same claims. ``--baselines`` puts beside it
+word overlap, the local judge without its verifier, the verifier alone (its highest reading) and, with
+``--untrained``, its base (``training.export --base``). ``--report`` writes all as ``report.md`` with
+``reliability.png``.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
 import math
 import time
@@ -27,16 +31,19 @@ from typing import Any, Final
 import numpy as np
 import uvloop
 
-from benchmarks.intervals import (
-    ROUNDS,
-    Estimate,
-    Figure,
-    Rate,
-    percent,
-    weighted_auroc,
-    weighted_balanced_accuracy,
+from benchmarks.baselines import baselines
+from benchmarks.intervals import ROUNDS, Estimate, Rate, percent
+from benchmarks.labelled_sets import (
+    CRITICAL,
+    EXPERTQA,
+    FAITHFUL,
+    POOL,
+    changed_sentences,
+    labelled_sets,
+    require_files,
+    written_claims,
 )
-from benchmarks.labelled_sets import EXPERTQA, POOL, require_files
+from benchmarks.offline_report import markdown, plot
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.config import LoggingSettings, load_settings
 from guardrail.errors import GuardrailError
@@ -44,15 +51,23 @@ from guardrail.events import SegmentKind, Verdict
 from guardrail.judges.base import Judge, Judgement, JudgeRequest
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
-from training.evaluation_data import CRITICAL, FAITHFUL, labelled, made
-from training.metrics import mean, without_nan
+from training.metrics import (
+    Figure,
+    auroc,
+    balanced_accuracy,
+    calibration_error,
+    mean,
+    reliability,
+    without_nan,
+)
 from training.rows import Row
 
 SEED: Final = 20260101
 _UNHURRIED_S: Final = 3600.0
 FIGURES: Final[Mapping[str, Figure]] = {
-    "auroc": weighted_auroc,
-    "balanced_accuracy": weighted_balanced_accuracy,
+    "auroc": auroc,
+    "balanced_accuracy": balanced_accuracy,
+    "calibration_error": calibration_error,
 }
 
 
@@ -67,7 +82,7 @@ class Judged:
 
     def value(self, figure: str) -> float:
         """What ``figure`` ranks or counts."""
-        return self.support if figure == "auroc" else float(self.verdict is Verdict.SUPPORTED)
+        return float(self.verdict is Verdict.SUPPORTED) if figure == "balanced_accuracy" else self.support
 
 
 class Asking:
@@ -122,9 +137,12 @@ def figures(sets: Mapping[str, Sequence[Judged]], pairs: Mapping[str, Sequence[J
     table: dict[str, Counter[str]] = {}
     for claim in everything:
         table.setdefault(claim.label, Counter())[claim.verdict.value] += 1
+    pooled = [claim.supported for claim in everything], [claim.support for claim in everything], _even(sets)
     return {
         "macro": {name: asdict(_macro(sets, name)) for name in FIGURES},
         "sets": {name: _of_set(claims) for name, claims in sets.items()},
+        "calibration_error_pooled": calibration_error(*pooled),
+        "reliability": [list(each) for each in reliability(*pooled)],
         "supported_called_contradicted": Rate(
             sum(claim.verdict is Verdict.CONTRADICTED for claim in supported), len(supported)
         ).told(),
@@ -138,6 +156,15 @@ def figures(sets: Mapping[str, Sequence[Judged]], pairs: Mapping[str, Sequence[J
             for name, claims in sets.items()
         },
     }
+
+
+def _even(sets: Mapping[str, Sequence[Judged]]) -> list[float]:
+    """What each claim counts where sets count alike, and in each both classes."""
+    weights: list[float] = []
+    for claims in sets.values():
+        count = Counter(claim.supported for claim in claims)
+        weights.extend(1.0 / count[claim.supported] for claim in claims)
+    return weights
 
 
 def _of_set(claims: Sequence[Judged]) -> dict[str, float]:
@@ -218,12 +245,14 @@ def known(path: Path) -> dict[str, list[Judged]]:
 
 def printed(found: Mapping[str, Any]) -> str:
     """The figures for people, in percent but for counts and times."""
-    lines = [f"{'set':24}{'claims':>8}{'AUROC':>8}{'bal. acc.':>11}"]
+    lines = [f"{'set':24}{'claims':>8}{'AUROC':>8}{'bal. acc.':>11}{'cal. error':>12}"]
     lines += [
         f"{name:24}{each['claims']:8}{100 * each['auroc']:8.1f}{100 * each['balanced_accuracy']:11.1f}"
+        f"{100 * each['calibration_error']:12.1f}"
         for name, each in found["sets"].items()
     ]
     lines += [f"macro {name:18} {percent(found['macro'][name])}" for name in FIGURES]
+    lines.append(f"calibration error, pooled {100 * found['calibration_error_pooled']:.1f}")
     lines += [
         f"{words:24} {found[key]['count']} of {found[key]['of']}: {percent(found[key])}"
         for words, key in (
@@ -249,11 +278,14 @@ def printed(found: Mapping[str, Any]) -> str:
     )
     for name, gain in found.get("gained", {}).items():
         lines.append(f"gained, {name}: {percent(gain)}")
+    for name, other in found.get("baselines", {}).items():
+        lines.append(f"{name}: " + ", ".join(f"{key} {percent(other['macro'][key])}" for key in FIGURES))
     return "\n".join(lines)
 
 
-async def _run(options: argparse.Namespace, sets: dict[str, list[Row]], pairs: dict[str, list[Row]]) -> Any:
-    judge = build_judge(options.settings.judge)
+async def _measured(judge: Judge, sets: dict[str, list[Row]], pairs: dict[str, list[Row]]) -> Any:
+    """All figures of a judge, which is closed then; and what it said."""
+    print(f"{judge.name}:", flush=True)
     try:
         await Asking(judge).judged(next(iter(sets.values()))[0])  # what is loaded lazily is not timed
         asking = Asking(judge)
@@ -267,8 +299,20 @@ async def _run(options: argparse.Namespace, sets: dict[str, list[Row]], pairs: d
         "ms_a_claim": 1000 * asking.seconds / max(1, asking.claims),
         "processor_ms_a_claim": 1000 * asking.processor_seconds / max(1, asking.claims),
     }
+    return found, judged
+
+
+async def _run(options: argparse.Namespace, sets: dict[str, list[Row]], pairs: dict[str, list[Row]]) -> Any:
+    settings = options.settings.judge
+    others = baselines(settings.local, options.untrained) if options.baselines else []
+    judge = build_judge(settings)
+    found, judged = await _measured(judge, sets, pairs)
+    found["judge"] = judge.name
     if options.before is not None:
         found["gained"] = {name: asdict(gained(judged, options.before, name)) for name in FIGURES}
+    found["baselines"] = {each.name: (await _measured(each, sets, pairs))[0] for each in others}
+    for each in found["baselines"].values():
+        del each["each"]
     return found
 
 
@@ -283,20 +327,50 @@ def main() -> None:
     parser.add_argument("--config", type=Path, help="configuration that names the judge; default: none")
     parser.add_argument("--json", type=Path, help="write all figures, and each verdict, to this file")
     parser.add_argument("--against", type=Path, help="an earlier --json to compare with")
+    parser.add_argument("--baselines", action="store_true", help="measure plain ones beside it")
+    parser.add_argument(
+        "--untrained", type=Path, help="an exported verifier that wasn't trained, to compare with"
+    )
+    parser.add_argument("--report", type=Path, help="folder for report.md and reliability.png (matplotlib)")
     options = parser.parse_args()
     require_files(parser, options.data, POOL, EXPERTQA)
     configure_logging(LoggingSettings(level="warning"))
     try:
         options.settings = load_settings(options.config)
         options.before = known(options.against) if options.against else None
-        sets = labelled(options.data, limit=options.rows, seed=SEED)
-        pairs = made(options.data, limit=options.pairs, seed=SEED) if options.pairs else {}
+        sets = labelled_sets(options.data, options.rows, SEED)
+        sets = {name: rows for name, rows in sets.items() if len({row.supported for row in rows}) == 2}
+        pairs: dict[str, list[Row]] = {}
+        if options.pairs:
+            pairs = changed_sentences(options.data, options.pairs, SEED)
+            pairs |= written_claims(4 * options.pairs, SEED)
         found = uvloop.run(_run(options, sets, pairs))
     except (OSError, ValueError, GuardrailError) as error:
         parser.error(f"{type(error).__name__}: {error}")
     print(printed(found))
     if options.json is not None:
         options.json.write_text(json.dumps(without_nan(found)) + "\n", encoding="utf-8")
+    if options.report is not None:
+        _report(options, found)
+
+
+def _report(options: argparse.Namespace, found: Mapping[str, Any]) -> None:
+    """``report.md`` and ``reliability.png`` in the folder."""
+    options.report.mkdir(parents=True, exist_ok=True)
+    judges = {**found["baselines"], f"{found['judge']} judge": found}
+    claims = sum(each["claims"] for each in found["sets"].values())
+    cost = found["cost"]
+    head = (
+        f"{dt.datetime.now(tz=dt.UTC).date().isoformat()}, {claims:,} claims of {len(found['sets'])} sets "
+        "labelled by people, none of which anything was fitted on; positive for AUROC are claims that are "
+        f"wholly supported. The {found['judge']} judge took {cost['ms_a_claim']:.1f} ms a claim, "
+        f"{cost['processor_ms_a_claim']:.1f} ms of processor time."
+    )
+    (options.report / "report.md").write_text(markdown(judges, head), encoding="utf-8")
+    try:
+        plot(options.report / "reliability.png", judges)
+    except ImportError:
+        print("reliability.png is not drawn: matplotlib is not installed (extra: training)")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Features -> the local judge's combiner, its calibration and the lines between verdicts.
 
-A multinomial logistic over four verdicts. Of rows whose label does not tell which of the three unsupported ones
-it is, the three count together. Each data set counts by what it resembles (``weight_of``), supported and other
-claims alike: probabilities are for even odds. How sure the probabilities are, and the lines, come from rows of
-data sets whose family the combiner was kept from: the judge meets texts that are of none of the sets.
+A multinomial logistic over four verdicts. Of rows whose label does not tell which of the three unsupported
+ones it is, the three count together. Each data set counts by what it resembles (``weight_of``), supported
+and other claims alike: probabilities are for even odds. How sure the probabilities are, and the lines, come
+from rows of data sets whose family the combiner was kept from: the judge meets texts that are of none of the
+sets.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def _fitted(x: Any, allowed: Any, weights: Any) -> tuple[Any, Any]:
     middle, spread = x.mean(axis=0), x.std(axis=0) + 1e-6
     z = (x - middle) / spread
     share = weights / weights.sum()
-    rows, width = z.shape
+    width = z.shape[1]
 
     def loss(flat: Any) -> tuple[float, Any]:
         matrix = flat.reshape(width + 1, len(_CLASSES))

@@ -7,8 +7,12 @@ its row, twice over all rows, and learns from their labels. Then it says of ever
 is what the judge reads, how likely it supports and contradicts the claim, and of each token of the claim
 whether it lacks support. The student learns from both: labels where they hold for the reading, and what the
 teacher says. Files may be compressed with gzip or xz; rows that are held out are not trained on, and both
-models are measured on them. ``--measure`` names rows like them that are only read: what both say of them is
-written to ``measured.json`` in ``--out``.
+models are measured on them. ``--measure`` names rows like them that are only read: what both say of them
+is written to ``measured.json`` in ``--out``.
+
+``--out`` becomes a checkpoint as ``training.verifier`` reads it, with a ``training.json``:
+``training.export`` takes it. This module needs torch, transformers, tokenizers, safetensors and numpy, and
+nothing of the guardrail, so that it runs on a machine that has a GPU and little else.
 
 Losses are those of ``training.trainer``: cross-entropy of support, half that of contradiction, a third of
 that of the claim's tokens.
@@ -23,20 +27,24 @@ import lzma
 import math
 import random
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
+from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModel
+
+from training.metrics import auroc
 
 _CONTRADICTION: Final = 0.5
 _TOKENS: Final = 0.33
@@ -47,6 +55,8 @@ _SORTED_WITHIN: Final = 1 << 15
 _TEACHER_TOKENS: Final = 512
 _STUDENT_TOKENS: Final = 256
 _HEAD_DROPOUT: Final = 0.1
+_READ_TOKENS: Final = 1 << 16  # of a batch that is only read
+_LEAST_ROWS: Final = 50  # of a group that is reported
 _DEVICE: Final = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -65,6 +75,7 @@ class Pairs:
     marks: Any
     mark_first: Any
     dataset: list[str]
+    licence: list[str]
     held_out: Any
     row: Any
 
@@ -74,20 +85,30 @@ class Pairs:
 
 def lines_of(path: Path) -> Iterator[str]:
     """The lines of a file, whatever it is packed with."""
-    opened = lzma.open if path.suffix == ".xz" else gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as lines:  # type: ignore[operator]
+    opened: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
+    with opened(path, "rt", encoding="utf-8") as lines:
         yield from lines
+
+
+def kind_of(folder: Path) -> str:
+    """The type of a model, by its config.json. Raises OSError, KeyError and ValueError."""
+    kind: str = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
+    return kind
+
+
+def unpadded(folder: Path) -> str:
+    """The tokenizer.json of a folder without truncation and padding of its own."""
+    raw = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    raw["truncation"] = raw["padding"] = None
+    return json.dumps(raw, ensure_ascii=False, separators=(",", ":"))
 
 
 class Encoder:
     """Texts -> ids of pairs, as one model wants them."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        raw = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        raw["truncation"] = raw["padding"] = None
-        self._tokenizer = Tokenizer.from_str(json.dumps(raw))
-        kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
-        self.doubled = kind == "mpnet"
+        self._tokenizer = Tokenizer.from_str(unpadded(folder))
+        self.doubled = kind_of(folder) == "mpnet"
         begin, end = ("<s>", "</s>") if self.doubled else ("[CLS]", "[SEP]")
         self._begin = [self._tokenizer.token_to_id(begin)]
         self._end = [self._tokenizer.token_to_id(end)]
@@ -131,7 +152,7 @@ class Encoder:
                 pair = [*self._begin, *own, *middle, *text[:room], *self._end]
                 found.append(
                     (np.array(pair, np.int32), len(own), *target, settled, np.array(marks, np.float32),
-                     row["dataset"], bool(row.get("held_out")), number)
+                     row["dataset"], row["licence"], bool(row.get("held_out")), number)
                 )  # fmt: skip
         return found
 
@@ -145,13 +166,15 @@ def encoded(paths: Sequence[Path], folder: Path, most: int, *, readings: bool, p
         found = [
             each for part in pool.imap(partial(encoder.rows, readings=readings), chunks) for each in part
         ]
-    ids, claim, support, contradiction, settled, marks, dataset, held_out, row = zip(*found, strict=True)
+    columns = zip(*found, strict=True)
+    ids, claim, support, contradiction, settled, marks, dataset, licence, held_out, row = columns
     length = np.array([len(each) for each in ids])
     counts = np.array([len(each) for each in marks])
     return Pairs(
         np.concatenate(ids), np.cumsum(length) - length, length, np.array(claim),
         np.array(support, np.float32), np.array(contradiction, np.float32), np.array(settled),
-        np.concatenate(marks), np.cumsum(counts) - counts, list(dataset), np.array(held_out), np.array(row),
+        np.concatenate(marks), np.cumsum(counts) - counts, list(dataset), list(licence), np.array(held_out),
+        np.array(row),
     )  # fmt: skip
 
 
@@ -320,7 +343,6 @@ def train(
                 total.zero_()
 
 
-@torch.inference_mode()
 def say(model: Model, pairs: Pairs, *, tokens: int) -> Told:
     """What the model says of all pairs."""
     device = _DEVICE
@@ -330,7 +352,7 @@ def say(model: Model, pairs: Pairs, *, tokens: int) -> Told:
     marks = torch.full((len(pairs.marks),), _UNKNOWN, device=device)
     for numbers in batches.of(np.arange(len(pairs)), None):
         inputs, where = batches.inputs(numbers)
-        with torch.autocast(_DEVICE, torch.bfloat16):
+        with torch.inference_mode(), torch.autocast(_DEVICE, torch.bfloat16):
             logits, token_logits = model(**inputs)
         targets[torch.from_numpy(numbers).to(device)] = logits.float().sigmoid()
         own = where >= 0
@@ -354,25 +376,49 @@ def report(name: str, pairs: Pairs, told: Told) -> None:
         groups[group.removesuffix("_second")].append((value, gold))
     print(name, end=": ")
     for group, found in sorted(groups.items()):
-        value = auroc([v for v, gold in found if gold], [v for v, gold in found if not gold])
-        if value is not None and len(found) >= 50:
+        value = auroc([gold for _, gold in found], [value for value, _ in found])
+        if not math.isnan(value) and len(found) >= _LEAST_ROWS:
             print(f"{group} {100 * value:.1f} ({len(found)})", end=", ")
     print(flush=True)
 
 
-def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
-    """Chance that a positive is above a negative."""
-    if not positive or not negative:
-        return None
-    values = np.array([*positive, *negative])
-    order = values.argsort(kind="stable")
-    ranks = np.empty(len(values))
-    ranks[order] = np.arange(1, len(values) + 1)
-    for value in np.unique(values):
-        same = values == value
-        ranks[same] = ranks[same].mean()
-    n, m = len(positive), len(negative)
-    return float((ranks[:n].sum() - n * (n + 1) / 2) / (n * m))
+def write_checkpoint(model: Model, base: Path, out: Path, described: dict[str, Any]) -> None:
+    """The folder that ``training.verifier.Verifier.load`` reads."""
+    tensors = {
+        name: tensor.detach().to("cpu", torch.float32).contiguous()
+        for name, tensor in model.state_dict().items()
+        if tensor.is_floating_point()
+    }
+    save_file(tensors, out / "model.safetensors")
+    config = model.encoder.config.to_json_string(use_diff=False)
+    (out / "config.json").write_text(config, encoding="utf-8")
+    (out / "tokenizer.json").write_text(unpadded(base), encoding="utf-8")
+    (out / "training.json").write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
+
+
+def described_by(options: argparse.Namespace, pairs: Pairs, seconds: float) -> dict[str, Any]:
+    """What ``training.json`` says of the course: settings, and the readings of each data set."""
+    trained = np.flatnonzero(~pairs.held_out).tolist()
+    counts = Counter(pairs.dataset[number] for number in trained)
+    licences = {pairs.dataset[number]: pairs.licence[number] for number in trained}
+    return {
+        "base": options.base.name,
+        "teacher": options.teacher.name,
+        "seed": options.seed,
+        "teacher_epochs": options.teacher_epochs,
+        "teacher_rate": options.teacher_rate,
+        "epochs": options.epochs,
+        "rate": options.rate,
+        "batch_tokens": options.batch_tokens,
+        "max_tokens": _STUDENT_TOKENS,
+        "device": _DEVICE,
+        "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
+        "pairs": len(trained),
+        "seconds": round(seconds),
+        "datasets": {
+            name: {"pairs": count, "licence": licences[name]} for name, count in sorted(counts.items())
+        },
+    }
 
 
 def main() -> None:
@@ -395,6 +441,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=16)
     parser.add_argument("--seed", type=int, default=20261206)
     options = parser.parse_args()
+    if kind_of(options.base) != "bert":
+        parser.error(f"--base: {options.base} is no BERT: no checkpoint can be made of it")
     _run(options)
 
 
@@ -408,49 +456,54 @@ def _run(options: argparse.Namespace) -> None:
         print(f"[{time.monotonic() - began:.0f} s] {what}", flush=True)
 
     by_teacher = partial(encoded, folder=options.teacher, most=_TEACHER_TOKENS, processes=options.processes)
-    long = by_teacher(options.pairs, readings=False)
-    note(f"{len(long):,} rows, {long.length.mean():.0f} tokens in the mean")
+    by_student = partial(encoded, folder=options.base, most=_STUDENT_TOKENS, processes=options.processes)
+    # All of it before the GPU is in use: the processes are forks of this one.
+    long, short = (by_teacher(options.pairs, readings=readings) for readings in (False, True))
+    own = by_student(options.pairs, readings=True)
+    unlabelled: dict[str, Pairs] = {}
+    if options.measure:
+        unlabelled = {
+            "teacher_long": by_teacher([options.measure], readings=False),
+            "teacher": by_teacher([options.measure], readings=True),
+            "student": by_student([options.measure], readings=True),
+        }
+    note(
+        f"{len(long):,} rows, {long.length.mean():.0f} tokens in the mean; "
+        f"{len(own):,} readings, {own.length.mean():.0f} tokens"
+    )
+    measured: dict[str, Any] = {}
+
+    def measure(model: Model, *names: str) -> None:
+        for name in names:
+            if each := unlabelled.get(name):
+                told = say(model, each, tokens=_READ_TOKENS)
+                measured[name] = told.targets.cpu().numpy().round(4).tolist()
+                measured[f"{name}_rows"] = each.row.tolist()
+
     teacher = Model(options.teacher, dropout=0.1)
     train(
         teacher, long, epochs=options.teacher_epochs, rate=options.teacher_rate,
         tokens=options.batch_tokens, seed=options.seed, seconds=60 * options.teacher_minutes,
     )  # fmt: skip
-    report("teacher, long premises", long, say(teacher, long, tokens=4 * options.batch_tokens))
     note("teacher trained")
-    short = by_teacher(options.pairs, readings=True)
-    told = say(teacher, short, tokens=4 * options.batch_tokens)
+    report("teacher, long premises", long, say(teacher, long, tokens=_READ_TOKENS))
+    told = say(teacher, short, tokens=_READ_TOKENS)
     report("teacher, readings", short, told)
-    measured: dict[str, Any] = {}
-    if options.measure:
-        for name, readings in (("teacher_long", False), ("teacher", True)):
-            each = by_teacher([options.measure], readings=readings)
-            measured[name] = say(teacher, each, tokens=65536).targets.cpu().numpy().round(4).tolist()
-            measured[f"{name}_rows"] = each.row.tolist()
+    measure(teacher, "teacher_long", "teacher")
     del teacher, long
-    own = encoded(options.pairs, options.base, _STUDENT_TOKENS, readings=True, processes=options.processes)
-    assert len(own) == len(short)
     told = _carried(told, short, own)
-    note(f"{len(own):,} readings, {own.length.mean():.0f} tokens in the mean")
     student = Model(options.base, dropout=0.0)
     student.encoder.embeddings.word_embeddings.weight.requires_grad_(False)
     train(
         student, own, epochs=options.epochs, rate=options.rate, tokens=options.batch_tokens,
         seed=options.seed, told=told, seconds=60 * options.minutes,
     )  # fmt: skip
-    report("student, readings", own, say(student, own, tokens=65536))
-    if options.measure:
-        each = encoded([options.measure], options.base, _STUDENT_TOKENS, readings=True, processes=8)
-        measured["student"] = say(student, each, tokens=65536).targets.cpu().numpy().round(4).tolist()
-        measured["student_rows"] = each.row.tolist()
-        (options.out / "measured.json").write_text(json.dumps(measured))
-    torch.save(
-        {
-            name: tensor.detach().cpu()
-            for name, tensor in student.state_dict().items()
-            if tensor.is_floating_point()
-        },
-        options.out / "student.pt",
-    )
+    note("student trained")
+    report("student, readings", own, say(student, own, tokens=_READ_TOKENS))
+    measure(student, "student")
+    if measured:
+        (options.out / "measured.json").write_text(json.dumps(measured), encoding="utf-8")
+    write_checkpoint(student, options.base, options.out, described_by(options, own, time.monotonic() - began))
     note("done")
 
 

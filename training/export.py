@@ -185,7 +185,7 @@ def main() -> None:
     parser.add_argument("--name", help="default: the name of the folder --out")
     parser.add_argument("--bits", type=int, choices=(7, 8), default=7, help="of the encoder's weights")
     parser.add_argument("--most-lost", type=float, default=MOST_LOST, help="points of AUROC, by int8")
-    parser.add_argument("--report", type=Path, help="report.json of training.evaluate, for the card")
+    parser.add_argument("--report", type=Path, help="--json of benchmarks.offline_sets, for the card")
     parser.add_argument("--card-only", action="store_true", help="write nothing but the card")
     parser.add_argument("--experimental", action="store_true", help="export what may not be shipped")
     options = parser.parse_args()

@@ -51,7 +51,7 @@ def card(
 
     ``training`` is the checkpoint's training.json: ``datasets`` is a map of names to ``licence`` and
     ``pairs``; ``before`` is the training.json of the checkpoint that it started from; whatever else it
-    holds is listed as a setting. ``report`` is what training.evaluate wrote.
+    holds is listed as a setting. ``report`` is what benchmarks.offline_sets wrote as JSON.
     """
     parts = [f"# {name}", _USE]
     if bad := unshippable(training):
@@ -155,17 +155,22 @@ def _exported(exported: Mapping[str, Any]) -> list[str]:
 
 def _figures(report: Mapping[str, Any] | None) -> list[str]:
     if not report:
-        return ["Not measured yet: `python -m training.evaluate`, then `python -m training.export --report`."]
-    judges = report["judges"]
-    columns = ("auroc", "balanced_accuracy", "f1", "calibration_error")
+        return [
+            "Not measured yet: `python -m benchmarks.offline_sets --json`, then "
+            "`python -m training.export --report`."
+        ]
+    judges = {**report.get("baselines", {}), f"{report['judge']} judge": report}
+    columns = ("auroc", "balanced_accuracy", "calibration_error")
     rows = [
-        (judge, *(_percent(report["macro"][judge].get(column)) for column in columns)) for judge in judges
+        (judge, *(_percent(found["macro"][column]["value"]) for column in columns))
+        for judge, found in judges.items()
     ]
+    claims = sum(each["claims"] for each in report["sets"].values())
     return [
-        f"Mean over {len(report['sets'])} data sets, {report['claims']:,} claims that nothing was fitted on, "
+        f"Mean over {len(report['sets'])} data sets, {claims:,} claims that nothing was fitted on, "
         "percent (the command: docs/training.md; the single sets: docs/benchmarks/local-judge.md):",
         "",
-        *_table(("judge", "AUROC", "balanced accuracy", "F1", "expected calibration error"), rows),
+        *_table(("judge", "AUROC", "balanced accuracy", "expected calibration error"), rows),
     ]
 
 

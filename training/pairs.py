@@ -6,8 +6,8 @@ A row is an example with what is read of its contexts: ``premise``, the text tha
 ``TEACHER_WORDS`` words of the best windows in the order of the text; and ``readings``, the texts that the
 judge would read for the claim (``guardrail.judges.local.windows``), as spans of ``premise``. ``settled``
 says of each reading whether the label holds for it: a window that lacks words of the claim that others have
-may say less than the label is about. Of those a teacher says what they make of the claim (``training.distil``);
-without one (``training.train``) they are read only for claims that nothing supports.
+may say less than the label is about. Of those a teacher says what they make of the claim
+(``training.distil``); without one (``training.train``) they are read only for claims that nothing supports.
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from guardrail.events import Context
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local.candidates import find_candidates
-from guardrail.judges.local.claim_view import ClaimView, view_of
+from guardrail.judges.local.claim_view import view_of
 from guardrail.judges.local.rarity import load_rarity
 from guardrail.judges.local.windows import Window, windows_of
 from training.chat_wording import chat_worded, spans_in
-from training.examples import DataError, Example, read_examples
+from training.examples import DataError, Example, Label, read_examples
+from training.factcg import factcg_rows
 from training.prepare import SEED
+from training.rows import LICENCES
 from training.steps import running
 
 REPEATED: Final[Mapping[str, int]] = {
     "attribution-bench": 2,
     "begin": 2,
     "check-covid": 2,
+    "factcg": 2,
     "fever-symmetric": 2,
     "fool-me-twice": 2,
     "summedits": 2,
@@ -208,19 +211,12 @@ def _drawn(row: dict[str, Any], random_: random.Random) -> TrainingPair | None:
     )
 
 
-def _factcg(path: Path) -> Iterator[Example]:
-    """The rows of FactCG's documents (docs/training.md)."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines):
-            raw = json.loads(line)
-            yield Example(
-                "factcg-doc",
-                "MIT",
-                raw["claim"],
-                tuple(raw["contexts"]),
-                raw["label"],
-                held_out=number % 10 == 0,
-            )
+def _documents(data: Path) -> Iterator[Example]:
+    for row in factcg_rows(data):
+        yield Example(
+            row.dataset, LICENCES[row.dataset], row.claim, row.contexts, cast("Label", row.label),
+            held_out=row.is_held_out,
+        )  # fmt: skip
 
 
 def main() -> None:
@@ -242,25 +238,19 @@ def _run(options: argparse.Namespace) -> None:
     random_ = random.Random(options.seed)
 
     def examples() -> Iterator[Example]:
-        for name in ("prepared", "synthetic"):
-            for example in read_examples(options.work / f"{name}.jsonl.gz"):
-                for _ in range(1 if example.held_out else times(example.dataset)):
-                    yield example
-        documents = options.data / "factcg-doc.jsonl.gz"
-        if documents.exists():
-            for example in _factcg(documents):
-                yield from [example] * (1 if example.held_out else 2)
+        found = (read_examples(options.work / f"{name}.jsonl.gz") for name in ("prepared", "synthetic"))
+        for example in chain(*found, _documents(options.data)):
+            yield from [example] * (1 if example.held_out else times(example.dataset))
 
     everything = list(examples())
     if not everything:
         raise DataError(f"{options.work}: no examples; run training.prepare and training.synthesise")
     random_.shuffle(everything)
-    chunks = iter(lambda left=iter(everything): list(islice(left, _CHUNK)), [])
+    listed = [everything[at : at + _CHUNK] for at in range(0, len(everything), _CHUNK)]
     with (
         ProcessPoolExecutor(options.processes) as pool,
         gzip.open(options.work / PAIRS, "wt", encoding="utf-8", compresslevel=4) as out,
     ):
-        listed = list(chunks)
         for rows in pool.map(_rows, listed, range(options.seed, options.seed + len(listed))):
             for row in rows:
                 counts["rows"] += 1

@@ -102,7 +102,7 @@ def _lost(pairs: Sequence[Pair], a: Any, b: Any) -> float | None:
     truths = [bool(pairs[n].supported) for n in known]
     if len(set(truths)) < 2:
         return None
-    return 100 * (auroc(truths, a[known].tolist()) - auroc(truths, b[known].tolist()))
+    return 100 * (auroc(truths, a[known]) - auroc(truths, b[known]))
 
 
 def _sigmoid(x: Any) -> Any:

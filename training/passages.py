@@ -25,7 +25,6 @@ _NO_TEXTS: Final = frozenset(
         "check-covid",
         "counterfactual-nli",
         "evidence-inference",
-        "factcheck-gpt",
         "help",
         "med",
         "multinli",

@@ -162,13 +162,6 @@ PUBLISHED: Final = (
         evidence.attribution_bench,
     ),
     Published(
-        "factcheck-gpt",
-        "factcheck-gpt",
-        ("subtasks/subtask3_claim_evidence_stance.jsonl",),
-        f"{_GITHUB}/yuxiaw/Factcheck-GPT",
-        evidence.factcheck_gpt,
-    ),
-    Published(
         "check-covid",
         "check-covid",
         ("Check-COVID/corpus.json", "train/covidCheck_train_composed+extracted.json"),

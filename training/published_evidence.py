@@ -24,12 +24,6 @@ _ATTRIBUTION: Final[Mapping[str, Label]] = {
 _ANSWERS: Final = frozenset(("Stanford-GenSearch", "HAGRID", "AttributedQA", "AttrScore-GenSearch"))
 """The parts of AttributionBench that are read: BEGIN is read elsewhere, ExpertQA and LFQA are measured on."""
 _CITATION: Final = re.compile(r"\s*(?:References?:\s*)?\[\d+(?:\s*,\s*\d+)*\]")
-_STANCE: Final[Mapping[str, Label]] = {
-    "completely-support": "supported",
-    "partially-support": "partially_supported",
-    "refute": "contradicted",
-}
-_NO_STANCE: Final = "irrelevant"
 _CHECKED: Final[Mapping[str, Label]] = {
     "SUPPORT": "supported",
     "REFUTE": "contradicted",
@@ -88,23 +82,6 @@ def attribution_bench(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
 def _states(claim: str) -> bool:
     """Whether a piece of an answer is a statement: not "Based on the given context,", nor a heading."""
     return len(claim.split()) >= _LEAST_CLAIM and not claim.endswith((",", ";", ":", "?"))
-
-
-def factcheck_gpt(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
-    """Factcheck-GPT: a ``claim`` of an answer, a passage of the web (``evidence``) and its ``stance``.
-
-    Passages that take none are left out: they outnumber the others, and many of them say the claim in part.
-    """
-    for path in files:
-        for record in json_lines(path):
-            if record.text("stance") == _NO_STANCE:
-                continue
-            yield from pool_row(
-                dataset,
-                [record.text("evidence")],
-                record.text("claim"),
-                record.one_of("stance", _STANCE),
-            )
 
 
 def check_covid(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:

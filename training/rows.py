@@ -41,9 +41,9 @@ LICENCES: Final[dict[str, str]] = {
     "med": "CC-BY-SA-4.0",
     "multinli": "OANC and other free licences; DocNLI's form of it BSD-3-Clause",
     "attribution-bench": "MIT and Apache-2.0; texts of Wikipedia CC-BY-SA and of the web",
-    "factcheck-gpt": "Apache-2.0; texts of the web",
     "check-covid": "MIT; abstracts of CORD-19",
     "evidence-inference": "MIT; sentences of PubMed Central",
+    "factcg-doc": "MIT; texts of news (FactCG)",
 }
 """The data sets that a shipped model may be fitted on."""
 

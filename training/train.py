@@ -2,13 +2,14 @@
 
     python -m training.train --work WORK --out WORK/checkpoint --base FOLDER [--pairs N] [--device cpu|cuda]
 
-Reads the rows of ``WORK/pairs.jsonl.gz`` (``training.pairs``), one reading of each, once. Rows that are held
-out are not read. Batches hold pairs of similar length up to ``--batch-tokens``. The loss is the cross-entropy of
-``support``, half that of ``contradiction`` where the label tells, and a third of that of the claim's tokens
-where it is known which of them are unsupported. AdamW, the rate rising over the first twentieth and falling
-linearly to nothing; gradients are cut at a norm of 1. On the same machine and number of threads the same
-seed gives the same model. Writes a checkpoint (``training.verifier``) with ``training.json``, and keeps one
-every ``--save-minutes``, so that a run that is cut short can be gone on with (``--resume``).
+Reads the rows of ``WORK/pairs.jsonl.gz`` (``training.pairs``), one reading of each, once. Rows that are
+held out are not read. Batches hold pairs of similar length up to ``--batch-tokens``. The loss is the
+cross-entropy of ``support``, half that of ``contradiction`` where the label tells, and a third of that of
+the claim's tokens where it is known which of them are unsupported. AdamW, the rate rising over the first
+twentieth and falling linearly to nothing; gradients are cut at a norm of 1. On the same machine and number of
+threads the same seed gives the same model. Writes a checkpoint (``training.verifier``) with
+``training.json``, and keeps one every ``--save-minutes``, so that a run that is cut short can be gone on with
+(``--resume``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which reasons the figures of a claim give: prices, doses, dates, quantities ...
 
-``guardrail.values`` reads figures with their amounts and bounds, in order to compare them, at four times the
+``guardrail.figures`` reads figures with their amounts and bounds, in order to compare them, at four times the
 cost; claims are rated on the event loop. Here a figure is told by its neighbours alone, with the tables of
-``guardrail.values``, which is asked only for addresses and telephone numbers.
+``guardrail.figures``, which is asked only for addresses and telephone numbers.
 """
 
 from __future__ import annotations
@@ -11,10 +11,17 @@ import re
 from typing import Final
 
 from guardrail.claims.severity_lexicon import lexicon
-from guardrail.values import ValueKind, extract
-from guardrail.values.lexicon import MONTHS, PERCENT_WORDS
-from guardrail.values.numerals import LETTER_MAGNITUDES, MAGNITUDES
-from guardrail.values.units import CENTS, CURRENCY_WORDS, SIGNS, UNITS
+from guardrail.figures import Kind, find_figures
+from guardrail.figures.tables import (
+    CENTS,
+    CURRENCY_WORDS,
+    LETTER_MAGNITUDES,
+    MAGNITUDES,
+    MONTHS,
+    PERCENT_WORDS,
+    SIGNS,
+    UNITS,
+)
 
 _LEXICON: Final = lexicon()
 _DUE: Final = _LEXICON.lists["due"]
@@ -32,7 +39,7 @@ _ADVERBS: Final = frozenset(("once", "twice", "thrice"))
 _RANGE: Final = frozenset(("to", "or", "and", "bis", "oder", "und", "à", "y"))
 _LETTERS: Final = "gmlh"  # units of one letter, other than those that are more often something else
 _MAX_MULTIPLIERS: Final = 3  # "two hundred million dollars"
-_CONTACTS: Final = frozenset((ValueKind.EMAIL, ValueKind.URL, ValueKind.PHONE))
+_CONTACTS: Final = frozenset((Kind.EMAIL, Kind.URL, Kind.PHONE))
 
 _STARTING: Final = frozenset(("counts", "perhaps_counts", "calendar"))
 _DIGIT: Final = re.compile(r"[\d½¼¾]")
@@ -81,9 +88,9 @@ def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
     if not (contact or digit or " May" in text) and _STARTING.isdisjoint(marks):
         return frozenset()
     reasons: set[str] = set()
-    if contact and (found := [value for value in extract(text) if value.kind in _CONTACTS]):
+    if contact and (found := [figure for figure in find_figures(text) if figure.kind in _CONTACTS]):
         reasons.add("contact")
-        starts, ends = [0, *(value.end for value in found)], [*(value.start for value in found), len(text)]
+        starts, ends = [0, *(each.end for each in found)], [*(each.start for each in found), len(text)]
         text = " ; ".join(text[start:end] for start, end in zip(starts, ends, strict=True))
     resolved = _CLINICAL if "medical" in marks or "safety" in marks else _RESOLVED
     due = "deadline" in marks or "~deadline" in marks

@@ -1,42 +1,14 @@
-"""Which rows a combiner may be fitted on, and that what belongs together stays together."""
+"""Which rows a combiner may be fitted on."""
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 
-from tests.training.made_data import document, write_data, write_work
-from training.calibration_rows import held_out_rows, split_by_document
+from tests.training.made_data import write_data, write_work
+from training.calibration_rows import held_out_rows
 from training.examples import DataError, Example, read_examples, write_examples
-from training.rows import Row
-
-
-def test_rows_of_one_document_are_never_on_both_sides() -> None:
-    random_ = random.Random(1)
-    texts = [document(random_, 9) for _ in range(60)]
-    rows = [Row("wice-claim", (text,), f"Claim {n}.", "supported") for text in texts for n in range(4)]
-    apart = split_by_document(rows, share=0.3, seed=5)
-    sides = [set(apart[4 * n : 4 * n + 4]) for n in range(len(texts))]
-    assert all(len(side) == 1 for side in sides)
-    assert 0.1 < sum(apart) / len(apart) < 0.5
-    assert split_by_document(rows, share=0.3, seed=6) != apart
-
-
-def test_a_claim_stays_with_what_was_made_of_it() -> None:
-    rows = []
-    for number in range(40):
-        source = f"The bridge number {number} was opened by the mayor in {1900 + number}."
-        for claim, others in (
-            (source, "It rains. "),
-            (source.replace("opened", "closed"), ""),
-            (source.replace("mayor", "king"), "Somebody laughed a lot. "),
-        ):
-            rows.append(Row("synthetic-name", (others + source,), claim, "supported"))
-    apart = split_by_document(rows, share=0.4, seed=1)
-    assert all(len(set(apart[n : n + 3])) == 1 for n in range(0, len(apart), 3))
-    assert len(set(apart)) == 2
 
 
 def test_only_held_out_rows_of_sets_that_may_be_shipped(tmp_path: Path) -> None:

@@ -32,13 +32,16 @@ EXPORTED = {
     "differences": [{"name": "int8 against float32", "difference": asdict(FINE)}],
     "milliseconds": {"float32": 40.0, "int8": 20.0},
 }
-REPORT = {
-    "judges": ["local judge"],
-    "claims": 10,
-    "sets": {"one": {}, "two": {}},
-    "macro": {
-        "local judge": {"auroc": 0.71234, "balanced_accuracy": None, "f1": 0.5, "calibration_error": 0.04}
-    },
+MACRO = {
+    "auroc": {"value": 0.71234},
+    "balanced_accuracy": {"value": None},
+    "calibration_error": {"value": 0.04},
+}
+REPORT: dict[str, object] = {
+    "judge": "local",
+    "sets": {"one": {"claims": 4}, "two": {"claims": 6}},
+    "macro": MACRO,
+    "baselines": {"word overlap": {"macro": MACRO | {"auroc": {"value": 0.6}}}},
 }
 
 
@@ -75,7 +78,9 @@ def test_the_card_names_data_settings_and_limits() -> None:
     assert "- versions: torch 2.13.0" in text()
     assert "English" in text()
     assert "Not measured yet" in text()
-    assert "| local judge | 71.2 | – | 50.0 | 4.0 |" in text(REPORT)
+    assert "2 data sets, 10 claims" in text(REPORT)
+    assert "| word overlap | 60.0 | – | 4.0 |" in text(REPORT)
+    assert "| local judge | 71.2 | – | 4.0 |" in text(REPORT)
 
 
 def test_the_card_names_the_licence_of_the_base_where_it_is_known() -> None:

@@ -16,7 +16,7 @@ from guardrail.judges.local.verifier import load_verifier
 from tests.training.made_data import write_data, write_work
 from tests.training.tiny_base import write_base
 
-_MISSING = [name for name in ("torch", "transformers", "sklearn") if importlib.util.find_spec(name) is None]
+_MISSING = [name for name in ("torch", "transformers", "scipy") if importlib.util.find_spec(name) is None]
 pytestmark = [
     pytest.mark.training,
     pytest.mark.skipif(
@@ -42,6 +42,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_data(folder / "data")
     write_work(folder / "work")
     write_base(folder / "base")
+    run("pairs", "--data", folder / "data", "--work", folder / "work", "--processes", 1)
     checkpoint = folder / "work" / "checkpoint"
     run(
         "train", "--work", folder / "work", "--out", checkpoint, "--base", folder / "base", "--pairs", 120,
@@ -434,27 +435,32 @@ def test_what_may_not_be_shipped_is_not_exported(
     assert not (tmp_path / "out").exists()
 
 
-def test_calibrated_and_evaluated_beside_its_untrained_base(
-    exported: Path, place: Path, tmp_path: Path
+def test_calibrated_and_measured_beside_its_untrained_base(
+    exported: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from benchmarks import offline_sets
+
     run("export", "--base", place / "base", "--work", place / "work", "--out", tmp_path / "untrained")
     out = tmp_path / "parameters.json"
     run(
         "calibrate", "--data", place / "data", "--work", place / "work", "--verifier", exported, "--out", out,
         "--rows", 100,
     )  # fmt: skip
-    assert load_parameters(out).verifier is not None
-    run(
-        "evaluate", "--data", place / "data", "--verifier", exported, "--parameters", out,
-        "--untrained", tmp_path / "untrained", "--out", tmp_path / "report", "--limit", 20, "--pairs", 3,
-        "--timed", 1,
-    )  # fmt: skip
-    report = json.loads((tmp_path / "report" / "report.json").read_text(encoding="utf-8"))
-    assert report["judges"] == [
-        "word overlap", "rules alone", "untrained model", "verifier alone", "local judge",
+    assert load_parameters(out).verifier.name == "tiny-1"
+    config, told = tmp_path / "judge.yaml", tmp_path / "told.json"
+    config.write_text(
+        json.dumps({"judge": {"local": {"parameters_path": str(out), "verifier": {"path": str(exported)}}}}),
+        encoding="utf-8",
+    )
+    words = ["--data", place / "data", "--config", config, "--untrained", tmp_path / "untrained",
+             "--baselines", "--json", told, "--rows", 10, "--pairs", 2]  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["offline_sets", *map(str, words)])
+    offline_sets.main()
+    assert list(json.loads(told.read_text(encoding="utf-8"))["baselines"]) == [
+        "word overlap", "words and figures alone", "untrained model", "verifier alone",
     ]  # fmt: skip
     run(
-        "export", "--checkpoint", place / "work" / "checkpoint", "--out", exported,
-        "--report", tmp_path / "report" / "report.json", "--card-only",
+        "export", "--checkpoint", place / "work" / "checkpoint", "--out", exported, "--report", told,
+        "--card-only",
     )  # fmt: skip
     assert "| local judge |" in (exported / "MODEL_CARD.md").read_text(encoding="utf-8")

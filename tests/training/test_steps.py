@@ -14,7 +14,7 @@ import pytest
 from training.examples import DataError
 from training.steps import EXTRA, running
 
-STEPS: Final = ("train", "average", "export", "calibrate", "evaluate")
+STEPS: Final = ("pairs", "train", "average", "export", "calibrate")
 _SCRIPT: Final = """
 import contextlib, importlib, io, json, sys
 extra, calls = json.loads(sys.stdin.read())
@@ -41,20 +41,17 @@ def without_extra(*calls: tuple[str, ...]) -> list[list[Any]]:
 
 
 def test_help_needs_no_extra_and_what_runs_says_which(tmp_path: Path) -> None:
-    for name in ("pool-val.jsonl.gz", "expertqa-val.jsonl"):
-        (tmp_path / name).touch()
     here = str(tmp_path)
     found = without_extra(
         *((step, "--help") for step in STEPS),
         ("train", "--work", here, "--out", here),
         ("average", "--later", here, "--earlier", here, "--out", here),
-        ("calibrate", "--data", here, "--verifier", "none"),
-        ("evaluate", "--data", here, "--verifier", "none"),
+        ("calibrate", "--data", here, "--work", here, "--verifier", here),
     )
     for step, (code, out, _) in zip(STEPS, found, strict=False):
         assert code == 0
         assert out.startswith(f"usage: {step} ")
-    assert len(found) == len(STEPS) + 4
+    assert len(found) == len(STEPS) + 3
     for code, _, told in found[len(STEPS) :]:
         assert code == 1
         assert told.endswith(" is not installed; install the extra: pip install -e '.[training]'\n")

@@ -9,15 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks import real_answers
-from benchmarks.intervals import bootstrap, weighted_auroc, weighted_balanced_accuracy, wilson
+from benchmarks.intervals import bootstrap, wilson
 from benchmarks.labelled_answers import labelled_answer, read_answers
 from guardrail.events import Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
-from training.metrics import auroc, balanced_accuracy
+from training.metrics import auroc
 
 PRICES = "The Pro plan costs $49 per month. Support answers within a day."
 WRONG = "The Pro plan costs $99 per month. Support answers within a day."
@@ -115,24 +114,13 @@ def test_wilson(count: int, total: int, low: float, high: float) -> None:
     assert all(map(math.isnan, wilson(0, 0)))
 
 
-def test_weighted_figures_are_those_of_claims_that_stand_so_often() -> None:
-    random = np.random.default_rng(3)
-    truths, weights = random.integers(0, 2, 60).astype(bool), random.integers(0, 4, 60)
-    scores = random.integers(0, 12, 60) / 11
-    told, repeated = np.repeat(truths, weights).tolist(), np.repeat(scores, weights)
-    assert weighted_auroc(truths, scores, weights) == pytest.approx(auroc(told, repeated.tolist()))
-    assert weighted_balanced_accuracy(truths, scores, weights) == pytest.approx(
-        balanced_accuracy(told, (repeated > 0.5).tolist())
-    )
-
-
 def test_claims_of_one_answer_are_drawn_together() -> None:
     # Forty claims alike in each of six answers tell no more than one claim in each.
     single = [[(bool(n % 2), float(n))] for n in range(6)]
-    many = bootstrap([group * 40 for group in single], weighted_auroc)
-    assert many == bootstrap(single, weighted_auroc)
+    many = bootstrap([group * 40 for group in single], auroc)
+    assert many == bootstrap(single, auroc)
     assert many.low < many.value < many.high
-    assert math.isnan(bootstrap([[(True, 1.0)]], weighted_auroc).value)
+    assert math.isnan(bootstrap([[(True, 1.0)]], auroc).value)
 
 
 def test_saved_verdicts_are_decided_by_another_policy_without_judging(

@@ -15,8 +15,8 @@ from guardrail.claims.severity_figures import figure_reasons
 from guardrail.claims.severity_lexicon import lexicon
 from guardrail.claims.severity_rules import SeverityPattern, SeverityRules
 from guardrail.events import SegmentKind, Severity
-from guardrail.values import ValueKind, extract
-from guardrail.values.units import CENTS, CURRENCY_WORDS, UNITS
+from guardrail.figures import Kind, find_figures
+from guardrail.figures.tables import CENTS, CURRENCY_WORDS, UNITS
 from tests.verifier_cases.cases import load
 
 SENTENCE = SegmentKind.SENTENCE
@@ -65,8 +65,8 @@ def test_units_are_told_as_the_precise_reader_tells_them() -> None:
     wrong = {}
     for spelling in (*UNITS, *CURRENCY_WORDS, *CENTS, "%", "percent", "€", "USD"):
         text = f"it had 37 {spelling} then"
-        kind, told = extract(text)[0].kind, set(rated(text)[1])
-        exact = {ValueKind.MONEY: {"price"}, ValueKind.PERCENT: {"percentage"}}.get(kind)
+        kind, told = find_figures(text)[0].kind, set(rated(text)[1])
+        exact = {Kind.MONEY: {"price"}, Kind.PERCENT: {"percentage"}}.get(kind)
         counts = spelling not in UNITS or UNITS[spelling].name in lexicon().units["times"]
         measures = {"dosage", "quantity", "period", "percentage", *(("number",) if counts else ())}
         # Of units of one letter only those are told that are not more often something else.
@@ -76,10 +76,12 @@ def test_units_are_told_as_the_precise_reader_tells_them() -> None:
 
 
 def test_figures_are_told_as_the_precise_reader_tells_them() -> None:
-    """Prices, percentages and times of day, in claims that were not written for this."""
-    kinds = {ValueKind.MONEY: "price", ValueKind.PERCENT: "percentage", ValueKind.TIME: "time"}
+    """Prices, percentages and times of day, in claims that were not written for this ("free" is a word)."""
+    kinds = {Kind.MONEY: "price", Kind.PERCENT: "percentage", Kind.TIME: "time"}
     claims = [located.case.claim for located in load()]
-    read = [{kinds[v.kind] for v in extract(claim) if v.kind in kinds} for claim in claims]
+    read = [
+        {kinds[f.kind] for f in find_figures(claim) if f.kind in kinds and any(f.values)} for claim in claims
+    ]
     told = [figure_reasons(claim, {"counts"}) & set(kinds.values()) for claim in claims]
     assert sum(map(bool, read)) >= 50
     assert sum(a == b for a, b in zip(read, told, strict=True) if a or b) >= RIGHT * sum(map(bool, read))

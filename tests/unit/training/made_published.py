@@ -204,15 +204,6 @@ def _write_evidence(data: Path) -> None:
                 )
             ),
         )
-    write(
-        data / "factcheck-gpt/subtasks/subtask3_claim_evidence_stance.jsonl",
-        jsonl(
-            *(
-                {"claim": "The mill is old.", "evidence": f"{SENTENCE}.", "stance": stance}
-                for stance in ("completely-support", "irrelevant", "partially-support", "refute")
-            )
-        ),
-    )
     checked = data / "check-covid/Check-COVID"
     write(
         checked / "corpus.json",

@@ -57,14 +57,6 @@ def test_attribution_bench_loses_marks_of_citations_and_what_is_measured_on(
     assert {row["question"] for row in rows["attribution-bench"]} == {"Who built it?"}
 
 
-def test_factcheck_gpt_has_the_passages_that_take_a_stance(rows: dict[str, list[PoolRow]]) -> None:
-    assert [row["label"] for row in rows["factcheck-gpt"]] == [
-        "supported",
-        "partially_supported",
-        "contradicted",
-    ]
-
-
 def test_check_covid_has_the_other_sentences_beside_only_where_they_cannot_decide(
     rows: dict[str, list[PoolRow]],
 ) -> None:

@@ -1,0 +1,161 @@
+"""Pairs hold what the judge reads, and say for which readings the label holds."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrail.events import Context
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.local.candidates import find_candidates
+from guardrail.judges.local.claim_view import view_of
+from guardrail.judges.local.rarity import load_rarity
+from guardrail.judges.local.windows import windows_of
+from tests.training.made_data import document, fact
+from training import pairs
+from training.examples import DataError, Example
+from training.pairs import TEACHER_WORDS, TrainingPair, pair_of, times, training_pairs
+
+
+@pytest.fixture(autouse=True)
+def as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No claim in the words of a chat."""
+    monkeypatch.setattr(pairs, "_CHAT", 0.0)
+
+
+def example(*contexts: str, claim: str = "The otter of Oslo weighs 412 kilograms.", **rest: Any) -> Example:
+    return Example("conjnli", "MIT", claim, contexts, **{"label": "supported", **rest})
+
+
+def made(one: Example, seed: int = 1) -> dict[str, Any]:
+    row = pair_of(one, random.Random(seed))
+    assert row is not None
+    return row
+
+
+def texts(row: dict[str, Any]) -> list[str]:
+    return [" ".join(row["premise"][start:end] for start, end in pieces) for pieces in row["readings"]]
+
+
+def test_readings_are_the_windows_of_the_judge() -> None:
+    random_ = random.Random(4)
+    sentence, claims = fact(random_)
+    contexts = tuple(
+        f"{document(random_, 20)} {middle} {document(random_, 20)}" for middle in ("", sentence, "")
+    )
+    row = made(example(*contexts, claim=claims["supported"]))
+    index = EvidenceIndex([Context(id=str(n), text=text) for n, text in enumerate(contexts)])
+    view = view_of(claims["supported"], "", "", load_rarity())
+    matches = find_candidates(index.layout, view, 12, 1, in_other_words=True).sentences
+    read = [window.text for window in windows_of(view, index, matches)]
+    assert texts(row) == [text for text in read if text in texts(row)]  # the best first, in the same order
+    assert len(texts(row)) >= 2
+    assert row["settled"][0]
+    assert all(sentence in text for text, settled in zip(texts(row), row["settled"], strict=True) if settled)
+
+
+def test_a_reading_that_lacks_words_of_the_claim_is_not_settled() -> None:
+    random_ = random.Random(5)
+    far = "The otter of Oslo came by boat. " + document(random_, 14)
+    near = "It is old. The otter of Oslo weighs 412 kilograms today. " + document(random_, 14)
+    row = made(example(far, near))
+    for text, settled in zip(texts(row), row["settled"], strict=True):
+        assert settled == ("412" in text)
+    assert not all(row["settled"])
+
+
+def test_the_premise_of_the_teacher_is_bounded_and_in_the_order_of_the_text() -> None:
+    contexts = [document(random.Random(seed), 60) for seed in range(5)]
+    row = made(example(*contexts))
+    assert row["premise"].count(" ") < TEACHER_WORDS + 20
+    whole = " ".join(contexts)
+    at = [whole.index(row["premise"][start:end]) for start, end in sorted(chain(*row["readings"]))]
+    assert at == sorted(at)
+
+
+def test_labels_and_spans_go_with_the_row_and_are_empty_where_all_is_supported() -> None:
+    wrong = example("An otter.", label="unsupported", spans=((0, 3),), held_out=True)
+    row = made(wrong)
+    assert (row["supported"], row["contradicted"], row["held_out"]) == (False, False, True)
+    assert row["spans"] == ((0, 3),)
+    assert made(example("An otter."))["spans"] == ()
+    assert made(example("An otter.", label="not_supported"))["contradicted"] is None
+    assert pair_of(example("", " \n"), random.Random(1)) is None
+
+
+def test_spans_stay_on_their_words_when_a_claim_is_worded_as_in_a_chat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pairs, "_CHAT", 1.0)
+    claim = "The otter of Oslo weighs 412 kilograms."
+    start = claim.index("412")
+    one = example("The otter of Oslo.", label="unsupported", spans=((start, start + 3),))
+    worded = 0
+    for seed in range(30):
+        row = made(one, seed)
+        worded += row["claim"] != claim
+        assert row["spans"] is None or [row["claim"][a:b] for a, b in row["spans"]] == ["412"]
+    assert worded
+
+
+@pytest.mark.parametrize(
+    ("dataset", "often"),
+    [("wice-claim", 2), ("written-forms-additions", 12), ("factcg-doc", 2), ("fever", 1)],
+)
+def test_small_sets_that_look_like_answers_are_read_more_often(dataset: str, often: int) -> None:
+    assert times(dataset) == often
+
+
+def written(path: Path, *rows: dict[str, Any]) -> Path:
+    with gzip.open(path, "wt", encoding="utf-8") as out:
+        out.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+def test_one_reading_of_each_row_is_drawn_and_held_out_rows_are_not(tmp_path: Path) -> None:
+    two = {
+        "dataset": "d", "licence": "MIT", "claim": "c", "premise": "One. Two.", "spans": [[0, 1]],
+        "readings": [[[0, 4]], [[5, 9]]], "settled": [False, True], "contradicted": True, "held_out": False,
+    }  # fmt: skip
+    path = written(
+        tmp_path / "pairs.jsonl.gz",
+        *[two | {"supported": True, "spans": [], "contradicted": False}] * 20,
+        *[two | {"supported": False}] * 200,
+        two | {"supported": True, "held_out": True, "claim": "held out"},
+    )
+    drawn = training_pairs(path, pairs=None, seed=1)
+    assert drawn == training_pairs(path, pairs=None, seed=1)
+    assert len(drawn) == 220
+    assert {pair.claim for pair in drawn} == {"c"}
+    # What supports a claim is read where the label holds; nobody knows which words another reading lacks.
+    assert {pair.premise for pair in drawn if pair.supported} == {"Two."}
+    others = {(pair.premise, pair.contradicted, pair.spans) for pair in drawn if not pair.supported}
+    assert others == {("Two.", True, ((0, 1),)), ("One.", None, None)}
+
+
+def test_brief_premises_are_at_most_a_quarter_where_there_are_enough_others(tmp_path: Path) -> None:
+    long = "word " * 50
+    row = {"dataset": "d", "licence": "MIT", "claim": "c", "spans": None, "settled": [True],
+           "supported": True, "contradicted": False, "held_out": False}  # fmt: skip
+    path = written(
+        tmp_path / "pairs.jsonl.gz",
+        *[row | {"premise": "Brief.", "readings": [[[0, 6]]]}] * 90,
+        *[row | {"premise": long, "readings": [[[0, len(long)]]]}] * 90,
+    )
+
+    def brief(drawn: list[TrainingPair]) -> int:
+        return sum(pair.premise == "Brief." for pair in drawn)
+
+    assert brief(training_pairs(path, pairs=40, seed=1)) == 10
+    assert brief(training_pairs(path, pairs=160, seed=1)) == 70
+
+
+def test_a_file_that_is_no_pairs_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"pairs\.jsonl\.gz: can't be read"):
+        training_pairs(written(tmp_path / "pairs.jsonl.gz", {"dataset": "d"}), pairs=None, seed=1)
