@@ -31,7 +31,7 @@ def judged(
     """The judgement where the combiner tells these probabilities, whatever it sees."""
     high, low, contradicted = lines
     fit = Fit(
-        combiner=Combiner(biases=tuple(math.log(p) for p in told), weights={}),  # type: ignore[arg-type]
+        combiner=Combiner(biases=tuple(math.log(p) for p in told), weights={}),
         lines=Lines(supported=high, partially=low, contradicted=contradicted, sure=1.0, hopeless=0.0),
     )
     parameters = load_parameters().model_copy(update={"words": fit})
@@ -54,7 +54,7 @@ def judged(
 def test_the_verdict_follows_from_the_probabilities(
     told: tuple[float, float, float, float], verdict: Verdict, confidence: float
 ) -> None:
-    found = judged("The plan for many customers is popular.", tuple(p / sum(told) for p in told))  # type: ignore[arg-type]
+    found = judged("The plan for many customers is popular.", tuple(p / sum(told) for p in told))
     assert found.verdict is verdict
     assert found.confidence == pytest.approx(confidence, abs=0.01)
     assert found.support == pytest.approx(told[0] / sum(told))
