@@ -54,7 +54,7 @@ def judged(
 def test_the_verdict_follows_from_the_probabilities(
     told: tuple[float, float, float, float], verdict: Verdict, confidence: float
 ) -> None:
-    found = judged("The plan for many customers is popular.", tuple(p / sum(told) for p in told))
+    found = judged("The plan for many customers is popular.", told)
     assert found.verdict is verdict
     assert found.confidence == pytest.approx(confidence, abs=0.01)
     assert found.support == pytest.approx(told[0] / sum(told))
