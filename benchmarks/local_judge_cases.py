@@ -1,17 +1,15 @@
 """What the local judge makes of the self-written cases of ``tests/verifier_cases``: ``python -m
 benchmarks.local_judge_cases``.
 
-Prints the share of supported claims that it upholds (calls SUPPORTED), the share of the others that it
-catches (doesn't), and both by kind. Without options it is the judge as shipped; ``--rules`` leaves the
-verifier out, and ``--verifier FOLDER --parameters FILE`` takes another one with what ``training.calibrate``
-fitted with it.
+Prints the rates that ``tests/unit/judges/local/test_verifier_cases.py`` has floors of, here of all cases.
+Without options it is the judge as shipped; ``--words`` leaves the verifier out, and ``--verifier FOLDER
+--parameters FILE`` takes another one with what ``training.calibrate`` fitted with it.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,22 +18,16 @@ from pydantic import ValidationError
 from guardrail.errors import GuardrailError
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.settings import VerifierSettings
-from tests.verifier_cases.cases import SUPPORTED_KINDS, load
-from tests.verifier_cases.judging import Judged, judged
+from tests.verifier_cases.cases import load
+from tests.verifier_cases.judging import Judged, judged, rates
 
 
 def report(found: Sequence[Judged]) -> list[str]:
-    """The lines with the figures: in all, then by kind, those of supported claims first."""
-    kinds: dict[str, list[bool]] = defaultdict(list)
-    for one in found:
-        kinds[one.located.case.kind].append(one.right)
-    upheld = [right for kind, rights in kinds.items() if kind in SUPPORTED_KINDS for right in rights]
-    caught = [right for kind, rights in kinds.items() if kind not in SUPPORTED_KINDS for right in rights]
-    lines = [_line("supported claims upheld", upheld)]
-    lines += [_line(f"  {kind}", kinds[kind]) for kind in sorted(kinds) if kind in SUPPORTED_KINDS]
-    lines.append(_line("others caught", caught))
-    lines += [_line(f"  {kind}", kinds[kind]) for kind in sorted(kinds) if kind not in SUPPORTED_KINDS]
-    return lines
+    """A line for each of the rates that the judge is measured by."""
+    return [
+        f"{name:24} {right:4} of {of:4} {right / of:6.1%}" if of else f"{name:24}  no case"
+        for name, (right, of) in rates(found).items()
+    ]
 
 
 def misjudged(found: Sequence[Judged]) -> list[str]:
@@ -44,11 +36,6 @@ def misjudged(found: Sequence[Judged]) -> list[str]:
         f"{case.kind:19} {case.label:20} {judgement.verdict.value} {judgement.confidence:.2f}  {case.claim}"
         for (_, _, case), judgement in (one for one in found if not one.right)
     ]
-
-
-def _line(name: str, rights: list[bool]) -> str:
-    share = f"{sum(rights) / len(rights):6.1%}" if rights else "   n/a"
-    return f"{name:24} {sum(rights):4} of {len(rights):4} {share}"
 
 
 async def _run(settings: LocalJudgeSettings) -> list[Judged]:
@@ -65,13 +52,13 @@ def main() -> None:
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--verifier", type=Path, help="folder of another verifier; --parameters goes with it")
-    which.add_argument("--rules", action="store_true", help="without a verifier")
+    which.add_argument("--words", action="store_true", help="without a verifier")
     parser.add_argument("--parameters", type=Path, help="file of parameters; default: the packaged one")
     parser.add_argument("--threads", type=int, help="of the verifier")
     parser.add_argument("--misjudged", action="store_true", help="list the cases that are judged wrongly too")
     options = parser.parse_args()
     try:
-        verifier = VerifierSettings(enabled=not options.rules, path=options.verifier, threads=options.threads)
+        verifier = VerifierSettings(enabled=not options.words, path=options.verifier, threads=options.threads)
         settings = LocalJudgeSettings(parameters_path=options.parameters, verifier=verifier)
         found = asyncio.run(_run(settings))
     except (GuardrailError, ValidationError) as error:

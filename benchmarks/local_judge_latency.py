@@ -1,47 +1,51 @@
-"""How long the local judge takes for a claim, and what it keeps in memory.
+"""What the local judge costs, claim by claim: ``python -m benchmarks.local_judge_latency``.
 
-    python -m benchmarks.local_judge_latency [--claims N] [--verifier FOLDER] [--threads N] [--tokens N]
+    python -m benchmarks.local_judge_latency [--data DIR] [--claims N] [--windows]
+        [--verifier FOLDER --parameters FILE] [--threads N]
 
-Contexts and claims are made up from word lists: five contexts of 300 words each, claims of about 14 words
-taken from them, half with one detail changed. Each response has its own contexts and eight claims.
-Reported are milliseconds a claim (p50, p99) through ``LocalJudge.judge``, one request at a time and 32 at
-a time, with the index of the contexts built beforehand and built by the first request that needs it. With
-32 at a time a request waits for the 31 before it; ``ms_of_work`` is the wall time of the whole run by the
-number of its claims.
+Claims are made up from word lists: three contexts of 150 words a response, eight claims of about 14 words
+taken from them, half with one word changed. With ``--data`` they are those of the real answers in
+``*-val.jsonl`` and ``*-val.jsonl.gz`` of a folder (``benchmarks.labelled_answers``), set by set. The judge
+is the packaged one unless ``--verifier`` and ``--parameters`` name another.
 
-The runs with the verifier (the packaged one, or that of ``--verifier``, which needn't be trained) have three
-contexts of 150 words, one request at a time: every claim a request of its own, and all eight of a response in
-one, where a claim's time is its share. They tell how many tokens and readings a claim had. ``cpu_ms`` is
-the processor time of a claim, of all threads. ``--threads`` and ``--tokens`` are those of
-``judge.local.verifier`` (``threads``, ``tokens_per_claim``).
+Printed for each row: windows read a claim, milliseconds a claim (p50, p99, one after the other), processor
+time a claim (``cpu_ms``, all threads), and claims judged a second where eight responses are judged at a time.
+``by words`` leaves the verifier out. ``--windows`` adds rows that read up to 1, 2, 3 and 4 windows of every
+claim, and for each row how many verdicts are those of four windows.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import itertools
 import random
 import resource
 import statistics
-import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple
+from unittest import mock
 
+from benchmarks.labelled_answers import read_answers
 from guardrail.claims.model import Claim
-from guardrail.events import Context, Severity
+from guardrail.cutters import Cutters
+from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
-from guardrail.judges.local.combiner import load_parameters, load_rules_parameters
+from guardrail.judges.local.check import build_checker
+from guardrail.judges.local.reader import Reader
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.judges.local.verifier import default_threads, load_verifier
-from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.judges.local.windows import windows_of
+from guardrail.policy import Policy
 
 CLAIMS_PER_RESPONSE: Final = 8
-PASSAGES: Final = (3, 150)
-"""Contexts with the verifier, and words of each."""
+CONTEXTS: Final = 3
+WORDS_OF_A_CONTEXT: Final = 150
+AT_A_TIME: Final = 8
+MOST_WINDOWS: Final = 4
 _SUBJECTS: Final = (
     "The Basic plan", "The Pro plan", "Each licence", "The supplier", "A tablet",
     "The warranty", "Every employee", "The night shift", "Annual billing",
@@ -70,10 +74,6 @@ _TAILS: Final = (
 )  # fmt: skip
 
 
-RULES: Final = LocalJudgeSettings(verifier=VerifierSettings(enabled=False))
-Response: TypeAlias = tuple[tuple[Context, ...], list[Claim]]
-
-
 def sentence(random_: random.Random) -> str:
     """A sentence of about 14 words, half of them with a value."""
     if random_.random() < 0.5:
@@ -94,119 +94,140 @@ def context(random_: random.Random, words: int) -> str:
     return " ".join(text.split(" ")[:words])
 
 
-def responses(count: int, seed: int, contexts_of: tuple[int, int] = (5, 300)) -> list[Response]:
-    """Contexts, so many of so many words, and claims of ``count`` responses."""
+class Asked(NamedTuple):
+    """The claims of a response, and what they are judged by."""
+
+    question: str
+    contexts: tuple[Context, ...]
+    claims: dict[str, Claim]
+
+
+class Row(NamedTuple):
+    """What judging took, and the verdicts in order."""
+
+    figures: dict[str, float]
+    verdicts: list[Verdict]
+
+
+def made_up(claims: int, seed: int = 1) -> list[Asked]:
+    """Responses with so many claims together."""
     random_ = random.Random(seed)
-    made = []
-    number, words_each = contexts_of
-    for _ in range(count):
-        contexts = tuple(Context(id=f"c{n}", text=context(random_, words_each)) for n in range(number))
-        claims = []
+    found = []
+    for _ in range(max(1, claims // CLAIMS_PER_RESPONSE)):
+        texts = [context(random_, WORDS_OF_A_CONTEXT) for _ in range(CONTEXTS)]
+        asked = {}
         for index in range(CLAIMS_PER_RESPONSE):
-            text = random_.choice(random_.choice(contexts).text.split(". ")).strip().removesuffix(".") + "."
+            text = random_.choice(random_.choice(texts).split(". ")).strip().removesuffix(".") + "."
             if index % 2:
                 words = text.split()
                 words[random_.randrange(len(words))] = random_.choice(_OBJECTS)
                 text = " ".join(words)
-            claims.append(Claim(index, index, text, 0, len(text), Severity.NORMAL))
-        made.append((contexts, claims))
-    return made
+            asked[f"c{index}"] = Claim(index, index, text, 0, len(text), Severity.NORMAL)
+        contexts = tuple(Context(id=f"d{n}", text=text) for n, text in enumerate(texts))
+        found.append(Asked("What does the plan cost?", contexts, asked))
+    return found
 
 
-async def measure(
-    made: list[Response],
-    at_once: int,
-    built: bool,
-    settings: LocalJudgeSettings = RULES,
-    together: bool = False,
-) -> tuple[list[float], float]:
-    """Milliseconds of each claim, each a request of its own, and of processor time a claim; ``at_once`` are
-    in flight together.
+def real(path: Path, claims: int) -> list[Asked]:
+    """The first real answers of a file, with about so many claims together."""
+    found: list[Asked] = []
+    cutters, policy = Cutters(), Policy()
+    for answer in read_answers(path):
+        response = answer.response
+        cutter = cutters.new(policy, response.contexts)
+        cut = [*cutter.feed(response.answer), *cutter.finish()]
+        asked = {f"c{claim.index}": claim for segment in cut for claim in segment.claims}
+        found.append(Asked(response.question, tuple(response.contexts), asked))
+        claims -= len(asked)
+        if claims <= 0:
+            break
+    return found
 
-    ``together``: the claims of a response are one request, and each has its share of the time.
-    """
-    judge = LocalJudge(settings)
-    indexes = [EvidenceIndex(contexts) for contexts, _ in made]
-    if built:
-        for index in indexes:
-            assert index.layout
-    todo = [
-        JudgeRequest(f"r{n}", "What does the plan cost?", asked, indexes[n], time.monotonic() + 3600)
-        for n, (_, claims) in enumerate(made)
-        for asked in (
-            [{f"c{claim.index}": claim for claim in claims}] if together else [{"c": c} for c in claims]
-        )
-    ]
+
+def measure(responses: Sequence[Asked], settings: LocalJudgeSettings, windows: int | None = None) -> Row:
+    """One row; ``windows``: as many are read of every claim, whether or not an earlier one settles it."""
+    checker = build_checker(settings)
+    read = 0
+    original_reads = Reader.reads
+
+    def reads(self: Reader, *arguments: Any) -> Iterator[Any]:
+        nonlocal read
+        for each in original_reads(self, *arguments):
+            read += 1
+            yield each
+
+    def limited(*arguments: Any) -> Iterator[Any]:
+        return itertools.islice(windows_of(*arguments), windows)
+
     taken: list[float] = []
-    queue = iter(todo)
-    worked = time.process_time()
+    verdicts: list[Verdict] = []
+    with (
+        mock.patch.object(Reader, "reads", reads),
+        mock.patch("guardrail.judges.local.check.windows_of", limited),
+    ):
+        if windows is not None:
+            checker._settled = lambda *_: False  # type: ignore[method-assign]
+        for question, contexts, claims in responses[
+            :2
+        ]:  # what a process that has been running has in its caches
+            list(checker.check_all(claims, question, EvidenceIndex(contexts), lambda: False))
+        read, worked = 0, time.process_time()
+        for question, contexts, claims in responses:
+            index = EvidenceIndex(contexts)
+            begun = time.perf_counter()
+            for judgement in checker.check_all(claims, question, index, lambda: False):
+                taken.append(1000 * (time.perf_counter() - begun))
+                verdicts.append(judgement.verdict)
+                begun = time.perf_counter()
+        worked = time.process_time() - worked
+    taken.sort()
+    figures = {
+        "windows": round(read / len(taken), 2),
+        "p50_ms": round(statistics.median(taken), 1),
+        "p99_ms": round(taken[int(0.99 * (len(taken) - 1))], 1),
+        "cpu_ms": round(1000 * worked / len(taken), 1),
+    }
+    return Row(figures, verdicts)
+
+
+async def throughput(responses: Sequence[Asked], settings: LocalJudgeSettings) -> float:
+    """Claims judged a second, ``AT_A_TIME`` responses at a time, through ``LocalJudge``."""
+    judge = LocalJudge(settings)
+    waiting = iter(responses)
 
     async def worker() -> None:
-        for request in queue:
-            begun = time.perf_counter()
-            reply = await judge.judge(request)
-            each = 1000 * (time.perf_counter() - begun) / len(request.claims)
-            taken.extend([each] * len(request.claims))
-            assert len(reply.judgements) == len(request.claims)
+        for question, contexts, claims in waiting:
+            request = JudgeRequest("r", question, claims, EvidenceIndex(contexts), time.monotonic() + 3600)
+            await judge.judge(request)
 
+    begun = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
-        for _ in range(at_once):
+        for _ in range(AT_A_TIME):
             tasks.create_task(worker())
     await judge.aclose()
-    return taken, 1000 * (time.process_time() - worked) / len(taken)
+    return sum(len(each.claims) for each in responses) / (time.perf_counter() - begun)
 
 
-def with_verifier(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, float]]:
-    """The runs with the verifier of a folder. Its parameters are those of the package where they were fitted
-    with it, else made up of the rules' ones: what a verdict says takes no time.
-    """
-    verifier = load_verifier(folder, options.threads)
-    parameters = load_parameters()
-    if parameters.verifier is None or parameters.verifier.sha256 != verifier.sha256:
-        parameters = load_rules_parameters().model_copy(update={"verifier": verifier.fitted()})
-    figures: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as temporary:
-        path = Path(temporary) / "parameters.json"
-        path.write_text(parameters.model_dump_json(), encoding="utf-8")
-        wanted = VerifierSettings(path=folder, threads=options.threads, tokens_per_claim=options.tokens)
-        settings = LocalJudgeSettings(parameters_path=path, verifier=wanted)
-        asyncio.run(measure(responses(3, 0, PASSAGES), 1, built=True, settings=settings))
-        for together in (False, True):
-            made = responses(max(1, options.claims // CLAIMS_PER_RESPONSE), 5, PASSAGES)
-            begun = time.perf_counter()
-            taken, worked = asyncio.run(measure(made, 1, built=True, settings=settings, together=together))
-            figures[f"verifier, {'claims of a response together' if together else 'claim by claim'}"] = {
-                **_figures(taken, time.perf_counter() - begun),
-                "cpu_ms": round(worked, 2),
-                **_read(LocalJudge(settings), made),
-                "threads": options.threads or default_threads(),
-            }
-    return figures
-
-
-def _read(judge: LocalJudge, made: list[Response]) -> dict[str, float]:
-    """The mean number of readings and of tokens that a claim had."""
-    readings = tokens = claims = 0
-    for contexts, asked in made[:20]:
-        index = EvidenceIndex(contexts)
-        for claim in asked:
-            examined = judge._checker.examine(claim, "What does the plan cost?", index)
-            assert examined is not None
-            assert examined.verification is not None
-            own = len(examined.verification.best.tokens) + 3
-            claims += 1
-            readings += len(examined.verification.premises)
-            tokens += sum(own + len(premise.tokens.ids) for premise in examined.verification.premises)
-    return {"readings": round(readings / claims, 2), "tokens": round(tokens / claims, 1)}
-
-
-def _figures(taken: list[float], wall: float) -> dict[str, float]:
-    taken = sorted(taken)
-    return {
-        "p50_ms": round(statistics.median(taken), 2),
-        "p99_ms": round(taken[int(0.99 * (len(taken) - 1))], 2),
-        "ms_of_work": round(1000 * wall / len(taken), 2),
-    }
+def report(name: str, responses: Sequence[Asked], settings: LocalJudgeSettings, compare: bool) -> None:
+    """Measure and print the rows of a set."""
+    words = settings.model_copy(update={"verifier": VerifierSettings(enabled=False)})
+    print(f"{name}: {sum(len(each.claims) for each in responses)} claims of {len(responses)} answers")
+    wanted: list[tuple[str, LocalJudgeSettings, int | None]] = [
+        ("as fitted", settings, None),
+        ("by words", words, None),
+    ]
+    if compare:
+        wanted += [(f"{n} window{'s' * (n > 1)}", settings, n) for n in range(1, MOST_WINDOWS + 1)]
+    rows = {label: measure(responses, how, most) for label, how, most in wanted}
+    most = rows.get(f"{MOST_WINDOWS} windows")
+    for label, how, windows in wanted:
+        figures, verdicts = rows[label]
+        if windows is None:
+            figures["claims_per_s"] = round(asyncio.run(throughput(responses, how)))
+        if most is not None:
+            same = sum(one is other for one, other in zip(verdicts, most.verdicts, strict=True))
+            figures["same_verdicts"] = round(same / len(verdicts), 3)
+        print(f"  {label:10}", "  ".join(f"{key} {value}" for key, value in figures.items()), flush=True)
 
 
 def main() -> None:
@@ -214,32 +235,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--claims", type=int, default=800, help="claims of each run")
-    parser.add_argument("--verifier", type=Path, help="folder of a verifier; default: the packaged one")
+    parser.add_argument("--claims", type=int, default=400, help="claims of each set, about")
+    parser.add_argument("--data", type=Path, help="folder with real answers; default: made-up claims")
+    parser.add_argument("--windows", action="store_true", help="compare reading 1 to 4 windows")
+    parser.add_argument("--verifier", type=Path, help="folder of another verifier")
+    parser.add_argument("--parameters", type=Path, help="what was fitted with it")
     parser.add_argument("--threads", type=int, help="of the verifier")
-    parser.add_argument("--tokens", type=int, help="most tokens that are read for a claim")
-    parser.add_argument("--json", type=Path, help="write the figures here too")
     options = parser.parse_args()
-    count = max(1, options.claims // CLAIMS_PER_RESPONSE)
-    figures: dict[str, dict[str, float]] = {}
-    asyncio.run(measure(responses(5, 0), 1, built=True))  # the caches of a process that has been running
-    for seed, (at_once, built) in enumerate([(1, True), (1, False), (32, True), (32, False)], 1):
-        made = responses(count, seed)
-        begun = time.perf_counter()
-        taken, worked = asyncio.run(measure(made, at_once, built))
-        name = f"{at_once} at a time, index {'built beforehand' if built else 'built within'}"
-        figures[name] = {**_figures(taken, time.perf_counter() - begun), "cpu_ms": round(worked, 2)}
-        print(f"{name:42}", figures[name])
-    folder = options.verifier or packaged_folder()
-    if folder is not None:
-        for name, found in with_verifier(options, folder).items():
-            figures[name] = found
-            print(f"{name:42}", found)
+    settings = LocalJudgeSettings(
+        parameters_path=options.parameters,
+        verifier=VerifierSettings(path=options.verifier, threads=options.threads),
+    )
+    if options.data is None:
+        report("made up", made_up(options.claims), settings, options.windows)
+    else:
+        paths = [path for end in ("", ".gz") for path in sorted(options.data.glob(f"*-val.jsonl{end}"))]
+        for path in paths:
+            try:
+                responses = real(path, options.claims)
+            except ValueError:
+                print(f"{path.name}: no answers with labels")
+                continue
+            report(path.name, responses, settings, options.windows)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    figures["process"] = {"max_resident_mb": round(memory)}
-    print("process", figures["process"])
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    print(f"resident memory at most {memory:.0f} MB")
 
 
 if __name__ == "__main__":

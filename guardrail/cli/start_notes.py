@@ -72,7 +72,7 @@ def _of_verifier(verifier: VerifierSettings) -> Iterator[str]:
     from guardrail.judges.local.verifier_files import RUNTIME, missing_runtime
 
     if not verifier.enabled:
-        yield "judge.local.verifier.enabled is false: the local judge's rules judge alone"
+        yield "judge.local.verifier.enabled is false: claims are judged by words and figures alone"
         return
     for module in RUNTIME:
         if not _installed(module):

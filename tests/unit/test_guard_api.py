@@ -16,8 +16,7 @@ from guardrail.events import (
 )
 from guardrail.guard import ContextLike
 from guardrail.judges.local import LocalJudgeSettings
-from guardrail.judges.local.assembly import build_checker
-from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.limits import Limits
 from tests.support.judges import GatedJudge, WordJudge
 

@@ -1,7 +1,10 @@
 """Loads the cases of this folder: passages, claims about them, and the verdict each deserves.
 
-All are invented for this project, and written without looking at what any judge makes of them. A file holds
-one domain; a source is one to three passages with the claims on them. Nothing may be fitted on them.
+All are invented for this project. A file holds one domain, or cases of one sort: ``taken_back`` (texts that
+report something and take it back), ``pairs`` and ``details`` (claims and their like with one detail changed),
+``values_of_several_things``, ``lookalikes`` (right claims that look wrong, and the reverse). A source is one to
+three passages with the claims on them. Nothing may be fitted on them, and a case is never changed because a
+judge gets it wrong.
 """
 
 from __future__ import annotations
@@ -15,20 +18,21 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from guardrail.events import Severity
 
 SUPPORTED_KINDS: Final = frozenset(
-    {"paraphrase", "verbatim", "combination", "coreference", "chat", "reported"}
+    {"paraphrase", "verbatim", "combination", "coreference", "chat", "reported", "own-value"}
 )
 """Kinds of claims that are right: in other words, word for word, from two sentences, with a name for a
-pronoun, as an assistant would put it in a chat, a hearsay or a myth told as such. All other kinds name what
-is wrong."""
+pronoun, as an assistant would put it in a chat, a hearsay or a myth told as such, one of several values of a
+sentence. All other kinds name what is wrong."""
 
 Kind = Literal[
-    "paraphrase", "verbatim", "combination", "coreference", "chat", "reported",
+    "paraphrase", "verbatim", "combination", "coreference", "chat", "reported", "own-value",
     "number", "date", "name", "unit", "negation", "swap", "addition", "short-addition", "qualifier",
-    "overgeneralisation", "quoted-falsehood", "merged",
+    "overgeneralisation", "quoted-falsehood", "merged", "other-value",
 ]  # fmt: skip
 """Of those that are wrong, ``short-addition`` is a sentence of the source with one to four words more (others
 at most reworded); ``quoted-falsehood`` takes for a fact what the source quotes, doubts or denies, or for a
-myth what it states; ``merged`` joins sentences, and one detail is wrong or one half from nowhere."""
+myth what it states; ``merged`` joins sentences, and one detail is wrong or one half from nowhere;
+``other-value`` gives a thing the value of another one beside it."""
 
 Label = Literal["supported", "partially_supported", "unsupported", "contradicted"]
 
@@ -63,8 +67,8 @@ class Source(_Strict):
     @model_validator(mode="after")
     def _passages_are_passages(self) -> Self:
         for text in self.contexts:
-            if not 30 <= len(text.split()) <= 150:
-                raise ValueError(f"a passage has 30 to 150 words, not {len(text.split())}: {text[:60]!r}")
+            if not 3 <= len(text.split()) <= 150:
+                raise ValueError(f"a passage has 3 to 150 words, not {len(text.split())}: {text[:60]!r}")
         return self
 
 

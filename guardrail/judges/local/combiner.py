@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from guardrail.errors import ConfigError
+from guardrail.judges.local.features import FEATURES, WORDS
 from guardrail.judges.local.fitted import FittedVerifier
 
 _FIELD: Final = "judge.local.parameters_path"
@@ -99,6 +100,18 @@ class Parameters(BaseModel):
     verifier: FittedVerifier = Field(description="The verifier whose scores are among the features.")
     read: Fit
     words: Fit
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        """Features of another release: at the first claim it would be too late."""
+        for name, fit, known in (("read", self.read, FEATURES), ("words", self.words, WORDS)):
+            unknown = sorted(fit.combiner.weights.keys() - set(known))
+            if unknown:
+                raise ValueError(
+                    f"{name}.combiner has weights of {', '.join(unknown)}, which this release "
+                    "does not find out"
+                )
+        return self
 
 
 def load_parameters(path: Path | None = None) -> Parameters:

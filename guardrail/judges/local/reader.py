@@ -42,7 +42,8 @@ class Reader:
         is cut. Ends once ``stopped()``. Raises JudgeError as ``Verifier.read`` does.
         """
         verifier = self._verifier
-        if len(claim.text) > _MOST_CHARS_A_TOKEN * verifier.max_tokens:
+        most_chars = _MOST_CHARS_A_TOKEN * verifier.max_tokens
+        if len(claim.text) > most_chars:
             return
         own = self._encode(claim.text)
         room = verifier.max_tokens - verifier.overhead - len(own.ids)
@@ -50,13 +51,14 @@ class Reader:
         if room < _LEAST_ROOM or verifier.forged(own) or unknown.total() > _MOST_UNKNOWN * len(own.ids):
             return
         for window in windows:
-            text = self._encode(window.text)
+            premise = window.text[:most_chars]
+            text = self._encode(premise)
             if verifier.forged(text):
                 continue
-            if unknown and not unknown.keys() <= self._unknown_words(window.text, text).keys():
+            if unknown and not unknown.keys() <= self._unknown_words(premise, text).keys():
                 continue
             if len(text.ids) > room:
-                text = verifier.encode(window.text)  # cutting changes it, and others read it too
+                text = verifier.encode(premise)  # cutting changes it, and others read it too
                 text.truncate(room)
             if stopped():
                 return

@@ -30,7 +30,7 @@ _SILENT: Final = re.compile(
     re.IGNORECASE,
 )
 _BORDER: Final = re.compile(
-    r"[;:–—]\s|,\s+(?:and|but|though|although|while|however|yet|so)\b|,?\s+\bbut\b", re.IGNORECASE
+    r"[;:–—]\s|,\s++(?:and|but|though|although|while|however|yet|so)\b|(?<!\s)\s++but\b", re.IGNORECASE
 )
 _FRAME: Final = re.compile(
     rf"{_SOURCES}|{_SAID}|{_NOT}|provided|given|available|explicitly|there|any|information|details?|no",
@@ -46,8 +46,7 @@ _MOST_CHARS: Final = 2_000
 @dataclass(frozen=True, slots=True)
 class Silence:
     """``topic`` is what the documents are said to be silent on; ``rest`` the span of what else the claim
-    says,
-    None where that is nothing."""
+    says, None where that is nothing."""
 
     topic: frozenset[int]
     rest: tuple[int, int] | None

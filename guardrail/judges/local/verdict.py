@@ -248,7 +248,8 @@ def _shortened(text: str) -> str:
     text = " ".join(text.split())
     if len(text) <= _MOST_OF_A_SOURCE:
         return text
-    return text[: text.rfind(" ", 0, _MOST_OF_A_SOURCE)] + " …"
+    end = text.rfind(" ", 0, _MOST_OF_A_SOURCE)
+    return text[: end if end > 0 else _MOST_OF_A_SOURCE] + " …"
 
 
 def _missing_words(view: ClaimView, present: frozenset[int]) -> str:

@@ -47,7 +47,7 @@ def missing_runtime(module: str) -> ConfigError:
     """The error for a library that the verifier runs on and that is not installed."""
     return ConfigError(
         f"judge.local.verifier: {module} is not installed, though the package requires it; install the "
-        "package again with its requirements, or set judge.local.verifier.enabled to false (rules alone)"
+        "package again with its requirements, or set judge.local.verifier.enabled to false"
     )
 
 

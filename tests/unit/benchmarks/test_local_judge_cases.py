@@ -6,7 +6,7 @@ from benchmarks.local_judge_cases import misjudged, report
 from guardrail.events import Severity, Verdict
 from guardrail.judges.base import Judgement
 from tests.verifier_cases.cases import Case, Kind, Label, Located
-from tests.verifier_cases.judging import Judged
+from tests.verifier_cases.judging import Judged, sampled
 
 
 def one(label: Label, kind: Kind, verdict: Verdict, claim: str = "A claim of some length.") -> Judged:
@@ -23,12 +23,14 @@ FOUND = [
 ]
 
 
-def test_shares_in_all_and_by_kind_those_of_supported_claims_first() -> None:
+def test_rates_in_all_and_by_kind_those_of_supported_claims_first() -> None:
     assert [" ".join(line.split()) for line in report(FOUND)] == [
-        "supported claims upheld 2 of 3 66.7%",
+        "supported 2 of 3 66.7%",
+        "not supported 1 of 2 50.0%",
+        "not called contradicted 3 of 3 100.0%",
+        "critical figures no case",
         "chat 1 of 2 50.0%",
         "reported 1 of 1 100.0%",
-        "others caught 1 of 2 50.0%",
         "merged 1 of 1 100.0%",
         "short-addition 0 of 1 0.0%",
     ]
@@ -41,5 +43,8 @@ def test_cases_judged_wrongly_are_listed_with_what_the_judge_says() -> None:
     ]
 
 
-def test_no_cases_of_a_side_are_no_share() -> None:
-    assert report(FOUND[:1])[-1].split()[-1] == "n/a"
+def test_a_sample_has_cases_of_each_kind_spread_over_their_order() -> None:
+    located = [one("supported", "chat", Verdict.SUPPORTED, f"Claim number {n}.").located for n in range(10)]
+    located.append(FOUND[2].located)
+    chosen = [each.case.claim for each in sampled(located, 3)]
+    assert chosen == ["Claim number 0.", "Claim number 3.", "Claim number 6.", "A claim of some length."]

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from guardrail.cli import app
 from guardrail.errors import ConfigError
 from guardrail.judges.factory import build_judge
-from guardrail.judges.local.combiner import load_rules_parameters
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
 
@@ -46,13 +45,9 @@ def test_what_goes_together_is_right(runner: CliRunner, folder: Path) -> None:
     assert checked(runner, folder, judge) == (0, "", "")
 
 
-def _disabled(folder: Path) -> dict[str, Any]:
-    return local(folder, enabled=False)
-
-
 def _unknown_features(folder: Path) -> dict[str, Any]:
-    raw = json.loads(load_rules_parameters().model_dump_json())
-    raw["combiner"] = {"kind": "logistic", "bias": 0.0, "weights": {"of_another_release": 1.0}}
+    raw = json.loads((folder / "own.json").read_text(encoding="utf-8"))
+    raw["read"]["combiner"]["weights"] = {"of_another_release": [0, 0, 0, 0]}
     (folder / "own.json").write_text(json.dumps(raw), encoding="utf-8")
     return local(folder)
 
@@ -89,8 +84,7 @@ def _empty_folder(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spoil", "told"),
     [
-        (_disabled, "judge.local.verifier.enabled is false, but {own} was fitted with the verifier tiny"),
-        (_unknown_features, "judge.local.parameters_path: the parameters look at of_another_release"),
+        (_unknown_features, "has weights of of_another_release, which this release does not find out"),
         (_foreign, "judge.local.verifier: the parameters were fitted with tiny (sha256 000"),
         (_fitted_with_another_than_the_packaged_one, "judge.local.verifier: the parameters were fitted with"),
         (_other_version, "judge.local.parameters_path: {own} is no parameters file of this version: it has"),
@@ -113,14 +107,14 @@ def test_what_a_start_would_refuse_is_refused_in_its_words(
 
 
 def test_the_local_judge_that_answers_past_a_budget_is_checked_too(runner: CliRunner, folder: Path) -> None:
-    judge = _disabled(folder) | {
+    judge = _foreign(folder) | {
         "kind": "llm",
         "llm": {"base_url": "http://near/v1"},
         "budgets": {"per_minute": {"tokens": 1000}, "on_budget": "local"},
     }
     status, _, errors = checked(runner, folder, judge)
     assert status == 2
-    assert "judge.local.verifier.enabled is false, but" in errors
+    assert "judge.local.verifier: the parameters were fitted with tiny (sha256 000" in errors
 
 
 @pytest.mark.parametrize("gone", ["own.json", "verifier"])
@@ -132,10 +126,14 @@ def test_files_that_are_not_here_are_noted_only(runner: CliRunner, folder: Path,
     assert f"{folder / gone} can't be read here" in notes
 
 
-def test_rules_alone_are_noted(runner: CliRunner, folder: Path) -> None:
-    status, notes, _ = checked(runner, folder, local(folder, None, enabled=False))
+@pytest.mark.parametrize("parameters", [None, "own.json"])
+def test_a_judge_without_its_verifier_is_noted(
+    runner: CliRunner, folder: Path, parameters: str | None
+) -> None:
+    """Whatever verifier the parameters were fitted with."""
+    status, notes, _ = checked(runner, folder, local(folder, parameters, enabled=False))
     assert status == 0
-    assert "judge.local.verifier.enabled is false: the local judge's rules judge alone" in notes
+    assert "judge.local.verifier.enabled is false: claims are judged by words and figures alone" in notes
 
 
 def test_the_check_loads_no_model() -> None:

@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from guardrail.claims.model import Claim
-from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.errors import JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, Judgement, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
-from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import load_parameters, load_rules_parameters
-from tests.unit.judges.local.contexts import CONTEXTS, claim_of, index_of
+from guardrail.judges.local import judge as judge_module
+from guardrail.judges.local.check import ClaimChecker, Examination
+from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.settings import VerifierSettings
+from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
+from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 
 def request_of(*texts: str, deadline: float | None = None) -> JudgeRequest:
     claims = {f"c{n}": claim_of(text) for n, text in enumerate(texts)}
-    return JudgeRequest("r", "", claims, index_of(CONTEXTS), deadline or time.monotonic() + 60)
+    return JudgeRequest("r", "", claims, index_of(PRICING), deadline or time.monotonic() + 60)
 
 
 class Gated(ClaimChecker):
     """Waits at every claim until it is let on; says on which thread it worked."""
 
     def __init__(self) -> None:
-        super().__init__(LocalJudgeSettings(), load_rules_parameters())
+        super().__init__(LocalJudgeSettings(), load_parameters())
         self.reached, self.go = threading.Event(), threading.Event()
         self.threads: list[threading.Thread] = []
         self.checked: list[str] = []
 
-    def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
+    def _examine(self, claim: Claim, *more: Any) -> Examination | None:
         self.threads.append(threading.current_thread())
-        self.checked.append(claim_id)
+        self.checked.append(claim.text)
         self.reached.set()
         assert self.go.wait(30)
-        return super().check(claim_id, claim, question, evidence)
+        return super()._examine(claim, *more)
 
 
 def gated_judge() -> tuple[LocalJudge, Gated]:
@@ -53,11 +56,11 @@ def gated_judge() -> tuple[LocalJudge, Gated]:
 async def test_answers_each_claim_under_its_id() -> None:
     judge = LocalJudge()
     assert isinstance(judge, Judge)
-    reply = await judge.judge(request_of("Pro costs $49 per month.", "Pro costs $79 per month."))
-    assert {j.claim_id: j.verdict for j in reply.judgements} == {
-        "c0": Verdict.SUPPORTED,
-        "c1": Verdict.CONTRADICTED,
-    }
+    reply = await judge.judge(
+        request_of("Basic has 5 users.", "Pro costs $79 per month and includes 20 users.")
+    )
+    assert [judgement.claim_id for judgement in reply.judgements] == ["c0", "c1"]
+    assert reply.judgements[1].verdict is Verdict.CONTRADICTED
     assert {j.judge for j in reply.judgements} == {judge.name} == {"local"}
     await judge.aclose()
 
@@ -82,7 +85,7 @@ async def test_a_cancelled_request_stops_before_its_next_claim() -> None:
         await task
     checker.go.set()
     await judge.judge(request_of("A later request."))  # one worker: it runs after the cancelled job has ended
-    assert checker.checked == ["c0", "c0"]
+    assert checker.checked == ["One thing.", "A later request."]
     await judge.aclose()
 
 
@@ -112,8 +115,8 @@ async def test_closing_ends_the_running_job_and_tells_those_that_wait() -> None:
     with pytest.raises(JudgeUnavailable, match="the judge is closed"):
         await waiting
     checker.go.set()
-    assert len((await running).judgements) == 1
-    assert checker.checked == ["c0"]
+    assert (await running).judgements == ()
+    assert checker.checked == ["One thing."]
     with pytest.raises(JudgeUnavailable, match="the judge is closed"):
         await judge.judge(request_of("A later request."))
 
@@ -138,60 +141,50 @@ def test_every_setting_is_described() -> None:
     assert all(field.description for field in LocalJudgeSettings.model_fields.values())
 
 
-@pytest.mark.parametrize("content", [None, "{", "{}", '{"version": 1}'])
-def test_a_parameters_file_that_cannot_be_used_is_a_config_error(tmp_path: Path, content: str | None) -> None:
-    path = tmp_path / "parameters.json"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises(ConfigError, match="parameters_path"):
-        LocalJudge(LocalJudgeSettings(parameters_path=path))
+@pytest.mark.parametrize(
+    ("waited_s", "degraded"), [(1.9, ()), (2.1, ("more than one window",)), (3.1, ("little time was left",))]
+)
+async def test_a_request_that_waited_is_judged_by_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited_s: float, degraded: tuple[str, ...]
+) -> None:
+    """From half of its time on by one window, from three quarters on by words; waiting counts."""
+    now = 1_000.0
+    monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: now))
+    folder = write_verifier(tmp_path / "v")
+    path = write_parameters(tmp_path / "parameters.json", parameters_for(folder))
+    judge = LocalJudge(LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder)))
+    free = threading.Event()
+    for _ in range(judge.settings.workers):
+        judge._pool.submit(free.wait)
+    asked = asyncio.create_task(judge.judge(request_of("Basic costs 29.", deadline=now + 4.0)))
+    await asyncio.sleep(0)  # it has asked by now, and waits for a thread
+    now += waited_s
+    free.set()
+    (judgement,) = (await asked).judgements
+    assert [told.endswith(end) for told, end in zip(judgement.degraded_from, degraded, strict=True)] == [
+        True for _ in degraded
+    ]
+    reply = await judge.judge(request_of("Basic costs 29.", deadline=now + 4.0))
+    assert not reply.judgements[0].degraded_from
+    await judge.aclose()
 
 
-def test_the_lines_between_verdicts_can_be_set() -> None:
-    claim, index = claim_of("Pro costs $49 per month."), index_of(CONTEXTS)
-    strict = ClaimChecker(
-        LocalJudgeSettings(supported_at=1.0, partially_supported_at=0.5), load_rules_parameters()
-    )
-    strictest = ClaimChecker(
-        LocalJudgeSettings(supported_at=1.0, partially_supported_at=1.0), load_rules_parameters()
-    )
-    assert strict.check("c", claim, "", index).verdict is Verdict.PARTIALLY_SUPPORTED
-    assert strictest.check("c", claim, "", index).verdict is Verdict.UNSUPPORTED
-
-
-def test_the_packaged_parameters_say_where_they_come_from() -> None:
-    parameters = load_parameters()
-    licences = parameters.provenance["licences"]
-    assert isinstance(licences, dict)
-    assert licences
-    assert not {"lingnli", "climate-fever", "nli4ct", "mpe", "rte", "healthver"} & set(licences)
-    assert parameters.partially_supported_at <= parameters.supported_at
-
-
-def test_parameters_with_a_broken_tree_are_refused(tmp_path: Path) -> None:
-    raw = json.loads(load_rules_parameters().model_dump_json())
-    tree = raw["combiner"]["trees"][0]
-    for child, said in ((0, "must come after it"), (tree["upper"][0], "the child of two ways")):
-        tree["lower"][0] = child
-        path = tmp_path / "broken.json"
-        path.write_text(json.dumps(raw))
-        with pytest.raises(ConfigError, match=said):
-            load_parameters(path)
-
-
-def test_parameters_that_look_at_what_is_not_found_out_are_refused(tmp_path: Path) -> None:
-    """Those of another release: at the first claim it would be too late."""
-    raw = json.loads(load_rules_parameters().model_dump_json())
-    raw["combiner"] = {"kind": "logistic", "bias": 0.0, "weights": {"of_another_release": 1.0}}
-    (tmp_path / "p.json").write_text(json.dumps(raw), "utf-8")
-    with pytest.raises(ConfigError, match="look at of_another_release, which this release does not find out"):
-        LocalJudge(LocalJudgeSettings(parameters_path=tmp_path / "p.json"))
-
-
-@pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_parameters_that_are_no_numbers_are_refused(tmp_path: Path, number: float) -> None:
-    raw = json.loads(load_rules_parameters().model_dump_json())
-    raw["combiner"] = {"kind": "logistic", "bias": number, "weights": {}}
-    (tmp_path / "p.json").write_text(json.dumps(raw), "utf-8")
-    with pytest.raises(ConfigError, match="is no parameters file of this version"):
-        LocalJudge(LocalJudgeSettings(parameters_path=tmp_path / "p.json"))
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("The sky \ud800 is blue.", "The sky is blue."),
+        ("The sky is blue.", "The sky \udc00 is blue."),
+        ("a \ud800 b", "a b c"),
+        ("\u200b", "The sky is blue."),
+    ],
+)
+async def test_odd_texts_stop_no_judge(claim: str, source: str, enabled: bool) -> None:
+    """The guard refuses halves of surrogate pairs; a judge that is used by itself has them to judge."""
+    judge = LocalJudge(LocalJudgeSettings(verifier=VerifierSettings(enabled=enabled)))
+    claims = {"c0": claim_of(claim), "c1": claim_of("The moon is made of cheese.")}
+    reply = await judge.judge(JudgeRequest("r", "", claims, index_of(source), time.monotonic() + 60))
+    assert [each.claim_id for each in reply.judgements] == ["c0", "c1"]
+    assert reply.judgements[0].verdict is not Verdict.UNVERIFIED
+    assert all(end <= len(claim) for _, end in reply.judgements[0].unsupported_spans)
+    await judge.aclose()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import random
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -69,36 +68,6 @@ def test_halves_of_surrogate_pairs_are_read_and_move_no_offset(verifier: Verifie
     assert all(0 <= start < end <= len(claim) for start, end, _ in reading.tokens)
 
 
-@pytest.mark.parametrize("size", [2, 3, 16])
-def test_batches_say_what_pairs_say_one_by_one(folder: Path, verifier: Verifier, size: int) -> None:
-    random_ = random.Random(1)
-    words = "alpha beta gamma sky is blue not filler".split()  # noqa: SIM905
-    pairs = [
-        (" ".join(random_.choices(words, k=random_.randint(1, 9))),
-         " ".join(random_.choices(words, k=random_.randint(0, 40))))
-        for _ in range(37)
-    ]  # fmt: skip
-    single, batched = verifier.score(pairs), load_verifier(folder, 1, size).score(pairs)
-    for one, other in zip(single, batched, strict=True):
-        assert one.support == pytest.approx(other.support, abs=1e-6)
-        assert one.contradiction == pytest.approx(other.contradiction, abs=1e-6)
-        assert [t[:2] for t in one.tokens] == [t[:2] for t in other.tokens]
-        assert [t[2] for t in one.tokens] == pytest.approx([t[2] for t in other.tokens], abs=1e-6)
-
-
-def test_stops_between_batches(folder: Path) -> None:
-    verifier = load_verifier(folder, 1, 2)
-    pairs = [(verifier.encode("sky"), verifier.encode("sky blue")) for _ in range(7)]
-    asked: list[bool] = []
-
-    def stopped() -> bool:
-        asked.append(len(asked) >= 2)
-        return asked[-1]
-
-    assert sorted(number for number, _ in verifier.read(pairs, stopped)) == [0, 1, 2, 3]
-    assert asked == [False, False, True]
-
-
 def test_a_pair_that_is_too_long_is_refused_not_cut(verifier: Verifier) -> None:
     assert len(verifier.score([("sky", "blue " * 60)])) == 1
     with pytest.raises(ValueError, match="65 tokens, more than the verifier's 64"):
@@ -121,7 +90,7 @@ def test_whatever_stands_in_texts_a_pair_has_its_three_marks(
     encoded = verifier.encode(claim), verifier.encode(premise)
     if any(verifier.forged(text) for text in encoded):
         with pytest.raises(JudgeReplyError, match="forges special tokens"):
-            list(verifier.read([encoded], lambda: False))
+            verifier.read(*encoded)
         return
     try:
         (reading,) = verifier.score([(claim, premise)])
@@ -135,14 +104,9 @@ def test_the_model_is_loaded_once(folder: Path) -> None:
     assert load_verifier(folder, 2) is load_verifier(folder, 2)
 
 
-def test_judges_that_differ_in_batches_or_leave_threads_unset_share_a_model(folder: Path) -> None:
-    """Another copy would take as much memory again."""
-    one, unset = load_verifier(folder, default_threads()), load_verifier(folder)
-    batched = load_verifier(folder, default_threads(), 4)
-    assert one is unset
-    assert batched._session is one._session
-    assert (one.batch_size, batched.batch_size) == (1, 4)
-    assert load_verifier(folder).batch_size == 1
+def test_threads_that_are_unset_are_the_default_ones(folder: Path) -> None:
+    """Another copy of the model would take as much memory again."""
+    assert load_verifier(folder) is load_verifier(folder, default_threads())
 
 
 def test_who_asks_while_the_model_is_loaded_waits_for_it(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from guardrail.judges.local.combiner import Logistic, Parameters
-from guardrail.judges.local.fitted import FittedVerifier, ReadingKind
+from guardrail.judges.local.combiner import Combiner, Fit, Lines, Parameters
+from guardrail.judges.local.fitted import FittedVerifier
 from guardrail.judges.local.verifier_files import Manifest
 from tests.unit.judges.classifier.tiny import SPECIAL, VOCABULARY, write_tokenizer
 
@@ -110,29 +110,28 @@ def write_verifier(folder: Path, *, model: onnx.ModelProto | None = None, **mani
     return folder
 
 
-def parameters_for(
-    folder: Path,
-    *,
-    readings: tuple[ReadingKind, ...] = (ReadingKind.SENTENCES, ReadingKind.SENTENCE),
-    tokens_per_claim: int = 400,
-    contradicted_at: float | None = None,
-    sha256: str | None = None,
-) -> Parameters:
-    """Parameters that go by the verifier of ``folder`` alone: supported from a support of one half on."""
+def parameters_for(folder: Path, *, sha256: str | None = None, **lines: float) -> Parameters:
+    """Parameters that go by the verifier of ``folder`` alone, and without it by the claim's words.
+
+    Two words that count make a claim supported with 0.98, one with 0.02; ``not`` in what is read makes it
+    contradicted with 0.87 where it isn't supported.
+    """
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    drawn = Lines(
+        **{"supported": 0.5, "partially": 0.2, "contradicted": 0.5, "sure": 0.9, "hopeless": 0.005} | lines
+    )
+    read = {"support": (2.0, 0.0, 0.0, 0.0), "contradiction": (0.0, 0.0, 0.0, 1.0)}
     return Parameters(
-        version=1,
+        version=2,
         provenance={},
-        supported_at=0.5,
-        partially_supported_at=0.2,
-        combiner=Logistic(bias=-4.0, weights={"model_support": 8.0}),
         verifier=FittedVerifier(
-            name=manifest["name"],
-            sha256=sha256 or Manifest.model_validate(manifest).checksum,
-            readings=readings,
-            tokens_per_claim=tokens_per_claim,
+            name=manifest["name"], sha256=sha256 or Manifest.model_validate(manifest).checksum
         ),
-        contradicted_at=contradicted_at,
+        read=Fit(combiner=Combiner(biases=(0.0, -2.0, 0.0, -3.0), weights=read), lines=drawn),
+        words=Fit(
+            combiner=Combiner(biases=(-3.0, -2.0, 0.0, -6.0), weights={"share": (6.0, 3.0, 0.0, 0.0)}),
+            lines=drawn,
+        ),
     )
 
 

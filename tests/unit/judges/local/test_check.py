@@ -1,0 +1,218 @@
+"""The checker: what is read for a claim and when it ends, under pressure, and with which files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tokenizers import Encoding
+
+from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.events import Verdict
+from guardrail.judges.local import check
+from guardrail.judges.local.check import ClaimChecker, build_checker
+from guardrail.judges.local.combiner import Parameters
+from guardrail.judges.local.features import FEATURES, WORDS
+from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
+from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
+from tests.unit.judges.local.contexts import claim_of, index_of
+from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
+
+FILLER = "Filler filler filler filler filler filler. " * 20
+SKY = index_of(f"Sky is red. {FILLER} Sky is blue. {FILLER} Sky is sky. {FILLER}")
+SHORT = index_of("Sky is blue.")
+SURE = "Sky is blue."
+NEVER_SURE = "Sky is delta."  # one word that counts: 0.02
+HOPELESS = "Alpha is beta."
+FEWER = ("verifier: too little time was left to read more than one window",)
+NONE = ("verifier: too little time was left",)
+
+
+class Counting(Verifier):
+    """Counts readings; ``fails`` makes each fail as a broken model does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.__dict__.update(load_verifier(folder).__dict__)
+        self.readings = 0
+
+    def read(self, claim: Encoding, premise: Encoding) -> Reading:
+        self.readings += 1
+        return super().read(claim, premise)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_verifier(tmp_path_factory.mktemp("verifier"), max_tokens=256)
+
+
+@pytest.fixture
+def verifier(folder: Path) -> Counting:
+    return Counting(folder)
+
+
+@pytest.fixture
+def checker(folder: Path, verifier: Counting) -> ClaimChecker:
+    return ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
+
+
+def settings_for(folder: Path, parameters: Parameters) -> LocalJudgeSettings:
+    path = write_parameters(folder / "parameters.json", parameters)
+    return LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder))
+
+
+@pytest.mark.parametrize(
+    ("claim", "readings", "verdict"),
+    [
+        (SURE, 1, Verdict.SUPPORTED),  # the first window settles it
+        (HOPELESS, 2, Verdict.UNSUPPORTED),  # two do
+        (NEVER_SURE, 4, Verdict.UNSUPPORTED),
+    ],
+)
+def test_windows_are_read_until_one_settles_the_claim(
+    checker: ClaimChecker, verifier: Counting, claim: str, readings: int, verdict: Verdict
+) -> None:
+    assert checker.check("c", claim_of(claim), "", SKY).verdict is verdict
+    assert verifier.readings == readings
+    examined = checker.examine(claim_of(claim), "", SKY)
+    assert examined is not None
+    assert len(examined.read) >= readings  # all of them, for fitting
+    assert examined.features.keys() == set(FEATURES)
+
+
+@pytest.mark.parametrize(("pressure", "readings", "degraded"), [(0, 4, ()), (1, 1, FEWER), (2, 0, NONE)])
+def test_pressed_for_time_fewer_windows_are_read_and_the_judgement_says_so(
+    checker: ClaimChecker, verifier: Counting, pressure: int, readings: int, degraded: tuple[str, ...]
+) -> None:
+    claims = {"c": claim_of(NEVER_SURE)}
+    (found,) = checker.check_all(claims, "", SKY, lambda: False, lambda: pressure)
+    assert (verifier.readings, found.degraded_from) == (readings, degraded)
+
+
+def test_what_no_time_was_left_for_is_judged_by_words(folder: Path, checker: ClaimChecker) -> None:
+    alone = ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
+    (hurried,) = checker.check_all({"c": claim_of(SURE)}, "", SKY, lambda: False, lambda: 2)
+    expected = alone.check("c", claim_of(SURE), "", SKY)
+    assert (hurried.verdict, hurried.support) == (expected.verdict, expected.support)
+    assert expected.degraded_from == ()
+    (unhurried,) = alone.check_all({"c": claim_of(SURE)}, "", SKY, lambda: False, lambda: 2)
+    assert unhurried.degraded_from == ()  # who has no verifier leaves none out
+
+
+@pytest.mark.parametrize("more", ["and beta gamma delta " * 80, "!" * 100_000, "[SEP] " * 300])
+def test_what_the_verifier_cannot_read_is_judged_by_words(
+    folder: Path, checker: ClaimChecker, more: str
+) -> None:
+    """Never by features of 0."""
+    claim = claim_of(f"Sky is blue {more}")
+    examined = checker.examine(claim, "", SKY)
+    assert examined is not None
+    assert examined.features.keys() == set(WORDS)
+    alone = ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
+    assert checker.check("c", claim, "", SKY).support == alone.check("c", claim, "", SKY).support
+
+
+@pytest.mark.parametrize(
+    ("after", "readings", "judged"),
+    [(0, 0, []), (1, 0, []), (3, 2, []), (5, 4, []), (6, 4, ["c0"]), (99, 8, ["c0", "c1"])],
+)
+def test_once_stopped_a_claim_that_is_not_wholly_read_has_no_judgement(
+    checker: ClaimChecker, verifier: Counting, after: int, readings: int, judged: list[str]
+) -> None:
+    """Asked before each claim and each of four windows, and when all is read."""
+    asked = 0
+
+    def stopped() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > after
+
+    claims = {f"c{n}": claim_of(NEVER_SURE) for n in range(2)}
+    assert [each.claim_id for each in checker.check_all(claims, "", SKY, stopped)] == judged
+    assert verifier.readings == readings
+
+
+def test_claims_together_are_judged_as_one_by_one(checker: ClaimChecker) -> None:
+    texts = [SURE, "Sky is red.", "Nothing.", HOPELESS, SURE, "The documents do not mention rain."]
+    claims = {f"c{n}": claim_of(text) for n, text in enumerate(texts)}
+    together = list(checker.check_all(claims, "", SKY, lambda: False))
+    assert together == [checker.check(claim_id, claim, "", SKY) for claim_id, claim in claims.items()]
+
+
+def test_marks_have_their_places_in_the_whole_claim(checker: ClaimChecker) -> None:
+    """Of its prose; also where a part of it is judged by itself. Those of a lead-in have none."""
+    for text, lead_in in (
+        ("Documents do not mention alpha, but filler is delta gamma.", ""),
+        ("\U0001f327 filler is gamma.", "Sky is:"),
+    ):
+        claim = claim_of(text, lead_in)
+        found = checker.check("c", claim, "", index_of("Filler is red."))
+        assert found.verdict is not Verdict.SUPPORTED
+        marked = [claim.prose.text[start:end] for start, end in found.unsupported_spans]
+        assert marked[-1].endswith("gamma")
+        assert "filler" not in " ".join(marked)
+
+
+def test_lines_can_be_set(folder: Path) -> None:
+    def verdict(high: float, low: float | None) -> Verdict:
+        settings = LocalJudgeSettings(supported_at=high, partially_supported_at=low)
+        checker = ClaimChecker(settings, parameters_for(folder, partially=0.4))
+        return checker.check("c", claim_of(SURE), "", SKY).verdict
+
+    assert verdict(0.5, None) is Verdict.SUPPORTED
+    assert verdict(1.0, None) is Verdict.PARTIALLY_SUPPORTED
+    assert verdict(1.0, 1.0) is Verdict.UNSUPPORTED
+    assert verdict(0.3, None) is Verdict.SUPPORTED  # the fitted lower line goes down with it
+
+
+def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:
+    """No verdict without what the combiner was fitted with: the error is the judge's."""
+    broken = Counting(folder)
+    broken._session = None
+    checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), broken)
+    with pytest.raises(JudgeUnavailable, match="the verifier failed"):
+        checker.check("c", claim_of(SURE), "", SKY)
+
+
+def _foreign(folder: Path) -> LocalJudgeSettings:
+    return settings_for(folder, parameters_for(folder, sha256="0" * 64))
+
+
+def _other_tokens(folder: Path) -> LocalJudgeSettings:
+    settings = settings_for(folder, parameters_for(folder))
+    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + "\n")
+    stated = json.loads((folder / "manifest.json").read_text())
+    stated["sha256"]["tokenizer.json"] = hashlib.sha256((folder / "tokenizer.json").read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(stated))
+    return settings
+
+
+@pytest.mark.parametrize("spoil", [_foreign, _other_tokens])
+def test_parameters_run_with_their_verifier_only(
+    tmp_path: Path, spoil: Callable[[Path], LocalJudgeSettings]
+) -> None:
+    settings = spoil(write_verifier(tmp_path / "v"))
+    with pytest.raises(ConfigError, match=r"fitted with tiny .* but tiny .* is loaded"):
+        build_checker(settings)
+    with pytest.raises(ConfigError, match=r"fitted with tiny .* but tiny .* is loaded"):
+        check.check_files(settings)
+    disabled = settings.model_copy(update={"verifier": VerifierSettings(enabled=False)})
+    assert build_checker(disabled).check("c", claim_of(SURE), "", SHORT).verdict is Verdict.SUPPORTED
+
+
+def test_a_package_without_its_verifier_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "packaged_folder", lambda: None)
+    with pytest.raises(ConfigError, match="the package has no verifier, but the parameters were fitted with"):
+        build_checker(LocalJudgeSettings())
+
+
+def test_importing_the_judge_loads_no_runtime() -> None:
+    code = (
+        "import sys, guardrail.judges.local; print({'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"

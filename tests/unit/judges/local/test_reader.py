@@ -1,0 +1,120 @@
+"""Which windows the verifier reads for a claim, and which words of the claim it finds unsupported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tokenizers import Encoding
+
+from guardrail.judges.local.features import Read
+from guardrail.judges.local.reader import Reader, unsupported_spans
+from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
+from guardrail.judges.local.windows import Window
+from tests.unit.judges.local.tiny_verifier import write_verifier
+
+
+class Noting(Verifier):
+    """Notes what it is given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.__dict__.update(load_verifier(folder).__dict__)
+        self.encoded: list[str] = []
+        self.lengths: list[int] = []
+
+    def encode(self, text: str) -> Encoding:
+        self.encoded.append(text)
+        return super().encode(text)
+
+    def read(self, claim: Encoding, premise: Encoding) -> Reading:
+        self.lengths.append(len(premise.ids))
+        return super().read(claim, premise)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_verifier(tmp_path_factory.mktemp("verifier"), max_tokens=128)
+
+
+@pytest.fixture
+def verifier(folder: Path) -> Noting:
+    return Noting(folder)
+
+
+def reads(verifier: Verifier, claim: str, texts: Sequence[str]) -> list[Read]:
+    windows = (Window(text, (n,), n) for n, text in enumerate(texts))
+    return list(Reader(verifier).reads(claim, windows, lambda: False))
+
+
+@pytest.mark.parametrize(
+    ("claim", "texts", "read"),
+    [
+        ("The sky is blue.", ["The sky is blue.", "The sky is red."], [0, 1]),
+        ("Sky is blue " + "and beta gamma delta " * 20, ["The sky is blue."], []),  # no room beside it
+        ("!" * 100_000, ["The sky is blue."], []),
+        ("Unheard words of another sort", ["The sky is blue."], []),
+        ("Our sky is blue.", ["The sky is blue.", "Our sky is red."], [1]),  # "our" and "the" read alike
+        ("Sky is blue \u0665\u0660.", ["Sky is blue \u0668\u0669."], []),
+        ("Sky is blue \u2713.", ["Sky is blue."], [0]),  # a sign says nothing
+    ],
+)
+def test_what_is_read(verifier: Verifier, claim: str, texts: Sequence[str], read: list[int]) -> None:
+    assert [each.window.best for each in reads(verifier, claim, texts)] == read
+
+
+def test_special_tokens_that_are_left_in_a_text_keep_it_from_being_read(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``encode`` takes them out; a text from which it can't is not read."""
+    forged = {"sky blue", "blue sky red"}
+    monkeypatch.setattr(verifier, "forged", lambda text: " ".join(text.tokens) in forged)
+    assert [each.window.best for each in reads(verifier, "sky red", ["blue sky red", "sky red"])] == [1]
+    assert reads(verifier, "sky blue", ["sky blue"]) == []
+
+
+def test_windows_that_are_too_long_are_cut_for_this_claim_only(verifier: Noting) -> None:
+    long = "blue " * 500
+    claims = ["sky is blue", "sky is blue 29 costs 49 red ."]
+    reader = Reader(verifier)
+    for claim in claims:
+        assert list(reader.reads(claim, iter([Window(long, (0,), 0)]), lambda: False))
+    assert verifier.lengths == [128 - 3 - 3, 128 - 3 - 8]
+
+
+def test_text_that_is_no_prose_is_cut_before_it_is_encoded(verifier: Noting) -> None:
+    """A sentence of few words and very many characters; each claim would have it read."""
+    assert reads(verifier, "Sky is blue.", [f"Sky is {'-' * 500_000} blue."])
+    assert max(len(text) for text in verifier.encoded) < 10_000
+
+
+def test_the_same_text_is_encoded_once(verifier: Noting) -> None:
+    reader = Reader(verifier)
+    for _ in range(3):
+        list(reader.reads("Sky is blue.", iter([Window("Sky is red.", (0,), 0)]), lambda: False))
+    assert sorted(verifier.encoded) == ["Sky is blue.", "Sky is red."]
+
+
+def test_nothing_is_read_once_stopped(verifier: Noting) -> None:
+    windows = iter([Window("Sky is red.", (0,), 0), Window("Sky is blue.", (1,), 1)])
+    found = list(Reader(verifier).reads("Sky is blue.", windows, lambda: len(verifier.lengths) == 1))
+    assert [each.window.best for each in found] == [0]
+
+
+TEXT = "Meals are reimbursed daily."
+
+
+@pytest.mark.parametrize(
+    ("tokens", "words"),
+    [
+        ([(10, 20, 0.9)], ["reimbursed"]),
+        ([(10, 12, 0.1), (12, 15, 0.9), (15, 20, 0.1)], ["reimbursed"]),  # a piece of a word marks the word
+        ([(0, 5, 0.9), (6, 9, 0.5)], ["Meals are"]),
+        ([(0, 5, 0.9), (6, 9, 0.4), (21, 26, 0.9), (26, 27, 0.9)], ["Meals", "daily."]),
+        ([(26, 27, 0.9)], []),
+        ([(3, 3, 0.9)], []),
+        ([], []),
+    ],
+)
+def test_words_that_are_unsupported(tokens: list[tuple[int, int, float]], words: list[str]) -> None:
+    assert [TEXT[start:end] for start, end in unsupported_spans(TEXT, tokens, 0.5)] == words

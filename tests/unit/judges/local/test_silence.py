@@ -1,0 +1,104 @@
+"""What claims say of the documents' silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail.events import Verdict
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.local.silence import mentioned, silence_of
+from tests.unit.judges.local.contexts import claim_of, index_of
+
+SOURCE = "The Basic plan costs $29 per month. A refund is paid within 14 days."
+BY_WORDS = ClaimChecker(LocalJudgeSettings(), load_parameters())
+
+
+@pytest.mark.parametrize(
+    ("claim", "rest"),
+    [
+        ("The documents don't mention a trial.", None),
+        ("The provided context does not specify the warranty period.", None),
+        ("A trial isn't mentioned in the documents.", None),
+        ("There is no information about parking.", None),
+        ("The documents don't mention a trial, but the Basic plan costs $29.", "the Basic plan costs $29."),
+        (
+            "The plan costs $29 per month; a trial is not mentioned in the text.",
+            "The plan costs $29 per month; ",
+        ),
+    ],
+)
+def test_silence_is_told_from_what_else_is_said(claim: str, rest: str | None) -> None:
+    silence = silence_of(claim)
+    assert silence is not None
+    assert (None if silence.rest is None else claim[slice(*silence.rest)].lstrip()) == rest
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The Basic plan does not include phone support.",
+        "The policy covers fire.",
+        "Refunds are not available.",
+        "The documents mention a trial.",
+        "",
+    ],
+)
+def test_what_says_nothing_of_the_documents_is_no_silence(claim: str) -> None:
+    assert silence_of(claim) is None
+
+
+@pytest.mark.parametrize(("claim", "number"), [("a refund", 1), ("a trial", None), ("a refund in Ulm", None)])
+def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str, number: int | None) -> None:
+    silence = silence_of(f"The documents don't mention {claim}.")
+    assert silence is not None
+    assert mentioned(silence, index_of(SOURCE), Rarity({})) == number
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "reason"),
+    [
+        ("The documents don't mention a trial.", Verdict.SUPPORTED, "No source speaks of it."),
+        (
+            "The documents don't mention a refund.",
+            Verdict.UNSUPPORTED,
+            "A source speaks of it: 'A refund is paid within 14 days.'",
+        ),
+        # what else is said is judged by itself, wherever it stands
+        (
+            "The documents don't mention a trial, but the Basic plan costs $79 per month.",
+            Verdict.CONTRADICTED,
+            "The claim says '$79 per month', the source says '$29 per month'.",
+        ),
+    ],
+)
+def test_verdicts_on_silence(claim: str, verdict: Verdict, reason: str) -> None:
+    found = BY_WORDS.check("c", claim_of(claim), "", index_of(SOURCE))
+    assert (found.verdict, found.reasoning) == (verdict, reason)
+    for start, end in found.unsupported_spans:
+        assert claim[start:end] == "$79 per month"
+    assert found.unsupported_spans or verdict is not Verdict.CONTRADICTED
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        " ",
+        "\n",
+        ", ",
+        "; ",
+        " but ",
+        "documents ",
+        "the provided ",
+        "is not ",
+        "wasn't been ",
+        "a'",
+        "not mention ",
+    ],
+)
+def test_hostile_texts_are_read_in_linear_time(piece: str) -> None:
+    """This many took hours where they were not."""
+    silence_of("The documents do not mention a" + piece * 200_000)
+    silence_of(piece * 200_000)

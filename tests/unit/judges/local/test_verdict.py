@@ -1,0 +1,141 @@
+"""Probabilities and figures -> verdicts, reasons, quotes and marks."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from guardrail.events import Finding, Verdict
+from guardrail.judges.base import Judgement
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import Combiner, Fit, Lines, load_parameters
+from guardrail.judges.local.settings import LocalJudgeSettings
+from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
+
+SURE = (0.9, 0.05, 0.04, 0.01)
+PARTLY = (0.4, 0.3, 0.2, 0.1)
+NOT = (0.1, 0.2, 0.6, 0.1)
+OTHERWISE = (0.1, 0.1, 0.1, 0.7)
+"""Probabilities, in the order of ``Probabilities``."""
+ON_PAPER = "Enterprise pricing is available on paper."
+WRONG = "Pro costs $79 per month and includes 20 users."
+
+
+def judged(
+    claim: str,
+    told: tuple[float, float, float, float],
+    *contexts: str,
+    lines: tuple[float, float, float] = (0.6, 0.3, 0.5),
+) -> Judgement:
+    """The judgement where the combiner tells these probabilities, whatever it sees."""
+    high, low, contradicted = lines
+    fit = Fit(
+        combiner=Combiner(biases=tuple(math.log(p) for p in told), weights={}),
+        lines=Lines(supported=high, partially=low, contradicted=contradicted, sure=1.0, hopeless=0.0),
+    )
+    parameters = load_parameters().model_copy(update={"words": fit})
+    checker = ClaimChecker(LocalJudgeSettings(), parameters)
+    return checker.check("c", claim_of(claim), "", index_of(*(contexts or (PRICING,))))
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict", "confidence"),
+    [
+        ((0.61, 0.2, 0.1, 0.09), Verdict.SUPPORTED, 0.61),
+        ((0.59, 0.2, 0.2, 0.01), Verdict.PARTIALLY_SUPPORTED, 0.41),
+        ((0.31, 0.1, 0.5, 0.09), Verdict.PARTIALLY_SUPPORTED, 0.69),
+        ((0.29, 0.5, 0.2, 0.01), Verdict.UNSUPPORTED, 0.71),
+        ((0.20, 0.1, 0.1, 0.6), Verdict.CONTRADICTED, 0.6),
+        ((0.31, 0.2, 0.04, 0.45), Verdict.PARTIALLY_SUPPORTED, 0.69),  # below the line
+        ((0.01, 0.01, 0.53, 0.45), Verdict.UNSUPPORTED, 0.99),
+    ],
+)
+def test_the_verdict_follows_from_the_probabilities(
+    told: tuple[float, float, float, float], verdict: Verdict, confidence: float
+) -> None:
+    found = judged("The plan for many customers is popular.", told)
+    assert found.verdict is verdict
+    assert found.confidence == pytest.approx(confidence, abs=0.01)
+    assert found.support == pytest.approx(told[0] / sum(told))
+    assert found.contradiction == pytest.approx(told[3] / sum(told))
+    assert found.findings == ()
+
+
+def test_most_probable_contradiction_above_its_line_needs_to_be_the_most_probable() -> None:
+    told = (0.05, 0.01, 0.48, 0.46)
+    assert judged("The plan is popular.", told, lines=(0.6, 0.3, 0.4)).verdict is Verdict.UNSUPPORTED
+
+
+def test_another_figure_of_the_same_thing_contradicts_whatever_the_combiner_tells() -> None:
+    found = judged(WRONG, SURE)
+    assert found.verdict is Verdict.CONTRADICTED
+    assert found.findings == (Finding.FIGURE_CONFLICT,)
+    assert found.reasoning == "The claim says '$79 per month', the source says '$49 per month'."
+    assert found.support is not None
+    assert found.support < 0.6
+    assert "Pro costs $49 per" in found.evidence[0].quote
+    assert [WRONG[start:end] for start, end in found.unsupported_spans] == ["$79 per month"]
+
+
+def test_a_figure_of_no_source_keeps_a_claim_from_being_supported() -> None:
+    found = judged("Northwind Cloud sells a cluster of 750 TB to universities.", SURE)
+    assert found.verdict is Verdict.PARTIALLY_SUPPORTED
+    assert found.findings == (Finding.FIGURE_ABSENT,)
+    assert found.reasoning == "'750 TB' stands in no source."
+    assert found.support is not None
+    assert found.support < 0.6
+
+
+@pytest.mark.parametrize("claim", ["Basic costs $29 per month.", "Basic costs $348 per year."])
+def test_figures_that_are_right_or_reckoned_find_nothing(claim: str) -> None:
+    found = judged(claim, SURE)
+    assert (found.verdict, found.findings, found.unsupported_spans) == (Verdict.SUPPORTED, (), ())
+
+
+@pytest.mark.parametrize(
+    ("claim", "told", "reason"),
+    [
+        ("Basic costs $29 per month.", SURE, "The source says so in nearly the same words."),
+        ("No bank card is demanded for trials.", SURE, "The sources say so in other words."),
+        (ON_PAPER, PARTLY, "The sources say part of it; they do not say 'paper'."),
+        (ON_PAPER, NOT, "The sources do not say 'paper'."),
+        (ON_PAPER, OTHERWISE, "The source says otherwise: 'Enterprise pricing is available on request.'"),
+        ("Owls hunt mice.", NOT, "No source shares a word with the claim."),
+    ],
+)
+def test_reasons(claim: str, told: tuple[float, float, float, float], reason: str) -> None:
+    assert judged(claim, told).reasoning == reason
+
+
+@pytest.mark.parametrize("told", [SURE, PARTLY, NOT, OTHERWISE])
+@pytest.mark.parametrize(
+    "claim", [WRONG, "Basic includes 5 users.", "Trials are free.", "Annual billing saves 25%."]
+)
+def test_evidence_is_verbatim_and_reasons_quote_claim_or_source(
+    claim: str, told: tuple[float, float, float, float]
+) -> None:
+    found = judged(claim, told)
+    for quote in found.evidence:
+        start, end = quote.span
+        assert PRICING[start:end] == quote.quote
+    quoted = found.reasoning.split("'")[1::2]
+    folded = " ".join(PRICING.split())
+    assert all(text in folded or text in claim for text in quoted)
+
+
+def test_a_source_without_spaces_is_not_quoted_whole() -> None:
+    found = judged("The code is short.", OTHERWISE, f"The_code_is {'x' * 100_000}. Code.")
+    assert len(found.reasoning) < 300
+
+
+def test_a_claim_that_shares_no_word_quotes_and_marks_nothing() -> None:
+    found = judged("Owls hunt mice.", NOT)
+    assert (found.evidence, found.unsupported_spans) == ((), ())
+
+
+@pytest.mark.parametrize("contexts", [("",), ("…",)])
+def test_without_a_word_to_compare_with_nothing_is_supported(contexts: tuple[str, ...]) -> None:
+    found = judged("Basic costs $29 per month.", SURE, *contexts)
+    assert (found.verdict, found.evidence) == (Verdict.UNSUPPORTED, ())
+    assert found.reasoning == "There is no context to support it."
