@@ -22,8 +22,14 @@ _FRAME: Final = 0.9  # of the claim, that a sentence must say to be at odds with
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
 _SAME: Final = 0.95  # the same for the same figure with an opposite limit
 _REVERSE: Final = 0.7  # of what the sentence says around its own figure, that the claim must say
+_FEW: Final = 3  # words of a claim
+_REVERSE_OF_FEW: Final = 0.85
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
-_ELSEWHERE_STILL: Final = 0.5  # by which a sentence with the figure may say less than the best without it
+_MARGIN_WORDS: Final = 1.5  # the same in words, where there are few
+_APART: Final = (
+    0.5  # of the claim, by which a sentence with its figure may say less than one that says the rest
+)
+_APART_WORDS: Final = 2.0
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
@@ -34,7 +40,8 @@ _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
 class State(StrEnum):
     """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources, or is the question's.
-    CONFLICT: a source has another figure for the same thing. ABSENT: none of these."""
+    CONFLICT: a source has another figure for the same thing. ABSENT: no source has it, or only of other
+    matters, where a sentence says all the rest of the claim."""
 
     FOUND = "found"
     DERIVED = "derived"
@@ -114,9 +121,11 @@ def _check(
             share = frame.said(source, number)
             if number not in near and (own := source.backing(figure, number)) is not None:
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
-    if conflict is not None and (found is None or found.frame <= conflict.frame - _MARGIN):
+    words = max(len(frame.told), 1)
+    said = found.frame if found is not None else -1.0
+    if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
         return _derived(claim, figure, source, near, asked, doubted=True) or conflict
-    if found is None or (best >= _FRAME and found.frame <= best - _ELSEWHERE_STILL):
+    if found is None or (best >= _FRAME and said <= best - max(_APART, _APART_WORDS / words)):
         found = _derived(claim, figure, source, near, asked, doubted=best >= _FRAME)
     return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
 
@@ -195,7 +204,8 @@ def _rival(
         return None
     if any(agrees(mine, rival) for mine in claim.figures):
         return None
-    return rival if _said_back(claim, sentence, rival, told[chosen]) >= _REVERSE else None
+    enough = _REVERSE if len(frame.told) > _FEW else _REVERSE_OF_FEW
+    return rival if _said_back(claim, sentence, rival, told[chosen]) >= enough else None
 
 
 def _meant(telling: Sequence[frozenset[int]], told: frozenset[int], own: int | None) -> int | None:
@@ -219,9 +229,10 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozens
     """How much of what the sentence says around its figure, in its part, the claim says too, 0..1; the
     nearest words count most."""
     at = sum(begin < rival.start for begin, _ in sentence.words)
+    first, last = sentence.clause(rival)
     whole = said = 0.0
-    for i, (_, term) in enumerate(sentence.words):
-        if term in part and term in sentence.terms and _says(rival, term):
+    for i, (begin, term) in enumerate(sentence.words):
+        if first <= begin < last and term in part and term in sentence.terms and _says(rival, term):
             weight = _LOCALITY ** (at - 1 - i if i < at else i - at)
             whole += weight
             said += weight * (term in claim.terms)
@@ -241,7 +252,7 @@ def _derived(
     if figure.name or (doubted and figure.kind is Kind.NUMBER):
         return None
     echo = next((other for other in asked if agrees(figure, other)), None)
-    if echo is not None:
+    if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
     mine = [f for f in (*claim.figures, *asked) if f is not figure]
     pieces = frozenset(_PIECE.findall(claim.text.casefold()))

@@ -14,16 +14,18 @@ from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
-from guardrail.figures.tables import AHEAD, NEGATIONS, PRONOUNS
+from guardrail.figures.tables import AHEAD, FILLERS, NEGATIONS, PRONOUNS
 
 _MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
 )
+_SILENT: Final = STOP_TERMS | frozenset(map(term_of, FILLERS))
 _OR_REACH: Final = 24
 _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
 _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
 _PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
 MANY: Final = 200  # figures of one sentence that are looked at one by one
+_MAX_KEY: Final = 64
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
@@ -88,7 +90,7 @@ class Sentence:
     @cached_property
     def terms(self) -> frozenset[int]:
         """The terms that say something."""
-        return frozenset(term for _, term in self.words) - STOP_TERMS
+        return frozenset(term for _, term in self.words) - _SILENT
 
     @cached_property
     def denials(self) -> int:
@@ -122,7 +124,15 @@ class Sentence:
         if spans is None:
             return None
         within = [{term for start, term in outside if first <= start < last} for first, last in spans]
-        return [frozenset(terms) - STOP_TERMS for terms in within]
+        return [frozenset(terms) - _SILENT for terms in within]
+
+    def clause(self, figure: Figure) -> tuple[int, int]:
+        """The stretch around a figure up to where it meets those of the figures beside it, of any kind."""
+        before = max((f.end for f in self.figures if f.end <= figure.start and not f.name), default=-1)
+        after = min((f.start for f in self.figures if f.start >= figure.end and not f.name), default=-1)
+        left = _MEETING.search(self.text, before, figure.start) if before >= 0 else None
+        right = _MEETING.search(self.text, figure.end, after) if after >= 0 else None
+        return left.start() if left else 0, right.start() if right else len(self.text)
 
     def parts(self, figures: Sequence[Figure]) -> list[tuple[int, int]] | None:
         """The stretch of text that belongs to each figure: they meet at the first comma or "and" between two.
@@ -168,7 +178,7 @@ class FigureSource:
             first, second = map(sentence.backing, ends)
             return None if second is None else first
         if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:
-            return figure
+            return _parted(figure, sentence.text)
         return own
 
     @cached_property
@@ -184,3 +194,10 @@ class FigureSource:
         if figure.kind is Kind.IDENTIFIER:
             return [n for n in range(len(self.texts)) if figure.key in self.sentence(n).folded][:_HOLDING]
         return sorted({number for key in keys(figure) for number in self._holding.get(key, ())})[:_HOLDING]
+
+
+def _parted(figure: Figure, text: str) -> Figure | None:
+    """An identifier where a text writes it in other pieces."""
+    pattern = r"[\W_]{0,2}".join(map(re.escape, figure.key[:_MAX_KEY]))
+    match = re.search(pattern, text, re.IGNORECASE)
+    return match and replace(figure, text=match.group(), start=match.start(), end=match.end())

@@ -101,6 +101,7 @@ RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 PRICING: Final = _words(_TABLES["pricing"])
 AHEAD: Final = _words(_TABLES["ahead"])
 PRONOUNS: Final = _words(_TABLES["pronouns"])
+FILLERS: Final = _words(_TABLES["fillers"])
 TELLING: Final = _words(_TABLES["telling"])
 NEGATIONS: Final = _words(_TABLES["negations"])
 
