@@ -16,11 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from training.evaluation_data import made
+
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
 from guardrail.figures.source import Sentence
-from training.evaluation_data import made
 from training.rows import Row
 
 _SEED: Final = 20260101

@@ -192,9 +192,9 @@ def _scale(logits: Any, allowed: Any, weights: Any) -> float:
 
 
 def _lines(told: Any, features: Features, weights: Any, sure: float, hopeless: float) -> Lines:
-    """SUPPORTED from even odds on. UNSUPPORTED is what three in a hundred of the supported claims do not reach:
-    it is said of what is known, and what lies between is PARTIALLY_SUPPORTED. CONTRADICTED is what no more than a
-    thousandth of the supported claims reach."""
+    """SUPPORTED from even odds on. UNSUPPORTED is what three in a hundred of the supported claims do not
+    reach: it is said of what is known, and what lies between is PARTIALLY_SUPPORTED. CONTRADICTED is what no
+    more than a thousandth of the supported claims reach."""
     supported = features.supported
     low = _quantile(told[supported, 0], weights[supported], _PARTLY_BELOW)
     high = _quantile(told[supported, 3], weights[supported], 1.0 - _MOST_WRONGLY_CONTRADICTED)

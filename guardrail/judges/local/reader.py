@@ -108,8 +108,8 @@ class Reworded:
     """A claim as the verifier reads it, and the way back.
 
     Its figures are written as the sources write them: whether one is the same in another notation ("9 W",
-    "nine watts") is found out exactly (``guardrail.figures``), and the verifier, which reads digits badly, need
-    not guess it again. Before an item of a list stands what leads in to it.
+    "nine watts") is found out exactly (``guardrail.figures``), and the verifier, which reads digits badly,
+    need not guess it again. Before an item of a list stands what leads in to it.
     """
 
     text: str
