@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from guardrail.figures import tables
 from guardrail.figures.model import Bound, Kind
-from guardrail.figures.tables import (
-    BOUNDS,
-    CENTS,
-    CURRENCY_WORDS,
-    LABELS,
-    NO_NOUN,
-    PERCENT_WORDS,
-    RATES,
-    SIGNS,
-    TRAILING_BOUNDS,
-    TWO_WORD_UNITS,
-    find_unit,
-)
+from guardrail.figures.tables import BOUNDS, CENTS, CURRENCY_WORDS, LABELS, SIGNS, find_unit
 from guardrail.figures.tokens import Tok, Token, touches
 
 _MINUS: Final = frozenset("-−–")
@@ -64,13 +53,13 @@ def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suf
     if currency:
         coded = token.text in SIGNS and token.kind is Tok.WORD
         return Suffix(j + coded, Kind.MONEY, SIGNS[token.text] if coded else currency)
-    if low in PERCENT_WORDS:
+    if low in tables.PERCENT_WORDS:
         if follower in {"point", "points"}:
             return Suffix(j + 2, Kind.QUANTITY, "pp")
         return Suffix(j + 1, Kind.PERCENT, "%")
     if low in {"per", "pour", "por"} and follower in {"cent", "ciento"}:
         return Suffix(j + 2, Kind.PERCENT, "%")
-    if low in TWO_WORD_UNITS:
+    if low in tables.TWO_WORD_UNITS:
         after = j + 2 + (follower == "-")
         pair = f"{low} {tokens[after - 1].low}"
         if pair in CURRENCY_WORDS:
@@ -106,8 +95,8 @@ def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
     parts: list[str] = []
     while len(parts) < _MAX_RATES:
         token, after = tokens[j], tokens[j + 1]
-        if token.low in RATES:
-            parts.append(RATES[token.low])
+        if token.low in tables.RATES:
+            parts.append(tables.RATES[token.low])
             j += 1
             continue
         unit = find_unit(after.text) or find_unit(after.low)
@@ -122,7 +111,7 @@ def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
 
 def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int, int]:
     """The limit said before the number at ``i`` or right after it, where it begins, and what follows it."""
-    trailing = TRAILING_BOUNDS.get(f"{tokens[after].low} {tokens[after + 1].low}")
+    trailing = tables.TRAILING_BOUNDS.get(f"{tokens[after].low} {tokens[after + 1].low}")
     if trailing is not None:
         return trailing, i, after + 2
     if tokens[after].low == "+" and touches(tokens, after):
@@ -146,7 +135,7 @@ def read_noun(tokens: list[Token], i: int, after: int) -> str | None:
     # "five American teams" are teams
     k += tokens[k].text[:1].isupper() and tokens[k].kind is Tok.WORD and tokens[k + 1].kind is Tok.WORD
     token = tokens[k]
-    counts = token.kind is Tok.WORD and len(token.low) > 1 and token.low not in NO_NOUN
+    counts = token.kind is Tok.WORD and len(token.low) > 1 and token.low not in tables.NO_NOUN
     return singular(token.low) if counts and token.start - tokens[k - 1].end <= 1 else None
 
 

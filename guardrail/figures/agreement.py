@@ -40,8 +40,7 @@ def base(figure: Figure) -> list[tuple[float, ...]]:
         _, _, factor, zero = UNIT[figure.unit or "time"]
     elif figure.fraction and figure.kind is Kind.NUMBER:
         factor = 100.0
-    readings = [(v,) for v in figure.values] if figure.upper is None else [(figure.values[0], figure.upper)]
-    return [tuple(v * factor + zero for v in reading) for reading in readings]
+    return [tuple(v * factor + zero for v in reading) for reading in _pairs(figure)]
 
 
 def keys(figure: Figure) -> Iterator[Hashable]:

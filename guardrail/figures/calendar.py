@@ -6,17 +6,9 @@ import re
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from guardrail.figures import tables
 from guardrail.figures.model import Day
-from guardrail.figures.tables import (
-    DAY_GROUPS,
-    MONTH_AFTER,
-    MONTHS,
-    ORDINALS,
-    SHY_MONTHS,
-    WEEKDAYS,
-    WEEKDAYS_SHORT,
-    ZONES,
-)
+from guardrail.figures.tables import MONTHS, ORDINALS, SHY_MONTHS, WEEKDAYS, WEEKDAYS_SHORT
 from guardrail.figures.tokens import Tok, Token, touches
 
 TO: Final = frozenset({"-", "–", "—", "to", "bis", "through", "until", "till"})
@@ -128,14 +120,14 @@ def read_month(tokens: list[Token], i: int) -> Found | None:
         year, j = _year_after(tokens, j + 2 * bool(last))
         return Found(j, (Day(year, month, day),), last=Day(year, month, last) if last else None)
     year, after = _year_after(tokens, i + 1)
-    if year is None and shy and (tokens[i - 1].low if i else "") not in MONTH_AFTER:
+    if year is None and shy and (tokens[i - 1].low if i else "") not in tables.MONTH_AFTER:
         return None
     return Found(after, (Day(year, month),))
 
 
 def read_weekday(tokens: list[Token], i: int) -> Found | None:
     """ "Monday", "Mon-Fri", "Monday to Friday", "weekdays"."""
-    if group := DAY_GROUPS.get(tokens[i].low):
+    if group := tables.DAY_GROUPS.get(tokens[i].low):
         return Found(i + 1, (Day(weekday=group[0]),), last=Day(weekday=group[1]))
     first = _weekday(tokens, i)
     if first is None:
@@ -207,7 +199,7 @@ def read_time(tokens: list[Token], i: int) -> Found | None:
         times = (hour % 24 * 60.0 + minute,)
         if 1 <= hour <= 12 and after != "uhr" and token.text[0] != "0":
             times += ((times[0] + 720) % _DAY,)
-    return Found(j + (tokens[j].low in ZONES and tokens[j].text.isupper()), times=times)
+    return Found(j + (tokens[j].low in tables.ZONES and tokens[j].text.isupper()), times=times)
 
 
 def read_first_time(tokens: list[Token], i: int) -> float | None:

@@ -124,9 +124,9 @@ def _check(
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
-        return _derived(claim, figure, source, near, asked, doubted=True) or conflict
+        return _derived(claim, figure, source, near, asked, True) or conflict
     if found is None or (best >= _FRAME and said <= best - max(_APART, _APART_WORDS / words)):
-        found = _derived(claim, figure, source, near, asked, doubted=best >= _FRAME)
+        found = _derived(claim, figure, source, near, asked, best >= _FRAME)
     return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
 
 
@@ -183,12 +183,8 @@ def _rival(
 
     Of several of a sort, the one whose part of the sentence has the words that tell it from the others.
     """
-    if (
-        figure.name
-        or len(frame.told) < _LEAST
-        or len(sentence.figures) > MANY
-        or (claim.denials - sentence.denials) % 2
-    ):
+    unfit = figure.name or len(frame.told) < _LEAST or len(sentence.figures) > MANY
+    if unfit or (claim.denials - sentence.denials) % 2:
         return None
     if own is not None and figure.bound.direction * own.bound.direction < 0:
         if claim.ahead(figure) or sentence.ahead(own):
@@ -245,8 +241,7 @@ def _derived(
     source: FigureSource,
     near: list[int],
     asked: Sequence[Figure],
-    *,
-    doubted: bool = False,
+    doubted: bool,
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
     if figure.name or (doubted and figure.kind is Kind.NUMBER):

@@ -25,7 +25,6 @@ class Amount(NamedTuple):
     next: int
     fraction: bool = False
     scaled: bool = False
-    spelled: bool = False
 
     def times(self, factor: float, after: int) -> Amount:
         """The amount with a magnitude applied."""
@@ -135,11 +134,11 @@ def _spelled(tokens: list[Token], i: int) -> Amount | None:
                 scaled, step = True, max(step, float(scale))
         elif low == "and" and seen and follower in {"a", "one"} and tokens[j + 2].low in PARTS:
             value = total + current + 1 / PARTS[tokens[j + 2].low]  # two and a half million
-            return _scaled(tokens, Amount((value,), 0.1, j + 3, spelled=True))
+            return _scaled(tokens, Amount((value,), 0.1, j + 3))
         elif not (low == "and" and seen and (current >= 100 or total) and follower in _JOINED):
             break
         seen, j = True, j + 1
-    return Amount((total + current,), step, j, scaled=scaled, spelled=True) if seen else None
+    return Amount((total + current,), step, j, scaled=scaled) if seen else None
 
 
 def _is_part(tokens: list[Token], start: int, j: int, *, seen: bool) -> bool:
@@ -156,7 +155,7 @@ def _part(tokens: list[Token], j: int, count: float) -> Amount:
     """ "three quarters", "half a million": ``count`` parts of the word at ``j``."""
     k = j + 1 + (tokens[j + 1].low in {"a", "of"})
     k += tokens[k].low == "a"
-    amount = Amount((count / PARTS[tokens[j].low],), 0.1, k, spelled=True)
+    amount = Amount((count / PARTS[tokens[j].low],), 0.1, k)
     if tokens[k].low in MAGNITUDES:
         return _scaled(tokens, amount)
     return amount._replace(next=j + 1, step=_PART_STEP, fraction=True)
