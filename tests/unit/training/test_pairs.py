@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -43,12 +44,15 @@ def texts(row: dict[str, Any]) -> list[str]:
     return [" ".join(row["premise"][start:end] for start, end in pieces) for pieces in row["readings"]]
 
 
-def test_readings_are_the_windows_of_the_judge() -> None:
+def conversation(random_: random.Random, turns: int) -> str:
+    return "\n".join(f"{('Anna', 'Ben')[turn % 2]}: {document(random_, 3)}" for turn in range(turns))
+
+
+@pytest.mark.parametrize("text", [document, conversation])
+def test_readings_are_the_windows_of_the_judge(text: Callable[[random.Random, int], str]) -> None:
     random_ = random.Random(4)
     sentence, claims = fact(random_)
-    contexts = tuple(
-        f"{document(random_, 20)} {middle} {document(random_, 20)}" for middle in ("", sentence, "")
-    )
+    contexts = tuple(f"{text(random_, 20)} {middle}\n{text(random_, 20)}" for middle in ("", sentence, ""))
     row = made(example(*contexts, claim=claims["supported"]))
     index = EvidenceIndex([Context(id=str(n), text=text) for n, text in enumerate(contexts)])
     view = view_of(claims["supported"], "", "", load_rarity())
