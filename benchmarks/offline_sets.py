@@ -364,7 +364,8 @@ def _report(options: argparse.Namespace, found: Mapping[str, Any]) -> None:
         f"{dt.datetime.now(tz=dt.UTC).date().isoformat()}, {claims:,} claims of {len(found['sets'])} sets "
         "labelled by people, none of which anything was fitted on; positive for AUROC are claims that are "
         f"wholly supported. The {found['judge']} judge took {cost['ms_a_claim']:.1f} ms a claim, "
-        f"{cost['processor_ms_a_claim']:.1f} ms of processor time."
+        f"{cost['processor_ms_a_claim']:.1f} ms of processor time. Made by "
+        "`python -m benchmarks.offline_sets --data DIR --baselines --report FOLDER` (docs/training.md)."
     )
     (options.report / "report.md").write_text(markdown(judges, head), encoding="utf-8")
     try:
