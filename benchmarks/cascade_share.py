@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -44,7 +44,6 @@ SEED: Final = 20260101
 _LEAST_CLAIMS: Final = 30  # fewer say nothing of 99 %
 _STEPS: Final = 100  # of a probability
 _MIDDLE: Final = _STEPS // 2
-_NOTHING: Final = Band(accept_support=1.0, reject_support=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +113,25 @@ def figures(rows: Sequence[Judged], settings: CascadeSettings) -> dict[str, floa
 
 def fitted(rows: Sequence[Judged], least: float) -> Band:
     """The band of claims of one severity: each side settles as many as it can and is right in ``least``."""
-    accept, reject = _NOTHING.accept_support, _NOTHING.reject_support
-    for step in range(_MIDDLE, _STEPS + 1):
-        band = Band(accept_support=step / _STEPS, reject_support=0.0)
-        if _sure(_settled(rows, band, accepted=True), least):
-            accept = band.accept_support
-            break
-    for step in range(_MIDDLE, -1, -1):
-        band = Band(accept_support=1.0, reject_support=step / _STEPS)
-        if _sure(_settled(rows, band, accepted=False), least):
-            reject = band.reject_support
-            break
+    accept, reject = (
+        next((line for line, right in _lines(rows, accepted=accepted) if right >= least), nothing)
+        for accepted, nothing in ((True, 1.0), (False, 0.0))
+    )
     return Band(accept_support=accept, reject_support=reject)
+
+
+def _lines(rows: Sequence[Judged], *, accepted: bool) -> Iterator[tuple[float, float]]:
+    """Each ``accept_support`` or ``reject_support`` that settles claims enough to tell, those that settle the
+    most first, and which share of them is right."""
+    for step in range(_MIDDLE + 1):
+        line = (_MIDDLE + step if accepted else _MIDDLE - step) / _STEPS
+        inside = _settled(rows, _one_sided(line, accepted=accepted), accepted=accepted)
+        if len(inside) >= _LEAST_CLAIMS:
+            yield line, sum(row.right for row in inside) / len(inside)
+
+
+def _one_sided(line: float, *, accepted: bool) -> Band:
+    return Band(accept_support=line if accepted else 1.0, reject_support=0.0 if accepted else line)
 
 
 def _settled(rows: Sequence[Judged], band: Band, *, accepted: bool) -> list[Judged]:
@@ -135,25 +141,27 @@ def _settled(rows: Sequence[Judged], band: Band, *, accepted: bool) -> list[Judg
     ]
 
 
-def _sure(rows: Sequence[Judged], least: float) -> bool:
-    return len(rows) >= _LEAST_CLAIMS and sum(row.right for row in rows) >= least * len(rows)
-
-
-def _told(rows: Sequence[Judged]) -> str:
-    right = sum(row.right for row in rows)
-    low, _ = wilson(right, len(rows))
-    return f"{right} of {len(rows)} right, from {100 * low:.1f} % on" if rows else "settles nothing"
+def _told(rows: Sequence[Judged], band: Band, *, accepted: bool) -> str:
+    inside = _settled(rows, band, accepted=accepted)
+    if not inside:
+        share, line = max(
+            ((right, line) for line, right in _lines(rows, accepted=accepted)), default=(0.0, 0.0)
+        )
+        return f"settles nothing; at best {100 * share:.1f} % right, with {line:.2f}"
+    right = sum(row.right for row in inside)
+    low, _ = wilson(right, len(inside))
+    return f"{right} of {len(inside)} right, at least {100 * low:.1f} %"
 
 
 def show_bands(by_severity: Mapping[Severity, Sequence[Judged]], bands: Mapping[Severity, Band]) -> None:
     """Print the bands, how right each side is, and which share they settle."""
     for severity, band in bands.items():
         rows = by_severity[severity]
-        sides = [_settled(rows, band, accepted=accepted) for accepted in (True, False)]
-        share = 100 * sum(map(len, sides)) / max(1, len(rows))
+        inside = sum(len(_settled(rows, band, accepted=accepted)) for accepted in (True, False))
         print(
-            f"{severity.value:9} accept_support={band.accept_support:.2f} ({_told(sides[0])}), "
-            f"reject_support={band.reject_support:.2f} ({_told(sides[1])}); settled {share:.1f} %"
+            f"{severity.value}: settled {inside} of {len(rows)}\n"
+            f"  accept_support={band.accept_support:.2f}: {_told(rows, band, accepted=True)}\n"
+            f"  reject_support={band.reject_support:.2f}: {_told(rows, band, accepted=False)}"
         )
 
 

@@ -136,6 +136,8 @@ def _share(value: float) -> str:
 
 
 def _estimate(told: Mapping[str, float]) -> str:
+    if "low" not in told:
+        return _share(told["value"])
     return f"{_share(told['value'])} [{_share(told['low'])}, {_share(told['high'])}]"
 
 

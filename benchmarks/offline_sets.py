@@ -67,8 +67,8 @@ _UNHURRIED_S: Final = 3600.0
 FIGURES: Final[Mapping[str, Figure]] = {
     "auroc": auroc,
     "balanced_accuracy": balanced_accuracy,
-    "calibration_error": calibration_error,
 }
+"""Those that have an interval: claims drawn again would only raise a calibration error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Judged:
 
     def value(self, figure: str) -> float:
         """What ``figure`` ranks or counts."""
-        return float(self.verdict is Verdict.SUPPORTED) if figure == "balanced_accuracy" else self.support
+        return self.support if figure == "auroc" else float(self.verdict is Verdict.SUPPORTED)
 
 
 class Asking:
@@ -137,10 +137,12 @@ def figures(sets: Mapping[str, Sequence[Judged]], pairs: Mapping[str, Sequence[J
     table: dict[str, Counter[str]] = {}
     for claim in everything:
         table.setdefault(claim.label, Counter())[claim.verdict.value] += 1
+    by_set = {name: _of_set(claims) for name, claims in sets.items()}
     pooled = [claim.supported for claim in everything], [claim.support for claim in everything], _even(sets)
     return {
-        "macro": {name: asdict(_macro(sets, name)) for name in FIGURES},
-        "sets": {name: _of_set(claims) for name, claims in sets.items()},
+        "macro": {name: asdict(_macro(sets, name)) for name in FIGURES}
+        | {"calibration_error": {"value": mean([each["calibration_error"] for each in by_set.values()])}},
+        "sets": by_set,
         "calibration_error_pooled": calibration_error(*pooled),
         "reliability": [list(each) for each in reliability(*pooled)],
         "supported_called_contradicted": Rate(
@@ -168,11 +170,13 @@ def _even(sets: Mapping[str, Sequence[Judged]]) -> list[float]:
 
 
 def _of_set(claims: Sequence[Judged]) -> dict[str, float]:
-    truths = np.array([claim.supported for claim in claims])
+    truths = [claim.supported for claim in claims]
     ones = np.ones(len(claims))
-    return {"claims": len(claims)} | {
-        name: figure(truths, np.array([claim.value(name) for claim in claims]), ones)
-        for name, figure in FIGURES.items()
+    found = {name: figure(*_columns(claims, name), ones) for name, figure in FIGURES.items()}
+    return {
+        "claims": len(claims),
+        **found,
+        "calibration_error": calibration_error(truths, [claim.support for claim in claims]),
     }
 
 
@@ -252,7 +256,10 @@ def printed(found: Mapping[str, Any]) -> str:
         for name, each in found["sets"].items()
     ]
     lines += [f"macro {name:18} {percent(found['macro'][name])}" for name in FIGURES]
-    lines.append(f"calibration error, pooled {100 * found['calibration_error_pooled']:.1f}")
+    lines.append(
+        f"calibration error: macro {100 * found['macro']['calibration_error']['value']:.1f}, "
+        f"pooled {100 * found['calibration_error_pooled']:.1f}"
+    )
     lines += [
         f"{words:24} {found[key]['count']} of {found[key]['of']}: {percent(found[key])}"
         for words, key in (
@@ -364,7 +371,8 @@ def _report(options: argparse.Namespace, found: Mapping[str, Any]) -> None:
         f"{dt.datetime.now(tz=dt.UTC).date().isoformat()}, {claims:,} claims of {len(found['sets'])} sets "
         "labelled by people, none of which anything was fitted on; positive for AUROC are claims that are "
         f"wholly supported. The {found['judge']} judge took {cost['ms_a_claim']:.1f} ms a claim, "
-        f"{cost['processor_ms_a_claim']:.1f} ms of processor time."
+        f"{cost['processor_ms_a_claim']:.1f} ms of processor time. Made by "
+        "`python -m benchmarks.offline_sets --data DIR --baselines --report FOLDER` (docs/training.md)."
     )
     (options.report / "report.md").write_text(markdown(judges, head), encoding="utf-8")
     try:

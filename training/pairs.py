@@ -29,7 +29,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local.candidates import find_candidates
 from guardrail.judges.local.claim_view import view_of
 from guardrail.judges.local.rarity import load_rarity
-from guardrail.judges.local.windows import Window, windows_of
+from guardrail.judges.local.windows import Window, spans_of, windows_of
 from training.chat_wording import chat_worded, spans_in
 from training.examples import DataError, Example, Label, read_examples
 from training.factcg import factcg_rows
@@ -115,8 +115,8 @@ def _terms(index: EvidenceIndex, window: Window) -> frozenset[int]:
 
 
 def _laid_out(index: EvidenceIndex, windows: list[Window]) -> tuple[list[Window], str, list[list[list[int]]]]:
-    """The windows that have room in the premise; the premise, sentences of them in the order of the text; and
-    of each window the spans in it."""
+    """The windows that have room in the premise; the premise, what is read of them in the order of the text;
+    and of each window the spans in it."""
     sentences = index.layout.sentences
     held: set[int] = set()
     words = 0
@@ -129,16 +129,23 @@ def _laid_out(index: EvidenceIndex, windows: list[Window]) -> tuple[list[Window]
         held.update(new)
         words += length
         kept.append(window)
-    at: dict[int, tuple[int, int]] = {}
+    read = [spans_of(index, window.sentences) for window in kept]
+    at: dict[tuple[int, int, int], list[int]] = {}
     parts: list[str] = []
     length = 0
-    for number in sorted(held):
-        context = index.contexts[sentences.context[number]]
-        text = " ".join(context.text[sentences.start[number] : sentences.end[number]].split())
-        at[number] = (length, length + len(text))
-        parts.append(text)
-        length += len(text) + 1
-    return kept, " ".join(parts), [[list(at[n]) for n in window.sentences] for window in kept]
+    longest_first = sorted({span for spans in read for span in spans}, key=lambda s: (s[0], s[1], -s[2]))
+    before = (-1, 0, 0)
+    for span in longest_first:
+        context, start, end = span
+        text = " ".join(index.contexts[context].text[start:end].split())
+        if (context, start) == before[:2]:  # who speaks, whose first sentence is read for another window
+            begin = at[before][0]
+        else:
+            begin, before = length, span
+            parts.append(text)
+            length += len(text) + 1
+        at[span] = [begin, begin + len(text)]
+    return kept, " ".join(parts), [[at[span] for span in spans] for spans in read]
 
 
 def times(dataset: str) -> int:

@@ -149,8 +149,9 @@ def _around(evidence: EvidenceIndex, number: int) -> list[int]:
     return list(range(first, last + 1))
 
 
-def _joined(evidence: EvidenceIndex, numbers: Sequence[int]) -> str:
-    """The text of sentences, whose numbers ascend; of a conversation with the name of who speaks."""
+def spans_of(evidence: EvidenceIndex, numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """``(context, start, end)`` of what is read of sentences, whose numbers ascend; of a conversation with
+    the name of who speaks."""
     sentences = evidence.layout.sentences
     spans: list[tuple[int, int, int]] = []
     for number in numbers:
@@ -162,6 +163,11 @@ def _joined(evidence: EvidenceIndex, numbers: Sequence[int]) -> str:
             spans[-1] = context, spans[-1][1], max(end, spans[-1][2])
         else:
             spans.append((context, start, end))
+    return spans
+
+
+def _joined(evidence: EvidenceIndex, numbers: Sequence[int]) -> str:
     return " ".join(
-        " ".join(evidence.contexts[context].text[start:end].split()) for context, start, end in spans
+        " ".join(evidence.contexts[context].text[start:end].split())
+        for context, start, end in spans_of(evidence, numbers)
     )

@@ -5,22 +5,23 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrail.events import Context
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.local.candidates import find_candidates
-from guardrail.judges.local.claim_view import view_of
-from guardrail.judges.local.rarity import load_rarity
-from guardrail.judges.local.windows import windows_of
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.local.verifier import load_verifier
+from guardrail.judges.local.verifier_files import packaged_folder
 from tests.training.made_data import document, fact
 from training import pairs
+from training.calibrate import unfitted
 from training.examples import DataError, Example
 from training.pairs import TEACHER_WORDS, TrainingPair, pair_of, times, training_pairs
+from training.rows import Row
 
 
 @pytest.fixture(autouse=True)
@@ -43,17 +44,22 @@ def texts(row: dict[str, Any]) -> list[str]:
     return [" ".join(row["premise"][start:end] for start, end in pieces) for pieces in row["readings"]]
 
 
-def test_readings_are_the_windows_of_the_judge() -> None:
+def conversation(random_: random.Random, turns: int) -> str:
+    return "\n".join(f"{('Anna', 'Ben')[turn % 2]}: {document(random_, 3)}" for turn in range(turns))
+
+
+@pytest.mark.parametrize("text", [document, conversation])
+def test_readings_are_the_windows_of_the_judge(text: Callable[[random.Random, int], str]) -> None:
     random_ = random.Random(4)
     sentence, claims = fact(random_)
-    contexts = tuple(
-        f"{document(random_, 20)} {middle} {document(random_, 20)}" for middle in ("", sentence, "")
-    )
+    contexts = tuple(f"{text(random_, 20)} {middle}\n{text(random_, 20)}" for middle in ("", sentence, ""))
     row = made(example(*contexts, claim=claims["supported"]))
-    index = EvidenceIndex([Context(id=str(n), text=text) for n, text in enumerate(contexts)])
-    view = view_of(claims["supported"], "", "", load_rarity())
-    matches = find_candidates(index.layout, view, 12, 1, in_other_words=True).sentences
-    read = [window.text for window in windows_of(view, index, matches)]
+    verifier = load_verifier(packaged_folder() or Path())
+    checker = ClaimChecker(LocalJudgeSettings(), unfitted(verifier.fitted()), verifier)
+    asked = Row("", contexts, claims["supported"], "supported")
+    examined = checker.examine(asked.as_claim(), "", asked.index())
+    assert examined is not None
+    read = [each.window.text for each in examined.read]
     assert texts(row) == [text for text in read if text in texts(row)]  # the best first, in the same order
     assert len(texts(row)) >= 2
     assert row["settled"][0]
