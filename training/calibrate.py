@@ -77,6 +77,10 @@ def main() -> None:
     parser.add_argument("--verifier", type=Path, required=True, help="a folder that training.export wrote")
     parser.add_argument("--out", type=Path, default=_PACKAGED, help="default: the packaged parameters")
     parser.add_argument("--features", type=Path, help="keep the features here (.npz), or take them from here")
+    parser.add_argument(
+        "--more", type=Path, nargs="*", default=(), help="features of other draws (.npz), added"
+    )
+    parser.add_argument("--seed", type=int, default=SEED, help="of the draw of the rows")
     parser.add_argument("--rows", type=int, default=MOST_ROWS, help="most of one data set")
     options = parser.parse_args()
     with running(parser, "calibrate"):
@@ -90,11 +94,13 @@ def _run(options: argparse.Namespace) -> None:
     if options.features and options.features.exists():
         features = Features.load(options.features)
     else:
-        rows = held_out_rows(options.data, options.work, seed=SEED, most=options.rows)
+        rows = held_out_rows(options.data, options.work, seed=options.seed, most=options.rows)
         checker = ClaimChecker(LocalJudgeSettings(), unfitted(verifier.fitted()), verifier)
         features = features_of(rows, checker)
         if options.features:
             features.save(options.features)
+    for file in options.more:
+        features += Features.load(file)
     read, words = fits(features, sure=SURE, hopeless=HOPELESS)
     sets = Counter(features.sets)
     parameters = Parameters(
@@ -102,7 +108,7 @@ def _run(options: argparse.Namespace) -> None:
         provenance={
             "written_by": "training/calibrate.py",
             "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
-            "seed": SEED,
+            "seed": options.seed,
             "rows": dict(sorted(sets.items())),
             "licences": {name: LICENCES[name] for name in sorted(sets) if name in LICENCES},
         },

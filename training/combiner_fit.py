@@ -39,7 +39,7 @@ WEIGHTS: Final[dict[str, float]] = {
 made-up ones less."""
 _MADE: Final = ("-changed", "-stranger")
 _WHOLE_WEIGHT_FROM: Final = 40  # rows; smaller sets count less, so that no row counts much more than others
-_RIDGE: Final = 1e-3
+_RIDGE: Final = 1e-2
 _PARTLY_BELOW: Final = 0.03
 _MOST_WRONGLY_CONTRADICTED: Final = 0.001  # of supported claims; the aim for real answers is twice that
 _LEAST_CONTRADICTED: Final = 0.5
@@ -67,6 +67,10 @@ class Features:
     def save(self, path: Path) -> None:
         """Write them."""
         np.savez_compressed(path, x=self.x, labels=self.labels, sets=self.sets, names=list(FEATURES))
+
+    def __add__(self, other: Features) -> Features:
+        """The rows of both."""
+        return Features(np.vstack([self.x, other.x]), self.labels + other.labels, self.sets + other.sets)
 
     @classmethod
     def load(cls, path: Path) -> Features:

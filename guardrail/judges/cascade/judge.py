@@ -74,7 +74,7 @@ class CascadeJudge:
                 _announce(request, first.found[claim_id], announced)
         if not open_ids:
             return JudgeReply(tuple(announced[claim_id] for claim_id in request.claims), first.usage)
-        second = await self._ask_second(request, open_ids, first.usage, announced)
+        second = await self._ask_second(request, open_ids, first, announced)
         judgements = {
             claim_id: announced.get(claim_id) or self._degraded(request, claim_id, first, second)
             for claim_id in request.claims
@@ -108,7 +108,7 @@ class CascadeJudge:
         return answers
 
     async def _ask_second(
-        self, request: JudgeRequest, open_ids: list[str], spent: Usage, announced: dict[str, Judgement]
+        self, request: JudgeRequest, open_ids: list[str], first: _Answers, announced: dict[str, Judgement]
     ) -> _Answers:
         deadline = request.deadline - self._settings.reserve_ms / 1000
         left = deadline - self._clock()
@@ -119,22 +119,22 @@ class CascadeJudge:
             if judgement.claim_id in open_ids and judgement.claim_id not in announced:
                 sound = _sound(judgement, request.claims[judgement.claim_id], self._second.name)
                 if sound is not None:
-                    _announce(request, sound, announced)
+                    _announce(request, _with_findings(sound, first), announced)
 
         asked = replace(
             request,
             claims={claim_id: request.claims[claim_id] for claim_id in open_ids},
             deadline=deadline,
-            spent=total(request.spent, spent),
+            spent=total(request.spent, first.usage),
             on_judgement=heard,
         )
         # A judge that keeps its deadline says at it what it knows and what that took; that must get through.
         seconds = left + min(self._settings.reserve_ms / 2000, _GRACE_S)
-        answers = await _ask(self._second, asked, seconds, spent)
+        answers = await _ask(self._second, asked, seconds, first.usage)
         for claim_id in open_ids:
             given = answers.found.get(claim_id)
             if given is not None and given.verdict is not Verdict.UNVERIFIED and claim_id not in announced:
-                _announce(request, given, announced)
+                _announce(request, _with_findings(given, first), announced)
         return answers
 
     def _degraded(self, request: JudgeRequest, claim_id: str, first: _Answers, second: _Answers) -> Judgement:
@@ -190,6 +190,14 @@ def _sound(judgement: Judgement, claim: Claim, judge: str) -> Judgement | None:
     """An early judgement that can stand by itself, None for what the whole reply has to tell."""
     sound = reconcile({judgement.claim_id: claim}, JudgeReply((judgement,)), judge)[judgement.claim_id]
     return None if sound.verdict is Verdict.UNVERIFIED else sound
+
+
+def _with_findings(judgement: Judgement, first: _Answers) -> Judgement:
+    """The second judge's verdict with what the first found out exactly, unless the second lifts it."""
+    found = first.found[judgement.claim_id].findings
+    if not found or judgement.verdict is Verdict.SUPPORTED:
+        return judgement
+    return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *found))))
 
 
 def _announce(request: JudgeRequest, judgement: Judgement, announced: dict[str, Judgement]) -> None:

@@ -43,7 +43,7 @@ DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
     Severity.MINOR: Band(accept_support=0.6, reject_support=0.1),
     Severity.NORMAL: Band(accept_support=0.82, reject_support=0.0),
     Severity.MAJOR: Band(accept_support=0.85, reject_support=0.0),
-    Severity.CRITICAL: Band(accept_support=0.88, reject_support=0.0),
+    Severity.CRITICAL: Band(accept_support=0.9, reject_support=0.0),
 }
 
 
