@@ -231,13 +231,13 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
 
 
 # What parts "confident" from "unsure", in one place. First values, to be fitted on real answers.
-CONFIDENT_CONTRADICTION: Final = 0.8
+CONFIDENT_CONTRADICTION: Final = 0.85
 """A contradiction of this probability stops the answer. Not above the 0.9 that LLM judges assume unasked."""
 NEARLY_SUPPORTED: Final = 0.5
 """From this probability of support on, a critical claim that is partly supported needs no reviewer."""
 INVENTED: Final = 0.3
 """Below this probability of support a critical figure that stands in no source is taken out."""
-FLAG_BELOW: Final = 0.5
+FLAG_BELOW: Final = 0.55
 BLOCK_BELOW: Final = 0.05
 
 # Text is withheld for what is known, never for what is only doubted: a confident contradiction or another

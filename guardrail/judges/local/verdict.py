@@ -147,8 +147,8 @@ def _verdict(told: Probabilities, lines: Lines, support: float, conflict: Figure
         return Verdict.CONTRADICTED
     if support >= lines.supported:
         return Verdict.SUPPORTED
-    if told.contradicted == max(told):  # sure enough or not: then it is at least not partly supported
-        return Verdict.CONTRADICTED if told.contradicted >= lines.contradicted else Verdict.UNSUPPORTED
+    if told.contradicted >= lines.contradicted and told.contradicted == max(told):
+        return Verdict.CONTRADICTED
     return Verdict.PARTIALLY_SUPPORTED if support >= lines.partially else Verdict.UNSUPPORTED
 
 
