@@ -25,6 +25,7 @@ from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
 from guardrail.judges.settings import JudgeSettings
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
@@ -36,6 +37,22 @@ TRUE, FALSE, OPEN = (
     "Prices for smaller teams begin at about fifty dollars monthly.",
 )
 PRICE = {"input": 1.0, "output": 2.0}
+BANDS = {
+    "minor": {"accept_support": 0.5, "reject_support": 0.5},
+    "normal": {"accept_support": 0.6, "reject_support": 0.2},
+}
+
+
+@pytest.fixture(autouse=True)
+def fixed_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By words TRUE is surely supported, FALSE surely not, and OPEN open, whatever is fitted some day."""
+    packaged = load_parameters()
+    weights = {"share": (4.0, 0.0, 0.0, 0.0), "figures_conflicting": (-10.0, 0.0, 0.0, 0.0)}
+    words = packaged.words.model_copy(
+        update={"combiner": Combiner(biases=(-0.9, -9.0, 0.0, -9.0), weights=weights)}
+    )
+    fixed = packaged.model_copy(update={"words": words})
+    monkeypatch.setattr("guardrail.judges.local.check.load_parameters", lambda path: fixed)
 
 
 def refuting(call: Recorded) -> str:
@@ -44,8 +61,10 @@ def refuting(call: Recorded) -> str:
 
 def settings(server: LlmServer, kind: str, **changes: Any) -> JudgeSettings:
     llm = {"model": "judge-1b", "base_url": server.url, "max_retries": 0} | changes.pop("llm", {})
-    rules = {"verifier": {"enabled": False}}  # OPEN is what they leave open, whichever model is shipped
-    return JudgeSettings.model_validate({"kind": kind, "llm": llm, "local": rules, **changes})
+    by_words = {"verifier": {"enabled": False}}
+    return JudgeSettings.model_validate(
+        {"kind": kind, "llm": llm, "local": by_words, "cascade": {"bands": BANDS}, **changes}
+    )
 
 
 async def once(judge: Judge, asked: JudgeRequest) -> list[tuple[Verdict, str, tuple[str, ...]]]:

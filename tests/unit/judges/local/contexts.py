@@ -26,7 +26,9 @@ def claim_of(text: str, lead_in: str = "") -> Claim:
     return Claim(0, 0, text, 0, len(text), Severity.NORMAL, lead_in=lead_in)
 
 
-def looked_up(text: str, index: EvidenceIndex, question: str = "") -> tuple[ClaimView, Candidates]:
+def looked_up(
+    text: str, index: EvidenceIndex, question: str = "", cited: frozenset[int] = frozenset(), most: int = 12
+) -> tuple[ClaimView, Candidates]:
     """What of a claim is looked for, all words alike, and where it is found."""
     view = view_of(text, question, "", Rarity({}))
-    return view, find_candidates(index.layout, view, 12, 1, in_other_words=True)
+    return view, find_candidates(index.layout, view, most, cited=cited)

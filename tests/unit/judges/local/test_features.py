@@ -21,14 +21,12 @@ from guardrail.judges.local.verifier import Reading
 from guardrail.judges.local.windows import Window
 from tests.unit.judges.local.contexts import index_of, looked_up
 
-DENIAL = "Dogs are not allowed in the garden."
-
 
 def of_words(claim: str, source: str) -> dict[str, float]:
     index = index_of(source)
     view, found = looked_up(claim, index)
     figures = check_figures(claim, FigureSource([SourceText("d0", 0, len(source), source)]), [0])
-    return word_features(view, found, figures, index)
+    return word_features(view, found, figures)
 
 
 def read(support: float, contradiction: float = 0.5, *tokens: float) -> Read:
@@ -39,20 +37,11 @@ def read(support: float, contradiction: float = 0.5, *tokens: float) -> Read:
 @pytest.mark.parametrize(
     ("claim", "source", "expected"),
     [
-        ("The garden is open.", "The garden is open.", {"share": 1, "best_sentence": 1, "figures": 0}),
-        (
-            "The garden is big.",
-            "The garden is open.",
-            {"share": 0.5, "share_missing_most": 1, "words": math.log(5)},
-        ),
-        ("Dogs are allowed in the garden.", DENIAL, {"denied": 1}),
-        ("Dogs aren't allowed in the garden.", DENIAL.replace(" not", "n't"), {"denied": 0}),
-        (DENIAL, "Dogs are allowed in the garden.", {"denied": 1}),
-        (DENIAL, DENIAL, {"denied": 0}),
-        ("Cats like milk and fish.", DENIAL, {"denied": 0}),  # of another thing
-        ("Dogs are allowed in the garden.", f"Dogs are allowed in the garden. {DENIAL}", {"denied": 0}),
-        ("Entry costs $5.", "Entry costs $5.", {"figures": 1, "figures_absent": 0, "figures_conflicting": 0}),
-        ("Entry costs $9.", "Entry costs money.", {"figures": 1, "figures_absent": 1}),
+        ("The garden is open.", "The garden is open.", {"share": 1, "figures_absent": 0}),
+        ("The garden is big.", "The garden is open.", {"share": 0.5}),
+        ("Owls hunt mice.", "The garden is open.", {"share": 0}),
+        ("Entry costs $5.", "Entry costs $5.", {"figures_absent": 0, "figures_conflicting": 0}),
+        ("Entry costs $9.", "Entry costs money.", {"figures_absent": 1, "figures_conflicting": 0}),
         ("Entry for adults costs $9.", "Entry for adults costs $5.", {"figures_conflicting": 1}),
     ],
 )
@@ -63,17 +52,14 @@ def test_words_and_figures(claim: str, source: str, expected: dict[str, float]) 
 
 
 def test_what_is_read() -> None:
-    found = read_features([read(0.2, 0.9, 0.1), read(0.8, 0.3, 0.6, 0.2)], share=0.5)
+    found = read_features([read(0.2, 0.9, 0.1), read(0.8, 0.3, 0.6, 0.2)])
     assert found == pytest.approx(
         {
             "support": log_odds(0.8),
-            "support_first": log_odds(0.2),
             "support_mean": (log_odds(0.2) + log_odds(0.8)) / 2,
             "contradiction": log_odds(0.9),
-            "contradiction_at_best": log_odds(0.3),
             "unsupported_most": 0.6,
             "unsupported_mean": 0.4,
-            "support_share": log_odds(0.8) / 2,
         }
     )
     assert found.keys() == set(READ)
@@ -81,7 +67,7 @@ def test_what_is_read() -> None:
 
 
 def test_a_claim_without_a_token_has_no_mark() -> None:
-    found = read_features([read(0.5)], share=0.0)
+    found = read_features([read(0.5)])
     assert (found["unsupported_most"], found["unsupported_mean"]) == (0.0, 0.0)
 
 

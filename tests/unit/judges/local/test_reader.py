@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tokenizers import Encoding
 
+from guardrail.figures import FigureSource, SourceText, check_figures
 from guardrail.judges.local.features import Read
-from guardrail.judges.local.reader import Reader, unsupported_spans
+from guardrail.judges.local.reader import Reader, Reworded, reworded, unsupported_spans
 from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
 from guardrail.judges.local.windows import Window
 from tests.unit.judges.local.tiny_verifier import write_verifier
@@ -44,7 +45,7 @@ def verifier(folder: Path) -> Noting:
 
 def reads(verifier: Verifier, claim: str, texts: Sequence[str]) -> list[Read]:
     windows = (Window(text, (n,), n) for n, text in enumerate(texts))
-    return list(Reader(verifier).reads(claim, windows, lambda: False))
+    return list(Reader(verifier).reads(Reworded(claim, ()), windows, lambda: False))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_windows_that_are_too_long_are_cut_for_this_claim_only(verifier: Noting)
     claims = ["sky is blue", "sky is blue 29 costs 49 red ."]
     reader = Reader(verifier)
     for claim in claims:
-        assert list(reader.reads(claim, iter([Window(long, (0,), 0)]), lambda: False))
+        assert list(reader.reads(Reworded(claim, ()), iter([Window(long, (0,), 0)]), lambda: False))
     assert verifier.lengths == [128 - 3 - 3, 128 - 3 - 8]
 
 
@@ -91,13 +92,17 @@ def test_text_that_is_no_prose_is_cut_before_it_is_encoded(verifier: Noting) -> 
 def test_the_same_text_is_encoded_once(verifier: Noting) -> None:
     reader = Reader(verifier)
     for _ in range(3):
-        list(reader.reads("Sky is blue.", iter([Window("Sky is red.", (0,), 0)]), lambda: False))
+        list(
+            reader.reads(Reworded("Sky is blue.", ()), iter([Window("Sky is red.", (0,), 0)]), lambda: False)
+        )
     assert sorted(verifier.encoded) == ["Sky is blue.", "Sky is red."]
 
 
 def test_nothing_is_read_once_stopped(verifier: Noting) -> None:
     windows = iter([Window("Sky is red.", (0,), 0), Window("Sky is blue.", (1,), 1)])
-    found = list(Reader(verifier).reads("Sky is blue.", windows, lambda: len(verifier.lengths) == 1))
+    found = list(
+        Reader(verifier).reads(Reworded("Sky is blue.", ()), windows, lambda: len(verifier.lengths) == 1)
+    )
     assert [each.window.best for each in found] == [0]
 
 
@@ -118,3 +123,37 @@ TEXT = "Meals are reimbursed daily."
 )
 def test_words_that_are_unsupported(tokens: list[tuple[int, int, float]], words: list[str]) -> None:
     assert [TEXT[start:end] for start, end in unsupported_spans(TEXT, tokens, 0.5)] == words
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "lead_in", "read"),
+    [
+        ("The lamp needs nine watts.", "The lamp needs 9 W.", "", "The lamp needs 9 W."),
+        ("It costs $5 and needs 9 W.", "It costs five dollars and needs nine watts.", "",
+         "It costs five dollars and needs nine watts."),
+        ("The lamp needs 9 W.", "The lamp needs 9 W.", "", "The lamp needs 9 W."),
+        ("The lamp needs 8 W.", "The lamp needs 9 W.", "", "The lamp needs 8 W."),
+        ("a guided tour", "A tour.", "Come. The ticket includes:", "The ticket includes a guided tour"),
+        ("a guided tour", "A tour.", "The ticket includes a map.", "a guided tour"),
+        ("a guided tour", "A tour.", "Come! " + "x" * 100_000 + ":", "x" * 199 + " a guided tour"),
+    ],
+)  # fmt: skip
+def test_a_claim_is_read_as_its_sources_write_its_figures_behind_what_leads_in_to_it(
+    claim: str, source: str, lead_in: str, read: str
+) -> None:
+    checks = check_figures(claim, FigureSource([SourceText("d0", 0, len(source), source)]), [0])
+    found = reworded(claim, checks, lead_in)
+    assert found.text == read
+    assert found.in_claim(len(read), len(read))[1] == len(claim)
+    for at, word in ((read.find(word), word) for word in ("lamp", "needs", "guided")):
+        if at >= 0:
+            start, end = found.in_claim(at, at + len(word))
+            assert claim[start:end] == word
+
+
+def test_marks_of_what_was_reworded_are_those_of_the_claim(verifier: Noting) -> None:
+    claim = "sky is azure or red"
+    inside = Reworded("alpha sky is blue or red", ((0, 6, 0, 0), (13, 17, 7, 12)))
+    (found,) = Reader(verifier).reads(inside, iter([Window("red is or", (0,), 0)]), lambda: False)
+    marked = unsupported_spans(claim, found.reading.tokens, 0.5)
+    assert [claim[start:end] for start, end in marked] == ["sky", "azure"]

@@ -43,6 +43,7 @@ def test_silence_is_told_from_what_else_is_said(claim: str, rest: str | None) ->
         "The policy covers fire.",
         "Refunds are not available.",
         "The documents mention a trial.",
+        "The documents don't mention any fee other than the $29 per month.",
         "",
     ],
 )
