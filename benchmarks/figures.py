@@ -16,9 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from training.evaluation_data import made
-
-from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
+from benchmarks.labelled_sets import EXPERTQA, POOL, changed_sentences, labelled_sets, require_files
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
 from guardrail.figures.source import Sentence
@@ -86,7 +84,7 @@ def main() -> None:
     sets = labelled_sets(options.data, options.limit, _SEED)
     supported = {name: [row for row in rows if row.supported] for name, rows in sets.items()}
     supported["all supported"] = [row for rows in supported.values() for row in rows]
-    changes = made(options.data, limit=options.limit, seed=_SEED)
+    changes = changed_sentences(options.data, options.limit, _SEED)
     print(f"{'':32}{'n':>7}{'figures':>9}{'conflict':>10}{'absent':>8}{'caught':>8}{'ms':>7}")
     for name, rows in (supported | {f"changed {kind}": changes[kind] for kind in _CHANGED}).items():
         counts, seconds = checked(rows)
