@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys
+from guardrail.figures.arithmetic import written
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import AHEAD, FILLERS, NEGATIONS, PRONOUNS
@@ -83,6 +84,11 @@ class Sentence:
             if bare and before.kind in _ELLIPTIC and not before.per:
                 found[figure.start] = replace(figure, kind=before.kind, unit=before.unit)
         return found
+
+    @cached_property
+    def written(self) -> tuple[list[Figure], list[Figure]]:
+        """The results of reckonings that are written out, and their bare factors."""
+        return written(self.text, self.figures[:MANY])
 
     @cached_property
     def tokens(self) -> list[tuple[int, int]]:
