@@ -225,7 +225,7 @@ def _times_agree(claim: Figure, source: Figure) -> bool:
     if len(ours) == 2 and claim.upper is not None:
         return len(theirs) == 2 and source.upper is not None and ours == theirs
     if source.upper is not None and claim.kind is Kind.TIME:
-        return any(theirs[0] <= time <= theirs[1] for time in ours)
+        return any(time in theirs for time in ours)  # one within may be neither its begin nor its end
     return any(a % _DAY == b % _DAY for a in ours for b in theirs)
 
 

@@ -62,8 +62,10 @@ def derived(
         loss = max(loss, _ABOUT if claim.bound is Bound.ABOUT or claim.fraction else 0.0)
         if abs(value - target) > loss * max(abs(value), abs(target)):
             continue
-        stands = any(part in mine for part in parts)
-        if plain or (reckons and not needs_own) or ((hints or reckons) and stands):
+        named = sum(part in mine for part in parts)
+        alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied
+        enough = len(parts) if alike and not reckons else 1
+        if plain or (reckons and not needs_own) or ((hints or reckons) and named >= enough):
             return parts
         if len(parts) == 2 and parts[1] in mine and claim.kind is Kind.MONEY and not needs_own:
             return parts
@@ -110,6 +112,7 @@ def _result(run: Sequence[tuple[str, Figure]]) -> Figure | None:
         else:
             total += sense * product
             product, sense = value, -1.0 if sign == "-" else 1.0
+            product *= total if figure.kind is Kind.PERCENT and sign else 1.0
     figures = [f for _, f in run if f.kind in (Kind.MONEY, Kind.QUANTITY, Kind.NUMBER)]
     order = sorted(figures, key=lambda f: (f.kind is not Kind.MONEY, dimension(f) == "number"))
     return replace(order[0], values=(total + sense * product,), per=None) if order else None

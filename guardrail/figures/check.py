@@ -285,8 +285,10 @@ def _derived(
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
-    mine = [f for f in (*claim.figures, *results, *before.figures, *asked) if f is not figure]
-    pieces = frozenset(_PIECE.findall(claim.text.casefold()))
+    # What stands after it may be reckoned from it, unless a source has it.
+    own = (f for f in claim.figures if f.start < figure.start or any(source.backing(f, n) for n in near))
+    mine = [f for f in (*own, *results, *before.figures, *asked) if f is not figure]
+    pieces = frozenset(_PIECE.findall(claim.text[slice(*claim.clause(figure))].casefold()))
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     reckons = timed or not pieces.isdisjoint(RECKONING)
     hints = figure.fraction or not pieces.isdisjoint(RECKONING_HINTS)
