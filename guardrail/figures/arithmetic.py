@@ -83,7 +83,8 @@ def written(text: str, figures: Sequence[Figure]) -> tuple[list[Figure], list[Fi
         sign = None if after is None else _operator(text, before, after)
         if sign is None or after is None:
             if len(run) > 1 and (result := _result(run)) is not None:
-                results.append(result)
+                start, end = run[0][1].start, before.end
+                results.append(replace(result, start=start, end=end, text=text[start:end]))
             run = []
             continue
         run.append((sign, after))
@@ -168,7 +169,10 @@ def _rates(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
                     value = _amount(rate) * _amount(one) / _amount(each)
                     yield _Reckoning(value, (rate, each, one), own=True)
     for part, whole in permutations((f for f in operands if f.kind in _SHARED), 2):
+        counted = dimension(part) == "number"
         if dimension(part) != dimension(whole) or not _amount(whole):
+            continue
+        if counted and (part.unit or part.noun) != (whole.unit or whole.noun) and not claim.fraction:
             continue
         share, unit = _amount(part) / _amount(whole), find_unit(whole.per or "")
         if measure == "percent" and 0 < share < 1 and dimension(part) != "percent":

@@ -275,12 +275,13 @@ def _derived(
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
     asked, before = said_before
-    results = [*claim.written[0], *before.written[0]]
+    written = (r for r in claim.written[0] if not r.start <= figure.start < r.end)
+    results = [*written, *before.written[0]]
     if figure in claim.written[1]:
         return FigureCheck(figure, State.DERIVED, 0.0)
     if (result := next((r for r in results if agrees(figure, r)), None)) is not None:
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(result,))
-    if figure.name or (doubted and figure.kind is Kind.NUMBER):
+    if figure.name or (doubted and figure.kind is Kind.NUMBER and not figure.fraction):
         return None
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
