@@ -16,7 +16,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-
 from benchmarks.labelled_sets import EXPERTQA, POOL, changed_sentences, labelled_sets, require_files
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures

@@ -39,7 +39,9 @@ def as_expected(example: Example, card: Card) -> bool:
     verdict = card.verdict
     if verdict is None or verdict.decision is not example.decision:
         return False
-    return example.bad_claim is None or any(example.bad_claim in text for text in verdict.hallucinated_claims)
+    return example.bad_claim is None or any(
+        example.bad_claim in claim.text and claim.verdict is not Verdict.SUPPORTED for claim in verdict.claims
+    )
 
 
 def summary(

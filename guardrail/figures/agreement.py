@@ -19,6 +19,7 @@ _KEYED: Final = frozenset({Kind.VERSION, Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL
 _LOCAL: Final = 7  # digits of a telephone number without its area
 _MONTHLY: Final = frozenset({"month", "year", "decade", "century"})
 _WEEK: Final = 7
+_YEAR: Final = 12  # months
 _DAY: Final = 24 * 60
 
 
@@ -155,7 +156,8 @@ def _same_key(claim: Figure, source: Figure) -> bool:
 
 
 def _days(figure: Figure) -> Iterator[Day]:
-    """The days that a figure names, those within a range of one month or week among them."""
+    """The days that a figure names, those within a range of one month or week among them; within a longer
+    range the months."""
     yield from figure.days
     if figure.last is None or not figure.days:
         return
@@ -167,6 +169,9 @@ def _days(figure: Figure) -> Iterator[Day]:
     elif first.day and last.day and first.month == last.month:
         for number in range(first.day + 1, last.day):
             yield Day(last.year, last.month, number)
+    elif first.month and last.month and first.year == last.year:
+        for step in range(1, (last.month - first.month) % _YEAR):
+            yield Day(last.year, (first.month + step - 1) % _YEAR + 1)
 
 
 def _dates_agree(claim: Figure, source: Figure) -> bool:
@@ -220,7 +225,7 @@ def _times_agree(claim: Figure, source: Figure) -> bool:
     if len(ours) == 2 and claim.upper is not None:
         return len(theirs) == 2 and source.upper is not None and ours == theirs
     if source.upper is not None and claim.kind is Kind.TIME:
-        return any(theirs[0] <= time <= theirs[1] for time in ours)
+        return any(time in theirs for time in ours)  # one within may be neither its begin nor its end
     return any(a % _DAY == b % _DAY for a in ours for b in theirs)
 
 

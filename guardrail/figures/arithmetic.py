@@ -1,52 +1,122 @@
-"""Is a figure a right sum, difference, product or multiple of others?"""
+"""Is a figure a right sum, difference, product, quotient, rate or share of others?"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations
+from dataclasses import replace
+from itertools import chain, combinations, pairwise, permutations
 from typing import Final, NamedTuple
 
 from guardrail.figures.agreement import base, dimension
-from guardrail.figures.model import Figure, Kind
-from guardrail.figures.tables import same_currency
+from guardrail.figures.model import Bound, Figure, Kind
+from guardrail.figures.tables import OPERATORS, find_unit, same_currency
 
 _MONTH: Final = 2_629_746  # seconds
 _PER: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
 _LOSS: Final = 0.002  # what rounding to cents costs
 _CALENDAR: Final = 0.02  # 52 weeks a year, 30 days a month
+_ABOUT: Final = 0.03  # what "roughly" may be off
 _MAX_OPERANDS: Final = 12
+_MAX_OWN: Final = 8
+_GAP: Final = 24  # code points between two figures that an operator joins
+_BRACKETS: Final = re.compile(r"[()\[\]*_`]*(?:[-–](?=[^\W\d]))?")
 _ADDED: Final = frozenset({"money", "number", "percent", "time", "length", "mass", "volume", "area", "data"})
+_SHARED: Final = frozenset({Kind.MONEY, Kind.QUANTITY, Kind.NUMBER})
 _MINUTE: Final = 60
 
 
 class _Reckoning(NamedTuple):
-    """A value, what it is reckoned from, how exact it must be, and whether it needs a word that says so."""
+    """A value, what it is reckoned from, how exact it must be, whether it needs no word that says so, and
+    whether one operand at least must be the claim's or the question's own."""
 
     value: float
     parts: tuple[Figure, ...]
     loss: float = _LOSS
     plain: bool = False
+    own: bool = False
 
 
 def derived(
-    claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure], *, reckons: bool
+    claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure], *, reckons: bool, hints: bool = False
 ) -> tuple[Figure, ...] | None:
-    """The two or three operands that a claim's figure is reckoned from, or None.
+    """The operands that a claim's figure is reckoned from, or None.
 
     Sums of two or three and differences of figures that measure the same, products with a plain number or a
-    percentage, prices per another period, times of day a duration away, and the years between two dates.
-    ``own`` are the other figures of the claim and of the question. Where no word says that the claim reckons
-    (``reckons``), only what can hardly be by chance counts.
+    percentage, rates times a quantity, shares, prices per another period, times of day a duration away, the
+    years between two dates, and a product with another or an amount added, all of ``own`` figures: the other
+    ones of the claim, its lead-in and the question. Where no word says that the claim reckons (``reckons``),
+    only what can hardly be by chance counts; where one hints at it (``hints``), an operand must be of
+    ``own``.
     """
     if not claim.values or claim.upper is not None:
         return None
     target = _amount(claim)
-    operands = [f for f in dict.fromkeys([*own, *theirs]) if f.values and not f.name and f.upper is None]
-    for value, parts, loss, plain in _reckonings(claim, operands[:_MAX_OPERANDS]):
-        near = abs(value - target) <= loss * max(abs(value), abs(target))
-        if near and (plain or reckons or (len(parts) == 2 and parts[1] in own and claim.kind is Kind.MONEY)):
+    mine, others = ([f for f in group if f.values and not f.name and not f.upper] for group in (own, theirs))
+    mine = list(dict.fromkeys(mine))[:_MAX_OWN]
+    operands = [*mine, *(f for f in dict.fromkeys(others) if f not in mine)][:_MAX_OPERANDS]
+    found = [_reckonings(claim, operands), _rates(claim, operands)]
+    if reckons or hints:
+        found.append(_two_steps(claim, mine))
+    for value, parts, loss, plain, needs_own in chain(*found):
+        loss = max(loss, _ABOUT if claim.bound is Bound.ABOUT or claim.fraction else 0.0)
+        if abs(value - target) > loss * max(abs(value), abs(target)):
+            continue
+        named = sum(part in mine for part in parts)
+        alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied
+        enough = len(parts) if alike and not reckons else 1
+        if plain or (reckons and not needs_own) or ((hints or reckons) and named >= enough):
+            return parts
+        if len(parts) == 2 and parts[1] in mine and claim.kind is Kind.MONEY and not needs_own:
             return parts
     return None
+
+
+def written(text: str, figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
+    """The results of what a text writes out with signs or words ("2 × €5 plus €3"), and the bare factors."""
+    results: list[Figure] = []
+    factors: list[Figure] = []
+    run: list[tuple[str, Figure]] = []
+    for before, after in pairwise((*figures, None)):
+        assert before is not None
+        run = run or [("", before)]
+        sign = None if after is None else _operator(text, before, after)
+        if sign is None or after is None:
+            if len(run) > 1 and (result := _result(run)) is not None:
+                start, end = run[0][1].start, before.end
+                results.append(replace(result, start=start, end=end, text=text[start:end]))
+            run = []
+            continue
+        run.append((sign, after))
+        if sign == "*":
+            factors += [f for f in (before, after) if dimension(f) in ("number", "time")]
+    return results, factors
+
+
+def _operator(text: str, before: Figure, after: Figure) -> str | None:
+    """The sign between two figures; "2×" and "twice" hold theirs."""
+    between = text[before.end : after.start] if after.start - before.end <= _GAP else "?"
+    said = _BRACKETS.sub("", between.casefold()).strip()
+    holds = before.unit == "time" and before.kind is Kind.QUANTITY and not before.per
+    return "*" if not said and holds else OPERATORS.get(said)
+
+
+def _result(run: Sequence[tuple[str, Figure]]) -> Figure | None:
+    """What comes out of factors and addends, in the unit of the first that has one."""
+    total, product, sense = 0.0, 0.0, 1.0
+    for sign, figure in run:
+        if not figure.values or figure.upper is not None:
+            return None
+        value = figure.values[0] / (100 if figure.kind is Kind.PERCENT else 1)
+        if sign in ("*", "/"):
+            product = product * value if sign == "*" else product / value if value else 0.0
+        else:
+            total += sense * product
+            product, sense = value, -1.0 if sign == "-" else 1.0
+            product *= total if figure.kind is Kind.PERCENT and sign else 1.0
+    figures = [f for _, f in run if f.kind in (Kind.MONEY, Kind.QUANTITY, Kind.NUMBER)]
+    order = sorted(figures, key=lambda f: (f.kind is not Kind.MONEY, dimension(f) == "number"))
+    return replace(order[0], values=(total + sense * product,), per=None) if order else None
 
 
 def _amount(figure: Figure) -> float:
@@ -55,10 +125,7 @@ def _amount(figure: Figure) -> float:
 
 def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     measure = dimension(claim)
-    same = [f for f in operands if dimension(f) == measure and f.kind is not Kind.ORDINAL and f.values[0]]
-    if measure == "money":
-        same = [f for f in same if same_currency(claim.unit or "", f.unit or "")]
-    counts = [f for f in operands if dimension(f) == "number" and f.kind is Kind.NUMBER and f.values[0] > 1]
+    same, counts = _like(claim, operands), _counts(operands)
     spans = [f for f in operands if dimension(f) == "time"]
     moments = [f for f in operands if f.kind in (Kind.TIME, Kind.DATE)]
     if measure in _ADDED:
@@ -87,6 +154,67 @@ def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
             yield from (
                 _Reckoning(one.values[0] + s * _amount(span) / scale, (one, span), 1e-6) for s in (1, -1)
             )
+
+
+def _rates(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
+    """So much per one or per so many, times a quantity; how long a stock lasts; and what share a part is."""
+    measure = dimension(claim)
+    much = [f for f in operands if f.kind is Kind.QUANTITY and f.unit and dimension(f) != measure]
+    for rate in _like(claim, operands) if measure in _ADDED else ():
+        for one in much:
+            if (value := _for_so_much(rate, one)) is not None:
+                yield _Reckoning(value, (rate, one), own=True)
+            for each in much:
+                if dimension(each) == dimension(one) and _amount(each) and each is not one and not rate.per:
+                    value = _amount(rate) * _amount(one) / _amount(each)
+                    yield _Reckoning(value, (rate, each, one), own=True)
+    for part, whole in permutations((f for f in operands if f.kind in _SHARED), 2):
+        counted = dimension(part) == "number"
+        if dimension(part) != dimension(whole) or not _amount(whole):
+            continue
+        if counted and (part.unit or part.noun) != (whole.unit or whole.noun) and not claim.fraction:
+            continue
+        share, unit = _amount(part) / _amount(whole), find_unit(whole.per or "")
+        if measure == "percent" and 0 < share < 1 and dimension(part) != "percent":
+            yield _Reckoning(100 * share, (part, whole), claim.step / 2 / (100 * share), own=True)
+        elif unit is not None and unit.dimension == measure:
+            yield _Reckoning(share * unit.factor, (part, whole), own=True)
+
+
+def _like(claim: Figure, operands: list[Figure]) -> list[Figure]:
+    """The operands that measure what the claim's figure does."""
+    same = [f for f in operands if dimension(f) == dimension(claim) and f.kind is not Kind.ORDINAL]
+    money = claim.kind is Kind.MONEY
+    return [f for f in same if f.values[0] and (not money or same_currency(claim.unit or "", f.unit or ""))]
+
+
+def _counts(operands: list[Figure]) -> list[Figure]:
+    return [f for f in operands if dimension(f) == "number" and f.kind is not Kind.ORDINAL and f.values[0] > 1]
+
+
+def _for_so_much(rate: Figure, much: Figure) -> float | None:
+    """What ``much`` comes to at a rate; of one that doesn't say per what, per unit as written."""
+    if not rate.per:
+        return _amount(rate) * much.values[0]
+    unit = find_unit(rate.per)
+    same = unit is not None and unit.dimension == dimension(much)
+    return _amount(rate) * _amount(much) / unit.factor if unit is not None and same else None
+
+
+def _two_steps(claim: Figure, own: list[Figure]) -> Iterator[_Reckoning]:
+    """A product and another or an amount together or apart, all of figures that are named."""
+    if dimension(claim) not in _ADDED - {"number", "percent"}:
+        return
+    same = _like(claim, own)
+    products = [(_amount(a) * _amount(n), (a, n)) for a in same for n in _counts(own)]
+    products += [(r.value, r.parts) for r in _rates(claim, own) if len(r.parts) == 2]
+    single = [(_amount(a), (a,)) for a in same]
+    for (one, first), (other, second) in chain(
+        combinations(products, 2), ((p, s) for p in products for s in single)
+    ):
+        if not any(a is b for a in first for b in second):
+            for value in (one + other, abs(one - other)):
+                yield _Reckoning(value, (*first, *second), own=True)
 
 
 def _other_periods(claim: Figure, prices: list[Figure], spans: list[Figure]) -> Iterator[_Reckoning]:

@@ -125,6 +125,19 @@ def read_month(tokens: list[Token], i: int) -> Found | None:
     return Found(after, (Day(year, month),))
 
 
+def read_date_range(tokens: list[Token], i: int, first: Found) -> Found:
+    """A month or day with the end of its range, if one follows: "June to August", "1 May – 30 September"."""
+    to, j = tokens[first.next].low, first.next + 1
+    between = to == "and" and i > 0 and tokens[i - 1].low == "between"
+    if first.last or not (to in TO or between) or not (first.days and first.days[0].month):
+        return first
+    end = read_day_month(tokens, j) if tokens[j].kind is Tok.NUMBER else read_month(tokens, j)
+    if end is None or end.last or (first.days[0].day is None) != (end.days[0].day is None):
+        return first
+    own = tuple(replace(day, year=day.year or end.days[0].year) for day in first.days)
+    return Found(end.next, own, last=end.days[0])
+
+
 def read_weekday(tokens: list[Token], i: int) -> Found | None:
     """ "Monday", "Mon-Fri", "Monday to Friday", "weekdays"."""
     if group := tables.DAY_GROUPS.get(tokens[i].low):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
@@ -14,7 +14,7 @@ from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
-from guardrail.figures.tables import PRICING, RECKONING, RECKONING_TIMES
+from guardrail.figures.tables import PRICING, RECKONING, RECKONING_HINTS, RECKONING_TIMES
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
@@ -31,6 +31,10 @@ _APART: Final = (
 )
 _APART_WORDS: Final = 2.0
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
+_FEW_THINGS: Final = range(2, 13)
+_ANNOUNCING: Final = re.compile(r":(?!\d)")
+_LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
+_SEPARATOR: Final = re.compile(r",(?:\s{0,4}(?:and|or)\b)?|\b(?:and|or)\b", re.IGNORECASE)
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
 _MOST: Final = 100  # figures of a claim that are checked
@@ -84,24 +88,32 @@ class _Frame:
         return share
 
 
+class _Said(NamedTuple):
+    """What was said before a claim."""
+
+    asked: Sequence[Figure]
+    before: Sentence
+
+
 def check_figures(
-    claim_text: str, source: FigureSource, near: Sequence[int], question: str = ""
+    claim_text: str, source: FigureSource, near: Sequence[int], question: str = "", lead_in: str = ""
 ) -> tuple[FigureCheck, ...]:
     """One check for each figure of a claim (of the first hundred), in order.
 
     ``near``: the numbers of the sentences that evidence search found best, best first; all others are looked
-    at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with.
+    at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with;
+    ``lead_in``, what the claim goes on from: reckoned with.
     """
     claim = Sentence(claim_text)
     if not claim.figures:
         return ()
     near = list(dict.fromkeys(near))
-    asked = find_figures(question) if question else ()
-    return tuple(_check(claim, figure, source, near, asked) for figure in claim.figures[:_MOST])
+    said = _Said(find_figures(question), Sentence(lead_in))
+    return tuple(_check(claim, figure, source, near, said) for figure in claim.figures[:_MOST])
 
 
 def _check(
-    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], asked: Sequence[Figure]
+    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], said_before: _Said
 ) -> FigureCheck:
     frame = _frame(claim, figure)
     found: FigureCheck | None = None
@@ -124,15 +136,33 @@ def _check(
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
-        return _derived(claim, figure, source, near, asked, True) or conflict
+        return _derived(claim, figure, source, near, said_before, True) or conflict
     if found is None or (best >= _FRAME and said <= best - max(_APART, _APART_WORDS / words)):
-        found = _derived(claim, figure, source, near, asked, best >= _FRAME)
-    return found or FigureCheck(replace(figure, name=figure.name or _is_one(figure)), State.ABSENT, best)
+        found = _derived(claim, figure, source, near, said_before, best >= _FRAME)
+    if found is None and not figure.name and (_is_one(figure) or _counts_few(claim, figure, source, near)):
+        figure = replace(figure, name=True)
+    return found or FigureCheck(figure, State.ABSENT, best)
 
 
 def _is_one(figure: Figure) -> bool:
     """ "One of them", "first": says less than a number."""
     return dimension(figure) == "number" and figure.values[:1] == (1.0,) and not figure.text[0].isdecimal()
+
+
+def _counts_few(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> bool:
+    """Whether a small number counts what the claim goes on to list, or as many things as a source lists."""
+    few = figure.kind is Kind.NUMBER and not figure.upper and figure.values[0] in _FEW_THINGS
+    if not few or figure.unit or figure.bound.direction:
+        return False
+    if _ANNOUNCING.search(claim.text, figure.end):
+        return True
+    texts = (source.sentence(number).text for number in near)
+    return any(source_list.count(",") and _items(source_list) == figure.values[0]
+               for text in texts for source_list in _LISTS.split(text))
+
+
+def _items(text: str) -> int:
+    return 1 + len(_SEPARATOR.findall(text))
 
 
 def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
@@ -240,22 +270,32 @@ def _derived(
     figure: Figure,
     source: FigureSource,
     near: list[int],
-    asked: Sequence[Figure],
+    said_before: _Said,
     doubted: bool,
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
-    if figure.name or (doubted and figure.kind is Kind.NUMBER):
+    asked, before = said_before
+    written = (r for r in claim.written[0] if not r.start <= figure.start < r.end)
+    results = [*written, *before.written[0]]
+    if figure in claim.written[1]:
+        return FigureCheck(figure, State.DERIVED, 0.0)
+    if (result := next((r for r in results if agrees(figure, r)), None)) is not None:
+        return FigureCheck(figure, State.DERIVED, 0.0, operands=(result,))
+    if figure.name or (doubted and figure.kind is Kind.NUMBER and not figure.fraction):
         return None
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
-    mine = [f for f in (*claim.figures, *asked) if f is not figure]
-    pieces = frozenset(_PIECE.findall(claim.text.casefold()))
+    # What stands after it may be reckoned from it, unless a source has it.
+    own = (f for f in claim.figures if f.start < figure.start or any(source.backing(f, n) for n in near))
+    mine = [f for f in (*own, *results, *before.figures, *asked) if f is not figure]
+    pieces = frozenset(_PIECE.findall(claim.text[slice(*claim.clause(figure))].casefold()))
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     reckons = timed or not pieces.isdisjoint(RECKONING)
+    hints = figure.fraction or not pieces.isdisjoint(RECKONING_HINTS)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
-        operands = derived(figure, mine, theirs, reckons=reckons)
+        operands = derived(figure, mine, theirs, reckons=reckons, hints=hints)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
     return None

@@ -55,7 +55,18 @@ def read_numeral(text: str) -> tuple[tuple[float, ...], float]:
 
 
 def read_amount(tokens: list[Token], i: int) -> Amount | None:
-    """The number that begins at token ``i``, in digits or words, magnitude words included."""
+    """The number that begins at token ``i``, in digits or words, magnitude words included; said once more in
+    brackets, it is the same one: "twenty-four (24) months"."""
+    amount = _amount(tokens, i)
+    if amount is None or tokens[amount.next].text != "(":
+        return amount
+    again = _amount(tokens, amount.next + 1)
+    if again is None or tokens[again.next].text != ")" or again.values[0] not in amount.values:
+        return amount
+    return amount._replace(next=again.next + 1)
+
+
+def _amount(tokens: list[Token], i: int) -> Amount | None:
     token = tokens[i]
     if token.kind is Tok.NUMBER:
         return _digits(tokens, i)

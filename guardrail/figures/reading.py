@@ -74,6 +74,7 @@ def _figure(kind: Kind, tokens: list[Token], i: int, after: int, **said: Any) ->
 
 
 def _dated(tokens: list[Token], i: int, found: Found) -> tuple[Figure, int]:
+    found = calendar.read_date_range(tokens, i, found)
     kind = Kind.TIME if found.times else Kind.DATE
     year = next((day.year for day in found.days if day.month is None and day.years == 1), None)
     values = found.times or ((float(year),) if year is not None else ())

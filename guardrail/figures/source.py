@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys
+from guardrail.figures.arithmetic import written
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import AHEAD, FILLERS, NEGATIONS, PRONOUNS
@@ -26,6 +27,7 @@ _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
 _PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
 MANY: Final = 200  # figures of one sentence that are looked at one by one
 _MAX_KEY: Final = 64
+_ELLIPTIC: Final = (Kind.MONEY, Kind.QUANTITY)
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
@@ -66,7 +68,27 @@ class Sentence:
         likely = self.figures[:MANY]
         if len(self.figures) > MANY:
             likely += tuple(f for key in keys(figure) for f in self._by_key.get(key, ())[:MANY])
-        return next((other for other in likely if agrees(figure, other)), None)
+        found = next((other for other in likely if agrees(figure, other)), None)
+        if found is None and figure.kind in _ELLIPTIC:
+            meant = ((other, self._meant.get(other.start)) for other in likely)
+            found = next((other for other, full in meant if full and agrees(figure, full)), None)
+        return found
+
+    @cached_property
+    def _meant(self) -> dict[int, Figure]:
+        """What bare numbers mean, by where they begin: "adults 12 euros, children 5" are 5 euros."""
+        found = {}
+        for before, figure in pairwise(self.figures):
+            bare = figure.kind is Kind.NUMBER and not (figure.noun or figure.name or figure.upper)
+            before = found.get(before.start, before)
+            if bare and before.kind in _ELLIPTIC and not before.per:
+                found[figure.start] = replace(figure, kind=before.kind, unit=before.unit)
+        return found
+
+    @cached_property
+    def written(self) -> tuple[list[Figure], list[Figure]]:
+        """The results of reckonings that are written out, and their bare factors."""
+        return written(self.text, self.figures[:MANY])
 
     @cached_property
     def tokens(self) -> list[tuple[int, int]]:
@@ -175,6 +197,11 @@ class FigureSource:
         own = sentence.backing(figure)
         if own is None and figure.upper is not None:
             ends = [replace(figure, values=(end,), upper=None) for end in (figure.values[0], figure.upper)]
+        elif own is None and figure.last is not None:
+            ends = [replace(figure, days=(end,), last=None) for end in (figure.days[0], figure.last)]
+        else:
+            ends = []
+        if ends:
             first, second = map(sentence.backing, ends)
             return None if second is None else first
         if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:

@@ -98,6 +98,10 @@ FREE_BEFORE: Final = _words(_TABLES["free"]["before"])
 FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
+RECKONING_HINTS: Final = _words(_TABLES["reckoning_hints"])
+OPERATORS: Final = {
+    word: sign for sign, phrases in _TABLES["operators"].items() for word in _phrases(phrases)
+}
 PRICING: Final = _words(_TABLES["pricing"])
 AHEAD: Final = _words(_TABLES["ahead"])
 PRONOUNS: Final = _words(_TABLES["pronouns"])

@@ -156,7 +156,7 @@ class ClaimChecker:
         if not found.sentences:
             return None
         near = [match.number for match in found.sentences[:_NEAR]]
-        figures = check_figures(view.text, source, near, question)
+        figures = check_figures(view.text, source, near, question, claim.lead_in)
         features = word_features(view, found, figures)
         read: list[Read] = []
         if reader is not None and pressure < 2:
