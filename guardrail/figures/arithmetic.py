@@ -189,7 +189,9 @@ def _like(claim: Figure, operands: list[Figure]) -> list[Figure]:
 
 
 def _counts(operands: list[Figure]) -> list[Figure]:
-    return [f for f in operands if dimension(f) == "number" and f.kind is not Kind.ORDINAL and f.values[0] > 1]
+    return [
+        f for f in operands if dimension(f) == "number" and f.kind is not Kind.ORDINAL and f.values[0] > 1
+    ]
 
 
 def _for_so_much(rate: Figure, much: Figure) -> float | None:

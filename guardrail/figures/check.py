@@ -157,8 +157,11 @@ def _counts_few(claim: Sentence, figure: Figure, source: FigureSource, near: lis
     if _ANNOUNCING.search(claim.text, figure.end):
         return True
     texts = (source.sentence(number).text for number in near)
-    return any(source_list.count(",") and _items(source_list) == figure.values[0]
-               for text in texts for source_list in _LISTS.split(text))
+    return any(
+        source_list.count(",") and _items(source_list) == figure.values[0]
+        for text in texts
+        for source_list in _LISTS.split(text)
+    )
 
 
 def _items(text: str) -> int:

@@ -13,7 +13,6 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeRequest
 from tests.verifier_cases.cases import SUPPORTED_KINDS, Located
 
-
 _FIGURES: Final = frozenset({"number", "date", "unit", "other-value"})
 _TOGETHER: Final = ("supported", "not supported", "not called contradicted", "critical figures")
 
@@ -46,7 +45,7 @@ def rates(found: Iterable[Judged]) -> dict[str, Rate]:
     """The rates that a judge is measured by.
 
     ``supported``: supported claims that are called SUPPORTED; ``not supported``: others that are not;
-    ``not called contradicted``: supported claims that are not called CONTRADICTED; ``critical figures``: wrong
+    ``not called contradicted``: supported claims that are not CONTRADICTED; ``critical figures``: wrong
     numbers, dates, units and other things' values in critical claims that are not called SUPPORTED; then the
     right ones of each kind, those of supported claims first.
     """

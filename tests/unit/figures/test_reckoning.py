@@ -38,7 +38,12 @@ def _sums(r: random.Random) -> list[Sum]:
     high, low = max(p, q) + 1, min(p, q)
     plans = (f"Monthly billing is €{_money(high)}.", f"Yearly billing is €{_money(low)}.")
     steep = r.randint(2, 30) * 10
-    wide, kilos, share, people = r.randint(20, 400), r.randint(3, 60), r.randint(1, 9) * 10, r.randint(2, 90) * 100
+    wide, kilos, share, people = (
+        r.randint(20, 400),
+        r.randint(3, 60),
+        r.randint(1, 9) * 10,
+        r.randint(2, 90) * 100,
+    )
     minutes = r.choice((5, 10, 15, 20, 30))
     stock, rate = r.randint(5, 40), r.randint(2, 9)
     named = f"We are {n} adults and {m} children."
