@@ -47,7 +47,7 @@ def judged(
         ((0.31, 0.1, 0.5, 0.09), Verdict.PARTIALLY_SUPPORTED, 0.69),
         ((0.29, 0.5, 0.2, 0.01), Verdict.UNSUPPORTED, 0.71),
         ((0.20, 0.1, 0.1, 0.6), Verdict.CONTRADICTED, 0.6),
-        ((0.31, 0.2, 0.04, 0.45), Verdict.UNSUPPORTED, 0.69),  # below the line of CONTRADICTED
+        ((0.31, 0.2, 0.04, 0.45), Verdict.PARTIALLY_SUPPORTED, 0.69),  # below the line of CONTRADICTED
         ((0.01, 0.01, 0.53, 0.45), Verdict.UNSUPPORTED, 0.99),
     ],
 )
