@@ -16,6 +16,7 @@ _MONTH: Final = 2_629_746  # seconds
 _PER: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
 _LOSS: Final = 0.002  # what rounding to cents costs
 _CALENDAR: Final = 0.02  # 52 weeks a year, 30 days a month
+_EXACT: Final = 1e-6
 _ABOUT: Final = 0.03  # what "roughly" may be off
 _MAX_OPERANDS: Final = 12
 _MAX_OWN: Final = 8
@@ -52,15 +53,18 @@ def derived(
     if not claim.values or claim.upper is not None:
         return None
     target = _amount(claim)
+    place = claim.step * (abs(target / claim.values[0]) if claim.values[0] else 1.0) / 2  # of what is rounded
     mine, others = ([f for f in group if f.values and not f.name and not f.upper] for group in (own, theirs))
     mine = list(dict.fromkeys(mine))[:_MAX_OWN]
-    operands = [*mine, *(f for f in dict.fromkeys(others) if f not in mine)][:_MAX_OPERANDS]
+    known = {(f.kind, f.values, f.unit) for f in own}
+    operands = [*mine, *(f for f in others if (f.kind, f.values, f.unit) not in known)][:_MAX_OPERANDS]
     found = [_reckonings(claim, operands), _rates(claim, operands)]
     if reckons or hints:
         found.append(_two_steps(claim, mine))
     for value, parts, loss, plain, needs_own in chain(*found):
         loss = max(loss, _ABOUT if claim.bound is Bound.ABOUT or claim.fraction else 0.0)
-        if abs(value - target) > loss * max(abs(value), abs(target)):
+        error = loss * max(abs(value), abs(target))
+        if abs(value - target) > (min(error, place) if loss == _LOSS else error) + _EXACT * abs(target):
             continue
         named = sum(part in mine for part in parts)
         alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied

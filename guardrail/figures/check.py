@@ -288,13 +288,17 @@ def _derived(
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
     # What stands after it may be reckoned from it, unless a source has it.
     own = (f for f in claim.figures if f.start < figure.start or any(source.backing(f, n) for n in near))
-    mine = [f for f in (*own, *results, *before.figures, *asked) if f is not figure]
+    spans = [(r.start, r.end) for r in claim.written[0]]
+    spent = [f for f in claim.figures if any(start <= f.start < end for start, end in spans)]
+    used = {(f.kind, f.values) for f in spent}  # in what is written out
+    mine = [f for f in (*(f for f in own if f not in spent), *results, *before.figures, *asked) if f is not figure]
     pieces = frozenset(_PIECE.findall(claim.text[slice(*claim.clause(figure))].casefold()))
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     reckons = timed or not pieces.isdisjoint(RECKONING)
     hints = figure.fraction or not pieces.isdisjoint(RECKONING_HINTS)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
+        theirs = [f for f in theirs if (f.kind, f.values) not in used]
         operands = derived(figure, mine, theirs, reckons=reckons, hints=hints)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
