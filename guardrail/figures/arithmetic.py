@@ -16,6 +16,7 @@ _MONTH: Final = 2_629_746  # seconds
 _PER: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
 _LOSS: Final = 0.002  # what rounding to cents costs
 _CALENDAR: Final = 0.02  # 52 weeks a year, 30 days a month
+_EXACT: Final = 1e-6
 _ABOUT: Final = 0.03  # what "roughly" may be off
 _MAX_OPERANDS: Final = 12
 _MAX_OWN: Final = 8
@@ -52,45 +53,58 @@ def derived(
     if not claim.values or claim.upper is not None:
         return None
     target = _amount(claim)
+    place = claim.step * (abs(target / claim.values[0]) if claim.values[0] else 1.0) / 2  # of what is rounded
     mine, others = ([f for f in group if f.values and not f.name and not f.upper] for group in (own, theirs))
     mine = list(dict.fromkeys(mine))[:_MAX_OWN]
-    operands = [*mine, *(f for f in dict.fromkeys(others) if f not in mine)][:_MAX_OPERANDS]
+    known = {(f.kind, f.values, f.unit) for f in own}
+    operands = [*mine, *(f for f in others if (f.kind, f.values, f.unit) not in known)][:_MAX_OPERANDS]
     found = [_reckonings(claim, operands), _rates(claim, operands)]
     if reckons or hints:
         found.append(_two_steps(claim, mine))
     for value, parts, loss, plain, needs_own in chain(*found):
         loss = max(loss, _ABOUT if claim.bound is Bound.ABOUT or claim.fraction else 0.0)
-        if abs(value - target) > loss * max(abs(value), abs(target)):
+        error = loss * max(abs(value), abs(target))
+        if abs(value - target) > (min(error, place) if loss == _LOSS else error) + _EXACT * abs(target):
             continue
         named = sum(part in mine for part in parts)
         alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied
         enough = len(parts) if alike and not reckons else 1
         if plain or (reckons and not needs_own) or ((hints or reckons) and named >= enough):
             return parts
-        if len(parts) == 2 and parts[1] in mine and claim.kind is Kind.MONEY and not needs_own:
+        by_chance = needs_own or alike or claim.kind is not Kind.MONEY
+        if len(parts) == 2 and parts[1] in mine and not by_chance:
             return parts
     return None
 
 
-def written(text: str, figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
-    """The results of what a text writes out with signs or words ("2 × €5 plus €3"), and the bare factors."""
+class Written(NamedTuple):
+    """What a text reckons with signs or words ("2 × €5 plus €3"): the results, whose ``text`` is the whole,
+    the figures that went in, and those of them that are bare factors."""
+
+    results: tuple[Figure, ...]
+    operands: tuple[Figure, ...]
+    factors: tuple[Figure, ...]
+
+
+def written(text: str, figures: Sequence[Figure]) -> Written:
+    """The reckonings of a text; linear."""
+    runs = [[("", figure)] for figure in figures[:1]]
+    for before, after in pairwise(figures):
+        if sign := _operator(text, before, after):
+            runs[-1].append((sign, after))
+        else:
+            runs.append([("", after)])
     results: list[Figure] = []
+    operands: list[Figure] = []
     factors: list[Figure] = []
-    run: list[tuple[str, Figure]] = []
-    for before, after in pairwise((*figures, None)):
-        assert before is not None
-        run = run or [("", before)]
-        sign = None if after is None else _operator(text, before, after)
-        if sign is None or after is None:
-            if len(run) > 1 and (result := _result(run)) is not None:
-                start, end = run[0][1].start, before.end
-                results.append(replace(result, start=start, end=end, text=text[start:end]))
-            run = []
-            continue
-        run.append((sign, after))
-        if sign == "*":
-            factors += [f for f in (before, after) if dimension(f) in ("number", "time")]
-    return results, factors
+    for run in runs:
+        if len(run) > 1 and (result := _result(run)) is not None:
+            start, end = run[0][1].start, run[-1][1].end
+            results.append(replace(result, start=start, end=end, text=text[start:end]))
+            operands += (figure for _, figure in run)
+            pairs = ((one, other) for (_, one), (sign, other) in pairwise(run) if sign == "*")
+            factors += (f for pair in pairs for f in pair if dimension(f) in ("number", "time"))
+    return Written(tuple(results), tuple(operands), tuple(factors))
 
 
 def _operator(text: str, before: Figure, after: Figure) -> str | None:
@@ -129,7 +143,7 @@ def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     spans = [f for f in operands if dimension(f) == "time"]
     moments = [f for f in operands if f.kind in (Kind.TIME, Kind.DATE)]
     if measure in _ADDED:
-        for one, count in ((a, b) for a in same for b in counts if a is not b):
+        for one, count in ((a, b) for a in same for b in counts if a is not b and measure != "percent"):
             yield _Reckoning(_amount(one) * _amount(count), (one, count))
             yield _Reckoning(_amount(one) / _amount(count), (one, count))
         for size in (2, 3):
@@ -189,9 +203,8 @@ def _like(claim: Figure, operands: list[Figure]) -> list[Figure]:
 
 
 def _counts(operands: list[Figure]) -> list[Figure]:
-    return [
-        f for f in operands if dimension(f) == "number" and f.kind is not Kind.ORDINAL and f.values[0] > 1
-    ]
+    numbers = (f for f in operands if dimension(f) == "number" and f.kind is not Kind.ORDINAL)
+    return [f for f in numbers if f.values[0] > 1]
 
 
 def _for_so_much(rate: Figure, much: Figure) -> float | None:

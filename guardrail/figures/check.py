@@ -31,6 +31,7 @@ _APART: Final = (
 )
 _APART_WORDS: Final = 2.0
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
+_LATER: Final = 4  # figures behind one that may be its operands
 _FEW_THINGS: Final = range(2, 13)
 _ANNOUNCING: Final = re.compile(r":(?!\d)")
 _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
@@ -156,16 +157,8 @@ def _counts_few(claim: Sentence, figure: Figure, source: FigureSource, near: lis
         return False
     if _ANNOUNCING.search(claim.text, figure.end):
         return True
-    texts = (source.sentence(number).text for number in near)
-    return any(
-        source_list.count(",") and _items(source_list) == figure.values[0]
-        for text in texts
-        for source_list in _LISTS.split(text)
-    )
-
-
-def _items(text: str) -> int:
-    return 1 + len(_SEPARATOR.findall(text))
+    parts = (part for number in near for part in _LISTS.split(source.sentence(number).text) if "," in part)
+    return any(1 + len(_SEPARATOR.findall(part)) == figure.values[0] for part in parts)
 
 
 def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
@@ -278,9 +271,10 @@ def _derived(
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
     asked, before = said_before
-    written = (r for r in claim.written[0] if not r.start <= figure.start < r.end)
-    results = [*written, *before.written[0]]
-    if figure in claim.written[1]:
+    written, spent, factors = claim.written
+    others = (r for r in written if not r.start <= figure.start < r.end)  # those that it is no part of
+    results = (*others, *before.written.results)
+    if figure in factors:
         return FigureCheck(figure, State.DERIVED, 0.0)
     if (result := next((r for r in results if agrees(figure, r)), None)) is not None:
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(result,))
@@ -290,14 +284,19 @@ def _derived(
     if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
     # What stands after it may be reckoned from it, unless a source has it.
-    own = (f for f in claim.figures if f.start < figure.start or any(source.backing(f, n) for n in near))
-    mine = [f for f in (*own, *results, *before.figures, *asked) if f is not figure]
+    at = claim.figures.index(figure)
+    later = claim.figures[at + 1 : at + 1 + _LATER]
+    own = (*claim.figures[:at], *(f for f in later if any(source.backing(f, n) for n in near)))
+    free = (f for f in own if f not in spent)
+    mine = [*free, *results, *before.figures, *asked]
+    used = {(f.kind, f.values) for f in spent}
     pieces = frozenset(_PIECE.findall(claim.text[slice(*claim.clause(figure))].casefold()))
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     reckons = timed or not pieces.isdisjoint(RECKONING)
     hints = figure.fraction or not pieces.isdisjoint(RECKONING_HINTS)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
+        theirs = [f for f in theirs if (f.kind, f.values) not in used]
         operands = derived(figure, mine, theirs, reckons=reckons, hints=hints)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys
-from guardrail.figures.arithmetic import written
+from guardrail.figures.arithmetic import Written, written
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import AHEAD, FILLERS, NEGATIONS, PRONOUNS
@@ -77,7 +77,7 @@ class Sentence:
     @cached_property
     def _meant(self) -> dict[int, Figure]:
         """What bare numbers mean, by where they begin: "adults 12 euros, children 5" are 5 euros."""
-        found = {}
+        found: dict[int, Figure] = {}
         for before, figure in pairwise(self.figures):
             bare = figure.kind is Kind.NUMBER and not (figure.noun or figure.name or figure.upper)
             before = found.get(before.start, before)
@@ -86,8 +86,8 @@ class Sentence:
         return found
 
     @cached_property
-    def written(self) -> tuple[list[Figure], list[Figure]]:
-        """The results of reckonings that are written out, and their bare factors."""
+    def written(self) -> Written:
+        """The reckonings that are written out."""
         return written(self.text, self.figures[:MANY])
 
     @cached_property

@@ -37,13 +37,9 @@ def _sums(r: random.Random) -> list[Sum]:
     one = (f"A day ticket costs €{a}.", "Dogs are welcome. Parking is €3 for 2 hours.")
     high, low = max(p, q) + 1, min(p, q)
     plans = (f"Monthly billing is €{_money(high)}.", f"Yearly billing is €{_money(low)}.")
-    steep = r.randint(2, 30) * 10
-    wide, kilos, share, people = (
-        r.randint(20, 400),
-        r.randint(3, 60),
-        r.randint(1, 9) * 10,
-        r.randint(2, 90) * 100,
-    )
+    cents = r.randint(2, 30)
+    wide, kilos = r.randint(20, 400), r.randint(3, 60)
+    share, people = r.randint(1, 9) * 10, r.randint(2, 90) * 100
     minutes = r.choice((5, 10, 15, 20, 30))
     stock, rate = r.randint(5, 40), r.randint(2, 9)
     named = f"We are {n} adults and {m} children."
@@ -53,13 +49,14 @@ def _sums(r: random.Random) -> list[Sum]:
         Sum(f"{n} day tickets at €{a} each make €{{}}.", one, n * p, f"What do {n} day tickets cost?"),
         Sum(f"Adults pay €{a} and children €{b}, so you pay €{{}} altogether.", prices, n * p + m * q, named),
         Sum("So you save €{}.", plans, high - low, "", f"Monthly is €{_money(high)}, yearly €{_money(low)}."),
-        Sum(f"Yearly billing is €{_money(low)} instead of €{_money(high)}, which saves €{{}}.", plans, high - low),
-        Sum(f"At €0.{steep // 10:02} per kilometre, a {wide} km drive gives you €{{}}.",
-            (f"We pay €0.{steep // 10:02} per kilometre.", "Trains are paid in second class."), steep // 10 * wide / 100),
+        Sum(f"Yearly billing is €{_money(low)} instead of €{_money(high)}, which saves €{{}}.",
+            plans, high - low),
+        Sum(f"At €0.{cents:02} per kilometre, a {wide} km drive gives you €{{}}.",
+            (f"We pay €0.{cents:02} per kilometre.", "Trains are second class."), cents * wide / 100),
         Sum(f"€{a} is charged per {minutes} minutes of delay, so {minutes * n} minutes come to €{{}}.",
             (f"Each {minutes} minutes of delay cost €{a}.", "A deposit of €50 is due."), n * p),
         Sum(f"{n} litres are needed per kilogram, so a {kilos}-kg wheel takes {{}} litres.",
-            (f"It takes {n} litres of milk to make a kilogram of cheese.", "It ripens for 18 months."), n * kilos),
+            (f"It takes {n} litres of milk to make a kilogram of cheese.", "It ripens."), n * kilos),
         Sum(f"{share}% of the {people} euros, so {{}} euros, are paid back.",
             (f"We pay back {share}% of the fees.", f"The fees are {people} euros."), share * people / 100),
         Sum(f"At {rate} tablets a day, {stock * rate} tablets will last {{}} days.",
