@@ -221,7 +221,7 @@ def _rival(
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
         return None
     telling = [part.difference(*(t for t in told if t is not part)) for part in told]
-    chosen = _meant(telling, frame.told, None if own is None else sort.index(own))
+    chosen = _meant(telling, frame.told, claim.around(figure), None if own is None else sort.index(own))
     if chosen is None or not of_a_sort(figure, rival := sort[chosen]) or sentence.one_of_two(rival):
         return None
     if any(agrees(mine, rival) for mine in claim.figures):
@@ -230,19 +230,23 @@ def _rival(
     return rival if _said_back(claim, sentence, rival, told[chosen]) >= enough else None
 
 
-def _meant(telling: Sequence[frozenset[int]], told: frozenset[int], own: int | None) -> int | None:
+def _meant(
+    telling: Sequence[frozenset[int]], told: frozenset[int], clause: frozenset[int], own: int | None
+) -> int | None:
     """Which of several figures a sentence says of what a claim says its own of, if it is another and plain.
 
-    ``telling`` are the words that tell each figure's part from the others, ``told`` the claim's. A sentence
-    that has the claim's figure (``own``) must say it of something else: "adults pay 12 euros, children 5"
-    against "children pay 12". What stands in the first part may be said of all.
+    ``telling`` are the words that tell each figure's part from the others, ``told`` the claim's, ``clause``
+    those of the figure's own clause. A sentence that has the claim's figure (``own``) must say it of something
+    else: "adults pay 12 euros, children 5" against "children pay 12", where the clause has no less of the
+    other's part. What stands in the first part may be said of all.
     """
     if own is None:
         shared = [len(terms & told) for terms in telling]
         most = max(shared)
         plain = len(telling) == 1 or (most and shared.count(most) == 1)
         return shared.index(most) if plain else None
-    others = [i for i, terms in enumerate(telling) if i != own and terms and terms <= told]
+    least = max(1, len(telling[own] & clause))
+    others = [i for i, t in enumerate(telling) if i != own and t and t <= told and len(t & clause) >= least]
     elsewhere = telling[own] and (not telling[own] <= told if own == 0 else telling[own].isdisjoint(told))
     return others[0] if elsewhere and len(others) == 1 else None
 

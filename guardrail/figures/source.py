@@ -156,6 +156,13 @@ class Sentence:
         right = _MEETING.search(self.text, figure.end, after) if after >= 0 else None
         return left.start() if left else 0, right.start() if right else len(self.text)
 
+    def around(self, figure: Figure) -> frozenset[int]:
+        """What is said around a figure, up to the next comma or "and" on either side."""
+        borders = [match.span() for match in _MEETING.finditer(self.text)]
+        start = max((end for _, end in borders if end <= figure.start), default=0)
+        end = min((begin for begin, _ in borders if begin >= figure.end), default=len(self.text))
+        return frozenset(term for at, term in self._outside([figure]) if start <= at < end) - _SILENT
+
     def parts(self, figures: Sequence[Figure]) -> list[tuple[int, int]] | None:
         """The stretch of text that belongs to each figure: they meet at the first comma or "and" between two.
         None where two figures have none between them."""
