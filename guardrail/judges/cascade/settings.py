@@ -38,7 +38,7 @@ class Band(BaseModel):
 
 
 # Of claims of real answers that people rated (benchmarks.cascade_share --lfqa), what these settle is right in
-# 99 of 100 or more. No low probability of support is so sure that another verdict than SUPPORTED should stand.
+# 99 of 100 or more. No low probability of support is so sure that another verdict than SUPPORTED may stand.
 DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
     Severity.MINOR: Band(accept_support=0.6, reject_support=0.1),
     Severity.NORMAL: Band(accept_support=0.82, reject_support=0.0),
