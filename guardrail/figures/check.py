@@ -236,8 +236,8 @@ def _meant(
     """Which of several figures a sentence says of what a claim says its own of, if it is another and plain.
 
     ``telling`` are the words that tell each figure's part from the others, ``told`` the claim's, ``clause``
-    those of the figure's own clause. A sentence that has the claim's figure (``own``) must say it of something
-    else: "adults pay 12 euros, children 5" against "children pay 12", where the clause has no less of the
+    those of the figure's own clause. A sentence that has the claim's figure (``own``) must say it of
+    something else: "adults pay 12 euros, children 5" against "children pay 12", where the clause has no less of the
     other's part. What stands in the first part may be said of all.
     """
     if own is None:
