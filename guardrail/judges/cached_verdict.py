@@ -15,7 +15,7 @@ from guardrail.claims.model import Claim
 from guardrail.events import ClaimPart, Context, Evidence, Finding, Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, reconcile
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _MAX_BYTES: Final = 8_192
 
 
@@ -40,6 +40,8 @@ def claim_key(request: bytes, claim: Claim) -> bytes:
     _feed(digest, claim.prose.text)
     _feed(digest, claim.lead_in)
     _feed(digest, claim.severity.value)
+    for citation in claim.citations:  # cited contexts are read first
+        _feed(digest, " ".join(citation.context_ids))
     return digest.digest()
 
 

@@ -21,6 +21,8 @@ from guardrail.judges.hidden_settings import WHOLE
 # Files and folders that say nothing of how a claim is judged, and some of which are secret.
 _NOT_READ: Final = re.compile(r"key|token|secret|password|ca_?file|cert|cwd|cache_dir|^model$")
 _PROMPTS: Final = "prompts"
+_PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.json")
+"""What the local judge reads of the package; the manifest has the checksums of its model."""
 
 
 def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
@@ -40,6 +42,11 @@ def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
         for entry in sorted(files("guardrail.judges.llm").joinpath(_PROMPTS).iterdir(), key=lambda e: e.name):
             if entry.is_file():
                 digest.update(hashlib.sha256(entry.read_bytes()).digest())
+    if kind == "local":
+        for name in _PACKAGED:
+            digest.update(
+                hashlib.sha256(files("guardrail.judges.local").joinpath(name).read_bytes()).digest()
+            )
     return digest.hexdigest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,72 +14,104 @@ from guardrail.judges.local.rarity import Rarity
 
 _SOURCES: Final = (
     r"(?:documents?|sources?|contexts?|texts?|articles?|passages?|materials?|pages?|excerpts?|files?"
-    r"|information|search results?|handbook|guide|manual|leaflet|brochure|policy|report|listing)"
+    r"|search results?|provided information)"
 )
 _GIVEN: Final = r"(?:(?:the|this|these|your|any|provided|given|available|retrieved|supplied|above|of) ){0,4}"
+_SAY: Final = r"(?:mention|specify|state|say|list|address|discuss|describe|indicate|note|explain|clarify|detail|tell|speak of)s?"
 _SAID: Final = (
-    r"(?:mention(?:ed|s)?|specif(?:y|ied|ies)|state[ds]?|list(?:ed|s)?|cover(?:ed|s)?|include[ds]?|provide[ds]?"
-    r"|address(?:ed|es)?|discuss(?:ed|es)?|describe[ds]?|give[ns]?|indicate[ds]?|contain(?:ed|s)?|say|says|said"
-    r"|note[ds]?|explain(?:ed|s)?|clarif(?:y|ied|ies)|detail(?:ed|s)?)"
+    r"(?:mentioned|specified|stated|said|listed|addressed|discussed|described|indicated|noted|explained|given"
+    r"|provided|covered|included|found)"
 )
-_NOT: Final = r"(?:not|n['’]t|never|nowhere)"
-_SILENT: Final = re.compile(
-    rf"\b{_GIVEN}{_SOURCES}(?: [\w'’-]+){{0,4}}? ?(?:\w+{_NOT}|{_NOT}|no longer) (?:\w+ ){{0,2}}?{_SAID}\b"
-    rf"|\b(?:is|are|was|were|has|have|does|do|did)(?:n['’]t| not)(?: been)? (?:\w+ ){{0,1}}?{_SAID}"
-    rf"(?: (?:anywhere|explicitly|here))?(?: (?:in|by|on) {_GIVEN}{_SOURCES})"
-    rf"|\b(?:no|without) (?:mention|information|details?)\b",
-    re.IGNORECASE,
+_IN: Final = rf"(?:in|by|on|from) {_GIVEN}{_SOURCES}"
+_TOPIC: Final = r"(?P<topic>[^.;:!?]{2,200})"
+_SILENT: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_GIVEN}{_SOURCES} (?:do(?:es)?|did)(?:n['’]t| not) (?:\w+ly )?{_SAY} {_TOPIC}",
+        rf"{_GIVEN}{_SOURCES} (?:never {_SAY}|says? nothing (?:about|of|on)|(?:is|are) silent (?:about|on)) {_TOPIC}",
+        rf"(?P<topic>[^.;:!?,]{{2,200}}?) (?:is|are|was|were)(?:n['’]t| not) (?:\w+ly )?{_SAID}(?: \w+)? {_IN}",
+        rf"nothing (?:is |was )?{_SAID}?(?: {_IN})? ?(?:about|on|of) (?P<topic>[^.;:!?,]{{2,200}}?)(?: {_IN})?",
+        rf"there (?:is|are|was|were) no (?:mention|information|details?|statement) (?:of|about|on|regarding) "
+        rf"(?P<topic>[^.;:!?,]{{2,200}}?)(?: {_IN})?",
+    )
 )
-_BORDER: Final = re.compile(
-    r"[;:–—]\s|,\s++(?:and|but|though|although|while|however|yet|so)\b|(?<!\s)\s++but\b", re.IGNORECASE
+"""Whole clauses of a claim. What merely names documents, or lacks something, is none: it is said of the world."""
+_CLAUSE: Final = re.compile(r"[;:–—]\s|,\s|\bbut\b", re.IGNORECASE)
+_LINKING: Final = re.compile(
+    r"(?:\s|,|and\b|but\b|though\b|although\b|while\b|however\b|yet\b|so\b|unfortunately\b)+", re.IGNORECASE
 )
-_FRAME: Final = re.compile(
-    rf"{_SOURCES}|{_SAID}|{_NOT}|provided|given|available|explicitly|there|any|information|details?|no",
-    re.IGNORECASE,
-)
+_STATING: Final = re.compile(r"\d|\b(?:but|however|though|although|while|yet|so|which|who)\b", re.IGNORECASE)
+"""What no topic has: a figure, or a statement of its own."""
+_ITEMS: Final = re.compile(r",|\b(?:or|and|nor)\b", re.IGNORECASE)
 _SAVE: Final = re.compile(
-    r"\b(?:other than|except|apart from|aside from|besides|beyond|more than)\b", re.IGNORECASE
+    r"\b(?:other than|except|apart from|aside from|besides|beyond|more than|anything else)\b", re.IGNORECASE
 )
-_MENTIONED: Final = 0.75  # of what is said not to be mentioned, by rarity, in one sentence
-_MOST_CHARS: Final = 2_000
+_IDLE: Final = frozenset(
+    term_of(word)
+    for word in "any specific exact explicit detail information anything something rule whether how much many".split()  # noqa: SIM905
+)
+_MENTIONED: Final = 0.55  # of a topic, by rarity, in one sentence
+_MOST_CHARS: Final = 1_000
+_MOST_CLAUSES: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """``topic`` is what the documents are said to be silent on; ``rest`` the span of what else the claim
-    says, None where that is nothing."""
+    """``topics`` are what the documents are said to be silent on, each by its terms; ``rest`` the span of what
+    else the claim says, None where that is nothing."""
 
-    topic: frozenset[int]
+    topics: tuple[frozenset[int], ...]
     rest: tuple[int, int] | None
 
 
 def silence_of(text: str) -> Silence | None:
-    """What a claim says of the documents' silence; None where it says nothing of it. Linear in its length."""
-    found = _SILENT.search(text[:_MOST_CHARS])
-    if found is None:
+    """What a claim says of the documents' silence; None where it says nothing of it, or too much to tell."""
+    if len(text) > _MOST_CHARS:
         return None
-    borders = [match.span() for match in _BORDER.finditer(text)]
-    start = max((end for _, end in borders if end <= found.start()), default=0)
-    end = min((begin for begin, _ in borders if begin >= found.end()), default=len(text))
-    if _SAVE.search(text, start, end):
-        return None  # silent on all but something that they do mention
-    topic = frozenset(term_of(word) for _, _, word in words(_FRAME.sub(" ", text[start:end]))) - STOP_TERMS
-    if not topic:
-        return None
-    before, after = (0, start), (end, len(text))
-    rest = max(before, after, key=lambda span: span[1] - span[0])
-    border = _BORDER.match(text, rest[0])
-    rest = (border.end() if border else rest[0], rest[1])
-    return Silence(topic, rest if len(words(text[slice(*rest)])) > 2 else None)
+    for start, end in _clauses(text):
+        clause = text[start:end].strip().rstrip(".!")
+        match = next((m for m in (pattern.fullmatch(clause) for pattern in _SILENT) if m), None)
+        if match is None or _SAVE.search(clause) or _STATING.search(match["topic"]):
+            continue
+        topics = tuple(
+            terms
+            for item in _ITEMS.split(match["topic"])
+            if (terms := frozenset(term for _, term, _ in words(item)) - STOP_TERMS - _IDLE)
+        )
+        if not topics:
+            return None
+        before, after = (0, start), (end, len(text))
+        first, last = max(before, after, key=lambda span: span[1] - span[0])
+        linking = _LINKING.match(text, first, last)
+        first = linking.end() if linking else first
+        return Silence(topics, (first, last) if words(text[first:last]) else None)
+    return None
+
+
+def _clauses(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches of a claim that may be a clause, the longest first: from one border to another, without what
+    links them."""
+    borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(text)), (len(text), len(text))]
+    if len(borders) > _MOST_CLAUSES:
+        return
+    for width in range(len(borders) - 1, 0, -1):
+        for at in range(len(borders) - width):
+            start, end = borders[at][1], borders[at + width][0]
+            linking = _LINKING.match(text, start, end)
+            yield linking.end() if linking else start, end
 
 
 def mentioned(silence: Silence, evidence: EvidenceIndex, rarity: Rarity) -> int | None:
-    """The sentence that speaks of what the documents are said to be silent on; None where none does."""
+    """A sentence that speaks of one of the topics that the documents are said to be silent on; None where
+    none does."""
     layout = evidence.layout
-    total = sum(rarity.of(term) for term in silence.topic)
-    held: dict[int, float] = {}
-    for term in silence.topic:
-        for number in layout.sentences.holding_any(layout.positions(term)):
-            held[number] = held.get(number, 0.0) + rarity.of(term)
-    best = max(held, key=lambda number: held[number], default=None)
-    return best if best is not None and held[best] >= _MENTIONED * total else None
+    for topic in silence.topics:
+        total = sum(rarity.of(term) for term in topic)
+        held: dict[int, float] = {}
+        for term in topic:
+            for number in layout.sentences.holding_any(layout.positions(term)):
+                held[number] = held.get(number, 0.0) + rarity.of(term)
+        best = max(held, key=lambda number: held[number], default=None)
+        if best is not None and held[best] >= _MENTIONED * total:
+            return best
+    return None
