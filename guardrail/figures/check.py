@@ -237,8 +237,8 @@ def _meant(
 
     ``telling`` are the words that tell each figure's part from the others, ``told`` the claim's, ``clause``
     those of the figure's own clause. A sentence that has the claim's figure (``own``) must say it of
-    something else: "adults pay 12 euros, children 5" against "children pay 12", where the clause has no less of the
-    other's part. What stands in the first part may be said of all.
+    something else: "adults pay 12 euros, children 5" against "children pay 12", where the clause has no less
+    of the other's part. What stands in the first part may be said of all.
     """
     if own is None:
         shared = [len(terms & told) for terms in telling]

@@ -17,7 +17,10 @@ _SOURCES: Final = (
     r"|search results?|provided information)"
 )
 _GIVEN: Final = r"(?:(?:the|this|these|your|any|provided|given|available|retrieved|supplied|above|of) ){0,4}"
-_SAY: Final = r"(?:mention|specify|state|say|list|address|discuss|describe|indicate|note|explain|clarify|detail|tell|speak of)s?"
+_SAY: Final = (
+    r"(?:mention|specify|state|say|list|address|discuss|describe|indicate|note|explain|clarify|detail|tell"
+    r"|speak of)s?"
+)
 _SAID: Final = (
     r"(?:mentioned|specified|stated|said|listed|addressed|discussed|described|indicated|noted|explained|given"
     r"|provided|covered|included|found)"
@@ -28,14 +31,14 @@ _SILENT: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_GIVEN}{_SOURCES} (?:do(?:es)?|did)(?:n['’]t| not) (?:\w+ly )?{_SAY} {_TOPIC}",
-        rf"{_GIVEN}{_SOURCES} (?:never {_SAY}|says? nothing (?:about|of|on)|(?:is|are) silent (?:about|on)) {_TOPIC}",
+        rf"{_GIVEN}{_SOURCES} (?:never {_SAY}|(?:says? nothing|(?:is|are) silent) (?:about|of|on)) {_TOPIC}",
         rf"(?P<topic>[^.;:!?,]{{2,200}}?) (?:is|are|was|were)(?:n['’]t| not) (?:\w+ly )?{_SAID}(?: \w+)? {_IN}",
         rf"nothing (?:is |was )?{_SAID}?(?: {_IN})? ?(?:about|on|of) (?P<topic>[^.;:!?,]{{2,200}}?)(?: {_IN})?",
         rf"there (?:is|are|was|were) no (?:mention|information|details?|statement) (?:of|about|on|regarding) "
         rf"(?P<topic>[^.;:!?,]{{2,200}}?)(?: {_IN})?",
     )
 )
-"""Whole clauses of a claim. What merely names documents, or lacks something, is none: it is said of the world."""
+"""Whole clauses of a claim. One that merely names documents, or lacks something, speaks of the world."""
 _CLAUSE: Final = re.compile(r"[;:–—]\s|,\s|\bbut\b", re.IGNORECASE)
 _LINKING: Final = re.compile(
     r"(?:\s|,|and\b|but\b|though\b|although\b|while\b|however\b|yet\b|so\b|unfortunately\b)+", re.IGNORECASE
