@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, overload
 
 from guardrail.claims.model import Claim
+from guardrail.claims.phrases import pattern
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figures
@@ -16,9 +19,9 @@ from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
 from guardrail.judges.local.claim_view import ClaimView, view_of
 from guardrail.judges.local.combiner import Fit, Parameters, load_parameters
-from guardrail.judges.local.features import Read, read_features, word_features
+from guardrail.judges.local.features import Read, best_of, read_features, word_features
 from guardrail.judges.local.rarity import load_rarity
-from guardrail.judges.local.reader import Reader, reworded
+from guardrail.judges.local.reader import Reader, Reworded, reworded
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.silence import silence_of
 from guardrail.judges.local.verdict import (
@@ -33,6 +36,12 @@ from guardrail.judges.local.verifier_files import packaged_folder, read_folder
 from guardrail.judges.local.windows import windows_of
 
 NAME: Final = "local"
+_FINITE: Final = pattern("finite")
+_JOINING: Final = re.compile(r"(?:[,;]\s+|\s+)(?:and|but|while|whereas|whilst)\s+|;\s+", re.IGNORECASE)
+_SEVERAL: Final = 2
+_MOST_FACTS: Final = 4
+_FACT_SPACES: Final = 2
+_DOUBTED: Final = 0.3  # support of a fact below which the claim is no better supported
 _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
 _AT_LEAST: Final = 2  # windows that are read of a claim that looks hopeless
@@ -167,7 +176,36 @@ class ClaimChecker:
                     break
         if read:
             features |= read_features(read)
+            if reader is not None and pressure == 0:
+                features |= self._least_of_facts(view, features, read, reader, stopped)
         return Examination(view, found, figures, features, read)
+
+    def _least_of_facts(
+        self,
+        view: ClaimView,
+        features: dict[str, float],
+        read: Sequence[Read],
+        reader: Reader,
+        stopped: Callable[[], bool],
+    ) -> dict[str, float]:
+        """Of a supported claim of several facts, the features of the one that is supported least; nothing where
+        all of them are.
+
+        A sentence of two facts is mostly the source's where one of them is wrong, and the verifier reads over
+        it.
+        """
+        combiner, lines = self._read.combiner, self._read.lines
+        if combiner.probabilities(features).supported < lines.supported:
+            return {}
+        least: dict[str, float] = {}
+        lowest = _DOUBTED
+        for start, end in facts_of(view.text):
+            fact = Reworded(view.text[start:end], ())
+            found = read_features(list(reader.reads(fact, iter([best_of(read).window]), stopped)) or read)
+            support = combiner.probabilities(features | found).supported
+            if support < lowest:
+                least, lowest = found, support
+        return least
 
     def _settled(self, features: dict[str, float], read: Sequence[Read]) -> bool:
         """Whether another window would hardly change the verdict."""
@@ -186,6 +224,19 @@ def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
 
 def _text(claim: Claim) -> str:
     return claim.prose.text
+
+
+def facts_of(text: str) -> list[tuple[int, int]]:
+    """The stretches of a claim that state something each, where it has several; else none. Linear."""
+    borders = [(0, 0), *(match.span() for match in _JOINING.finditer(text)), (len(text), len(text))]
+    stretches = [(end, begin) for (_, end), (begin, _) in pairwise(borders)]
+    if len(stretches) < _SEVERAL or len(stretches) > _MOST_FACTS:
+        return []
+    if any(
+        text.count(" ", *span) < _FACT_SPACES or not _FINITE.search(text.lower(), *span) for span in stretches
+    ):
+        return []
+    return stretches
 
 
 class _Sentences(Sequence[SourceText]):

@@ -27,15 +27,16 @@ _SAID: Final = (
 )
 _IN: Final = rf"(?:in|by|on|from) {_GIVEN}{_SOURCES}"
 _TOPIC: Final = r"(?P<topic>[^.;:!?]{2,200})"
+_SHORT: Final = r"(?P<topic>[^.;:!?,]{2,200}?)"
 _SILENT: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"{_GIVEN}{_SOURCES} (?:do(?:es)?|did)(?:n['’]t| not) (?:\w+ly )?{_SAY} {_TOPIC}",
         rf"{_GIVEN}{_SOURCES} (?:never {_SAY}|(?:says? nothing|(?:is|are) silent) (?:about|of|on)) {_TOPIC}",
-        rf"(?P<topic>[^.;:!?,]{{2,200}}?) (?:is|are|was|were)(?:n['’]t| not) (?:\w+ly )?{_SAID}(?: \w+)? {_IN}",
-        rf"nothing (?:is |was )?{_SAID}?(?: {_IN})? ?(?:about|on|of) (?P<topic>[^.;:!?,]{{2,200}}?)(?: {_IN})?",
+        rf"{_SHORT} (?:is|are|was|were)(?:n['’]t| not) (?:\w+ly )?{_SAID}(?: \w+)? {_IN}",
+        rf"nothing (?:is |was )?{_SAID}?(?: {_IN})? ?(?:about|on|of) {_SHORT}(?: {_IN})?",
         rf"there (?:is|are|was|were) no (?:mention|information|details?|statement) (?:of|about|on|regarding) "
-        rf"(?P<topic>[^.;:!?,]{{2,200}}?)(?: {_IN})?",
+        rf"{_SHORT}(?: {_IN})?",
     )
 )
 """Whole clauses of a claim. One that merely names documents, or lacks something, speaks of the world."""
@@ -51,7 +52,8 @@ _SAVE: Final = re.compile(
 )
 _IDLE: Final = frozenset(
     term_of(word)
-    for word in "any specific exact explicit detail information anything something rule whether how much many".split()  # noqa: SIM905
+    for word in """any specific exact explicit detail information anything something rule whether how much
+    many""".split()  # noqa: SIM905
 )
 _MENTIONED: Final = 0.55  # of a topic, by rarity, in one sentence
 _MOST_CHARS: Final = 1_000
@@ -60,8 +62,8 @@ _MOST_CLAUSES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """``topics`` are what the documents are said to be silent on, each by its terms; ``rest`` the span of what
-    else the claim says, None where that is nothing."""
+    """``topics`` are what the documents are said to be silent on, each by its terms; ``rest`` is the span of
+    what else the claim says, None where that is nothing."""
 
     topics: tuple[frozenset[int], ...]
     rest: tuple[int, int] | None

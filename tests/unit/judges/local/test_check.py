@@ -216,3 +216,30 @@ def test_importing_the_judge_loads_no_runtime() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("The ship was built in 2019, and Ida Moe has led it since.", ["The ship was built in 2019", "Ida Moe has led it since."]),
+        ("It is red; he was there but she was not.", ["It is red", "he was there", "she was not."]),
+        ("It has a hall and a garden for guests.", []),
+        ("The ship was built in 2019.", []),
+        (" and " * 3000, []),
+        ("it was so and " * 3000, []),
+    ],
+)  # fmt: skip
+def test_a_claim_of_several_facts_is_told_from_one_of_several_things(text: str, facts: list[str]) -> None:
+    assert [text[start:end] for start, end in check.facts_of(text)] == facts
+
+
+def test_a_claim_is_no_better_supported_than_its_worst_fact() -> None:
+    index = index_of("The captain is Ingrid Moe. The chief engineer is Jonas Berg, who came in 2019.")
+    checker = build_checker(LocalJudgeSettings())
+
+    def support(text: str) -> float:
+        return checker.check("c", claim_of(text), "", index).support or 0.0
+
+    right = "The captain is Ingrid Moe and the chief engineer is Jonas Berg."
+    wrong = "The captain is Jonas Berg and the chief engineer is Ingrid Moe."
+    assert support(wrong) < min(support(right), 0.5)
