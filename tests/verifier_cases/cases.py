@@ -3,8 +3,8 @@
 All are invented for this project. A file holds one domain, or cases of one sort: ``taken_back`` (texts that
 report something and take it back), ``pairs`` and ``details`` (claims and their like with one detail changed),
 ``values_of_several_things``, ``lookalikes`` (right claims that look wrong, and the reverse). A source has up
-to three passages with the claims on them. Nothing may be fitted on them, and a case is never changed because a
-judge gets it wrong.
+to three passages with the claims on them. Nothing may be fitted on them, and a case is never changed because
+a judge gets it wrong.
 """
 
 from __future__ import annotations

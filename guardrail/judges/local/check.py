@@ -188,8 +188,8 @@ class ClaimChecker:
         reader: Reader,
         stopped: Callable[[], bool],
     ) -> dict[str, float]:
-        """Of a supported claim of several facts, the features of the one that is supported least; nothing where
-        all of them are.
+        """Of a supported claim of several facts, the features of the one that is supported least; nothing
+        where all of them are.
 
         A sentence of two facts is mostly the source's where one of them is wrong, and the verifier reads over
         it.
