@@ -246,13 +246,13 @@ class CitationReader:
     def _definition(self, raw: str, at: int, label: re.Match[str]) -> _Found | None:
         """ "[^1]: https://…": with the rest of the line where that only names a context."""
         mark = self._read(label[1], "[")
-        if mark is None:
-            return None
         rest = _LINE_REST.match(raw, label.end() + 1)
         end = rest.end() if rest else len(raw)
         said = raw[label.end() + 1 : end].strip()
         ids = self._listed(said.strip(_EDGES), "[", numbers=False) if said else None
-        return (at, end, ids) if ids else (at, label.end() + 1, mark)
+        if ids:
+            return at, end, ids
+        return None if mark is None else (at, label.end() + 1, mark)
 
     def _superscript(self, raw: str, at: int) -> tuple[_Found | None, int]:
         match = _SUPERSCRIPT.match(raw, at)
