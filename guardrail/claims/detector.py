@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.claims.phrases import expression, pattern, words
+from guardrail.claims.telling import tells
 from guardrail.events import SegmentKind, Span
 
 
@@ -114,7 +115,8 @@ def classify(
         return Found(Statement.CLAIM, 0, len(text))
     plain = fold(text)
     if linked or cited or "[" in text or "【" in text:
-        own = _MARK.sub(" ", _blanked(plain, linked))
+        named = [span for span in linked if not tells(plain[slice(*span)])]
+        own = _MARK.sub(" ", _blanked(plain, named))
         if not _WORD.search(own) or _is_source(own):
             return Found(Statement.CITATION)
     if title and _SOURCE_LIST.match(fold(title)) and not _FINITE.search(plain):
