@@ -2,8 +2,9 @@
 
 Controls that turn the direction of text with nothing in it to turn, digits of several scripts in one number,
 characters without width inside of a word or number, letters of another script that look like those beside
-them, signs laid over digits and letters, struck words, pictures for words, and HTML that hides. Texts in Hebrew or Arabic need marks and isolates to
-display well, and Persian and the scripts of India joiners to spell: these are none.
+them, signs laid over digits and letters, struck words, pictures for words, and HTML that hides. Texts in
+Hebrew or Arabic need marks and isolates to display well, and Persian and the scripts of India joiners to
+spell: these are none.
 """
 
 from __future__ import annotations
@@ -37,12 +38,13 @@ _JOINED: Final = re.compile(
 _NUMBER: Final = re.compile(r"\d(?:[.,:٫٬]?\d){1,64}")
 _OVERLAID: Final = re.compile(
     "\\d[\\u0300-\\u036f\\u20d0-\\u20df\\u20e1\\u20e2\\u20e4-\\u20f0]{1,16}"
-    "|[\\w ][\\u0300-\\u0333]{0,8}[\\u0334-\\u0338\\u20d2\\u20d3\\u20d8-\\u20da\\u20dd-\\u20e0\\u20e4-\\u20e6\\u20ea\\u20eb]"
+    "|[\\w ][\\u0300-\\u0333]{0,8}"
+    "[\\u0334-\\u0338\\u20d2\\u20d3\\u20d8-\\u20da\\u20dd-\\u20e0\\u20e4-\\u20e6\\u20ea\\u20eb]"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # Comments, elements that are shown struck, folded up or not at all, and attributes that may hide.
 _HIDES: Final = re.compile(
-    r"<!--[^>]{0,2000}\w"
+    r"<!--[^<>\w]{0,2000}+[\w<]"
     r"|<(?:s|del|strike|details|dialog|template|noscript|script|title|datalist)(?:\s[^<>]{0,2000}+)?>"
     r"|<[a-z][a-z0-9]{0,9}\s[^<>]{0,2000}?\b(?:style|hidden|class|color|size|opacity)\b[^<>]{0,2000}+>?"
     r"|<(?!img|t[adh]|col)[a-z][a-z0-9]{0,9}\s[^<>]{0,2000}?\b(?:width|height)\b[^<>]{0,2000}+>?",
