@@ -8,6 +8,7 @@ from typing import Final
 
 from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims.links import KnownLinks
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.events import Context
 from guardrail.policy import Policy
@@ -30,4 +31,9 @@ class Cutters:
             if len(self._raters) > _RATERS_KEPT:  # policies of restored responses come and go
                 self._raters.popitem(last=False)
         citations = CitationReader(contexts, policy.citation_pattern)
-        return ClaimCutter(cached[1], citations=citations, max_segment_chars=policy.max_segment_chars)
+        return ClaimCutter(
+            cached[1],
+            citations=citations,
+            links=KnownLinks(contexts),
+            max_segment_chars=policy.max_segment_chars,
+        )

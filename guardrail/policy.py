@@ -325,15 +325,15 @@ class Policy(BaseModel):
     redaction_text: str = Field(
         default="[removed: not backed by the sources]", description="What replaces a redacted segment."
     )
-    max_segment_chars: Annotated[int, Field(ge=40)] = Field(
+    max_segment_chars: Annotated[int, Field(ge=40, le=10_000)] = Field(
         default=600, description="Text without a sentence end is cut at about this many characters."
     )
     citation_pattern: str | None = Field(
         default=None,
         description="Marks that are citations here beside the usual ones: a Python regular expression, "
         "searched ignoring case, whose only group is the id, title, address or number of what is cited. At "
-        "most 200 characters; it may repeat no group, look neither ahead nor behind, and have two of the "
-        "quantifiers * + {m,n} and four ? at most, so that no text makes it slow.",
+        "most 200 characters; it may repeat no group and look neither ahead nor behind. So that no text "
+        "makes it slow, its quantifiers multiply to 1024 at most: * and + count 256, {m,n} n - m + 1, ? 2.",
     )
     severity: SeverityRules = Field(
         default_factory=SeverityRules, description="The operator's own severity patterns and keywords."

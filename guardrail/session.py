@@ -454,4 +454,5 @@ class Session:
         self._pending.clear()
         self._claims = []
         self._out.ready.clear()
+        self._cutter.release()
         self.head = self.head.model_copy(update={"contexts": (), "question": "", "metadata": {}})

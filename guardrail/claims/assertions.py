@@ -32,6 +32,7 @@ _SPOKEN: Final = frozenset(
     {Statement.GREETING, Statement.OFFER, Statement.HEDGE, Statement.META, Statement.LEAD_IN}
 )
 _AMOUNT: Final = pattern("amount")
+_GRANTING: Final = pattern("granting")
 _MARKS: Final = " \t*_#`>~\"'“”"
 _TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")
 _LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
@@ -56,7 +57,7 @@ def asserts(text: str, statement: Statement) -> Assertion:
     if statement not in _SPOKEN:
         return Assertion.NONE
     plain = fold(text).strip(_MARKS)
-    if VERDICT.match(plain):
+    if VERDICT.match(plain) or _GRANTING.search(plain):
         return Assertion.STRONG
     if _AMOUNT.search(plain) or _states(plain, leads=statement is Statement.LEAD_IN):
         return Assertion.WEAK

@@ -11,12 +11,13 @@ MAX_PATTERN_CHARS: Final = 200
 MAX_MATCH_CHARS: Final = 256
 """A longer match may be missed: the text is searched in windows."""
 
-_MAX_WIDE: Final = 2
-_MAX_OPTIONAL: Final = 4
+MAX_WAYS: Final = 1024
+"""Ways in which a pattern may be tried at one place of a text: "+" has 256, {2,9} has 8, "?" has 2."""
+
 # An escape, a character class, the beginning of a group, a quantifier, any other character.
 _TOKEN: Final = re.compile(
     r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\((?:\?(?::|P<\w+>)?)?)"
-    r"|(?P<optional>\?)|(?P<wide>[*+]|\{\d*,\d*\})|(?P<times>\{\d+\})|(?P<other>.)",
+    r"|(?P<quantifier>[?*+]|\{\d*,\d*\}|\{\d+\})|(?P<other>.)",
     re.DOTALL,
 )
 
@@ -26,8 +27,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The pattern, its group being the id, title, address or number of what is cited. Ignores case.
 
     Raises ValueError for one that is no regular expression, has not exactly one group, or could take long
-    on some text: it may repeat no group, look neither ahead nor behind, refer to no group, and have two of
-    the quantifiers * + {m,n} and four ? at most.
+    on some text: it may repeat no group, look neither ahead nor behind, refer to no group, and its
+    quantifiers and alternatives multiply to ``MAX_WAYS`` at most. Alternatives that begin with different
+    letters are one.
     """
     if len(pattern) > MAX_PATTERN_CHARS:
         raise ValueError(f"the pattern has more than {MAX_PATTERN_CHARS} characters")
@@ -47,26 +49,59 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _check_time(pattern: str) -> None:
-    wide = optional = 0
-    before = ""
+    before, factor, ways = "", 1, 1
+    alternatives: list[list[str]] = [[""]]  # of each open group: how they begin, once that is known
+    begins = True
     for token in _TOKEN.finditer(pattern):
         kind, text = token.lastgroup, token[0]
-        quantifier = kind in {"optional", "wide", "times"}
-        if quantifier and before == ")":
-            raise ValueError(f"{pattern!r} repeats a group; some texts would take very long to search")
+        if kind == "quantifier":
+            if before == ")":
+                raise ValueError(f"{pattern!r} repeats a group; some texts would take very long to search")
+            if before == "quantifier":
+                # Behind a quantifier "?" makes it lazy; "+" possessive, so that it is tried in one way.
+                ways = ways // factor if text == "+" else ways
+                factor = 1
+            else:
+                factor = _ways(text)
+                ways *= factor
+            before = "quantifier"
+            continue
         if kind == "group" and text == "(?":
             raise ValueError(f"{pattern!r} has a group that begins with '(?'; only (?:...) is allowed")
         if kind == "escape" and text[1].isdigit():
             raise ValueError(f"{pattern!r} refers to a group; that is not allowed")
-        wide += kind == "wide"
-        # Behind a quantifier "?" makes it lazy, and "+" possessive, which costs nothing.
-        optional += kind == "optional" and before not in {"*", "+", "}"}
-        before = text[-1] if kind in {"other", "wide", "optional", "times"} else ""
-    if wide > _MAX_WIDE or optional > _MAX_OPTIONAL:
+        if begins and text not in "|)":
+            alternatives[-1][-1] = text.lower() if kind == "other" and text.isalnum() else ""
+        begins = kind == "group" or text == "|"
+        if kind == "group":
+            alternatives.append([""])
+        elif text == "|":
+            alternatives[-1].append("")
+        elif text == ")" and len(alternatives) > 1:
+            ways *= _choices(alternatives.pop())
+        before = text if kind == "other" else ""
+    ways *= _choices(alternatives[0])
+    if ways > MAX_WAYS:
         raise ValueError(
-            f"{pattern!r} has more than {_MAX_WIDE} of * + {{m,n}}, or more than {_MAX_OPTIONAL} of ?; "
-            "some texts would take very long to search"
+            f"{pattern!r} can be tried in {ways} ways at one place, more than {MAX_WAYS}; use fewer of "
+            "* + {m,n} ?, smaller bounds, or possessive quantifiers such as *+"
         )
+
+
+def _ways(quantifier: str) -> int:
+    if quantifier in "*+":
+        return MAX_MATCH_CHARS
+    if quantifier == "?":
+        return 2
+    low, comma, high = quantifier.strip("{}").partition(",")
+    if not comma:
+        return 1
+    return min(MAX_MATCH_CHARS, int(high) - int(low or 0) + 1) if high else MAX_MATCH_CHARS
+
+
+def _choices(begins: list[str]) -> int:
+    """In how many ways alternatives can be tried: in one where their first letters tell them apart."""
+    return 1 if "" not in begins and len(set(begins)) == len(begins) else len(begins)
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from guardrail.claims.citation_names import ContextNames, Ids, joined, one_of, words
+from guardrail.claims.citation_names import ContextNames, Ids, fold, joined, one_of, words
 from guardrail.claims.citation_pattern import compile_pattern, matches
+from guardrail.claims.telling import tells
 from guardrail.events import Context, Span
 
 
@@ -240,19 +241,20 @@ class CitationReader:
             return at, target.end(), leads or mark
         if leads is None:
             return None
-        start = at if _stands_alone(raw, at, target.end()) else target.start()
+        alone = _stands_alone(raw, at, target.end()) and not tells(fold(text[1]))
+        start = at if alone else target.start()
         return start, target.end(), leads
 
     def _definition(self, raw: str, at: int, label: re.Match[str]) -> _Found | None:
         """ "[^1]: https://…": with the rest of the line where that only names a context."""
         mark = self._read(label[1], "[")
-        if mark is None:
-            return None
         rest = _LINE_REST.match(raw, label.end() + 1)
         end = rest.end() if rest else len(raw)
         said = raw[label.end() + 1 : end].strip()
         ids = self._listed(said.strip(_EDGES), "[", numbers=False) if said else None
-        return (at, end, ids) if ids else (at, label.end() + 1, mark)
+        if ids:
+            return at, end, ids
+        return None if mark is None else (at, label.end() + 1, mark)
 
     def _superscript(self, raw: str, at: int) -> tuple[_Found | None, int]:
         match = _SUPERSCRIPT.match(raw, at)
@@ -323,7 +325,8 @@ class CitationReader:
         # "{{ref:kb-2214}}": whatever it is called, behind the colon stands the name of a context.
         label, _, named = text.partition(":")
         ids = self._name(named.strip(), sure=False) if 0 < len(label) <= 20 else None
-        return () if ids is None and _ANNOUNCED.match(text) else ids
+        announced = _ANNOUNCED.match(text) if ids is None else None
+        return () if announced and not tells(fold(text[announced.end() :])) else ids
 
     def _listed(self, text: str, bracket: str, *, numbers: bool) -> Ids | None:
         """What a list of marks names; None unless all of it is marks."""

@@ -10,7 +10,7 @@ from guardrail.claims.assertions import Assertion, asserts
 from guardrail.claims.citations import Citation
 from guardrail.claims.detector import Found, Statement, classify
 from guardrail.claims.fences import FencedProse
-from guardrail.claims.model import CitationFinder, Claim, Segment, claim_prose
+from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
 from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.events import SegmentKind, Severity, Span
@@ -87,6 +87,8 @@ class Cutter(Protocol):
 
     def finish(self) -> list[CutSegment]: ...
 
+    def release(self) -> None: ...
+
 
 class ClaimCutter:
     """Cuts one response into segments and claims. ``feed`` any number of times, then ``finish`` once."""
@@ -97,11 +99,13 @@ class ClaimCutter:
         *,
         max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS,
         citations: CitationFinder | None = None,
+        links: LinkKnower | None = None,
     ) -> None:
         self._segmenter = Segmenter(max_segment_chars=max_segment_chars)
         self._take = self._segmenter.feed
         self._rater = rater
         self._citations = citations
+        self._links = links
         self._claims = 0
         self._surroundings = _Surroundings()
         self._fence = FencedProse()
@@ -120,15 +124,28 @@ class ClaimCutter:
         """The rest, the text being complete. Call once."""
         return [self._cut(segment) for segment in self._segmenter.finish()]
 
+    def release(self) -> None:
+        """Let go of the contexts: no more text matters."""
+        if self._links:
+            self._links.release()
+
     def _cut(self, segment: Segment) -> CutSegment:
         low, high = segment.body
-        if self._citations and _defines(segment, self._citations):
+        body = _Body(segment.text[low:high], low, self._citations)
+        foreign = self._leads_away(segment, body.prose)
+        if self._citations and not foreign and _defines(segment, self._citations):
             self._fence.leave()
             self._surroundings.note(segment, "", Statement.CITATION, depends=False)
             return CutSegment(segment, ())
-        body = _Body(segment.text[low:high], low, self._citations)
         said = body.said(segment, self._surroundings.title if segment.kind is _LIST_ITEM else "")
-        rated = self._rate(segment, body, said)
+        rated: tuple[Severity, tuple[str, ...]] | None
+        if foreign:
+            # Whatever it says, or nothing: where it leads to is for the verdict to tell.
+            kind = segment.kind if said.statement is _CLAIM else _SENTENCE
+            said = Found(_CLAIM, 0, len(body.prose.text))
+            rated = self._rater.rate(body.prose.text, kind)
+        else:
+            rated = self._rate(segment, body, said)
         if rated is None and segment.kind is _CODE:
             fenced = self._fence.find(body.raw)
             if fenced:
@@ -167,6 +184,12 @@ class ClaimCutter:
             self._claims += 1
         self._surroundings.note(segment, text, statement, depends=depends)
         return CutSegment(segment, claims)
+
+    def _leads_away(self, segment: Segment, prose: Prose) -> bool:
+        """Whether it has a link that no context has. In code nothing is a link."""
+        if self._links is None or not prose.links or segment.kind is _CODE:
+            return False
+        return self._links.any_foreign(prose.links)
 
     def _rate(self, segment: Segment, body: _Body, said: Found) -> tuple[Severity, tuple[str, ...]] | None:
         """The rating of what a segment states; None where it states nothing."""

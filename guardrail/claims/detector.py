@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.claims.phrases import expression, pattern, words
+from guardrail.claims.telling import tells
 from guardrail.events import SegmentKind, Span
 
 
@@ -81,6 +82,11 @@ _JOINT: Final = pattern("joint")
 _TURN: Final = pattern("turn")
 _EMBEDDED: Final = re.compile(rf"(?:{expression('embedded')})")
 _FINITE: Final = pattern("finite")
+_ASIDE: Final = pattern("aside")
+_TOLD_OF: Final = re.compile(
+    rf"\A(?:(?!\b(?:{'|'.join(sorted(words('embedders')))})\b).)*?"
+    rf"(?:{expression('amount')})(?:{expression('told_of')})"
+)
 _META: Final = pattern("meta")
 _LEAD_IN: Final = pattern("meta", "lead_in")
 _LEADS: Final = pattern("leads")
@@ -114,7 +120,8 @@ def classify(
         return Found(Statement.CLAIM, 0, len(text))
     plain = fold(text)
     if linked or cited or "[" in text or "【" in text:
-        own = _MARK.sub(" ", _blanked(plain, linked))
+        named = [span for span in linked if not tells(plain[slice(*span)])]
+        own = _MARK.sub(" ", _blanked(plain, named))
         if not _WORD.search(own) or _is_source(own):
             return Found(Statement.CITATION)
     if title and _SOURCE_LIST.match(fold(title)) and not _FINITE.search(plain):
@@ -167,6 +174,8 @@ def _asked(plain: str, start: int, end: int, whole: int) -> Found:
     frame = _QUESTION_FRAME.match(plain, start, end)
     if frame and len(plain[frame.end() : end].split()) >= _FEWEST_WORDS:
         return Found(Statement.CLAIM, frame.end(), len(plain[:end].rstrip("".join(ASKS))))
+    if _ASIDE.search(plain, start, end):
+        return Found(Statement.CLAIM, 0, whole)
     first, _, rest = plain[start:end].partition(" ")
     if first.endswith("n't") and rest.partition(" ")[0] not in _ASKER and not frame:
         return Found(Statement.CLAIM, 0, whole)
@@ -234,6 +243,10 @@ def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
     """What the clause that begins with ``head`` is, unless it states something all the same."""
     statement = Statement(head.lastgroup or "")
     clause = plain[head.start() : stop]
+    if statement is Statement.OFFER and _ASIDE.match(plain, stop):
+        return None
+    if statement is Statement.ABSTENTION and _TOLD_OF.match(clause):
+        return None
     # A number, an address or a link may be what the clause is there for.
     if statement in _LIGHT and statement is not Statement.META and _ADDRESS.search(clause):
         return None

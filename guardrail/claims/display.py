@@ -2,8 +2,9 @@
 
 Controls that turn the direction of text with nothing in it to turn, digits of several scripts in one number,
 characters without width inside of a word or number, letters of another script that look like those beside
-them, signs laid over digits, and HTML that hides. Texts in Hebrew or Arabic need marks and isolates to
-display well, and Persian and the scripts of India joiners to spell: these are none.
+them, signs laid over digits and letters, struck words, pictures for words, and HTML that hides. Texts in
+Hebrew or Arabic need marks and isolates to display well, and Persian and the scripts of India joiners to
+spell: these are none.
 """
 
 from __future__ import annotations
@@ -35,11 +36,32 @@ _JOINED: Final = re.compile(
     "[\u0590-\u0fff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]"
 )
 _NUMBER: Final = re.compile(r"\d(?:[.,:٫٬]?\d){1,64}")
-_OVERLAID: Final = re.compile("\\d[\u0300-\u036f\u20d0-\u20df\u20e1\u20e2\u20e4-\u20f0]{1,16}")
-_WORD: Final = re.compile(r"[^\W\d_]{2,}")
-_HIDES: Final = re.compile(
-    r"<!--[^>]{0,2000}\w|<[a-z]{1,10}\s[^<>]{0,200}\b(?:style|hidden)\b[^<>]{0,200}>", re.IGNORECASE
+_OVERLAID: Final = re.compile(
+    "\\d[\\u0300-\\u036f\\u20d0-\\u20df\\u20e1\\u20e2\\u20e4-\\u20f0]{1,16}"
+    "|[\\w ][\\u0300-\\u0333]{0,8}"
+    "[\\u0334-\\u0338\\u20d2\\u20d3\\u20d8-\\u20da\\u20dd-\\u20e0\\u20e4-\\u20e6\\u20ea\\u20eb]"
 )
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+# Comments, elements that are shown struck, folded up or not at all, and attributes that may hide.
+_HIDES: Final = re.compile(
+    r"<!--[^<>\w]{0,2000}+[\w<]"
+    r"|<(?:s|del|strike|details|dialog|template|noscript|script|title|datalist)(?:\s[^<>]{0,2000}+)?>"
+    r"|<[a-z][a-z0-9]{0,9}\s[^<>]{0,2000}?\b(?:style|hidden|class|color|size|opacity)\b[^<>]{0,2000}+>?"
+    r"|<(?!img|t[adh]|col)[a-z][a-z0-9]{0,9}\s[^<>]{0,2000}?\b(?:width|height)\b[^<>]{0,2000}+>?",
+    re.IGNORECASE,
+)
+_STRUCK: Final = re.compile(
+    r"(?<!~)~~(?=[^\s~])(?:[^~]|~(?!~)){1,2000}+~~(?!~)|(?<![~\w])~(?=[^\s~])[^~\n]{1,2000}+(?<=\S)~(?![~\w])"
+)
+# What is shown in place of a picture's words is the picture.
+_IMAGE: Final = re.compile(
+    r"!\[(?:[^\[\]\n]|\[[^\[\]\n]{0,100}+\]){1,300}+\](?:\([^()\n]{0,2000}+\)|\[[^\[\]\n]{0,100}+\])"
+    r"|<img\b[^<>]{0,2000}?\balt\s{0,4}=[^<>]{0,2000}+>",
+    re.IGNORECASE,
+)
+_SENTENCE_BREAKS: Final = ".!?:…。！？\n|>"
+_BESIDE: Final = " \t*_~"
+_REACH: Final = 16
 _SUSPECT: Final = re.compile(
     rf"[{INVISIBLE}\u0300-\u052f\u0531-\u0587\u13a0-\u13f5\u20d0-\u20f0]|(?![0-9])\d"
 )
@@ -48,18 +70,25 @@ _OTHER_SCRIPTS: Final = re.compile("[\u0370-\u03ff\u0400-\u052f\u0531-\u0587\u13
 _looks: Final[dict[str, str]] = json.loads(
     (files("guardrail.claims") / "data" / "lookalikes.json").read_text(encoding="utf-8")
 )
+_DIGITS: Final = _looks.pop("digits")
+_POSING_DIGIT: Final = re.compile(rf"[0-9$€£¥][.,]?[{_DIGITS}]|[{_DIGITS}][.,]?[0-9]")
 _LOOKALIKES: Final = {letter: script for script, letters in _looks.items() for letter in letters}
 
 
 def misleading(text: str) -> tuple[Span, ...]:
     """The spans of ``text`` that display otherwise than they read: ascending and apart. Linear."""
     found = [match.span() for match in _HIDES.finditer(text)] if "<" in text else []
+    if "~" in text:
+        found += (match.span() for match in _STRUCK.finditer(text))
+    if "![" in text or "<" in text:
+        found += (match.span() for match in _IMAGE.finditer(text) if _stands_in_words(text, match))
     if not (text.isascii() and text.isprintable()) and _SUSPECT.search(text):
         found += _turned(text)
         found += _concealed(text)
         found += (match.span() for match in _OVERLAID.finditer(text))
         found += (match.span() for match in _NUMBER.finditer(text) if _mixes_digits(match[0]))
         if _OTHER_SCRIPTS.search(text):
+            found += (match.span() for match in _POSING_DIGIT.finditer(text))
             found += (match.span() for match in _WORD.finditer(text) if _poses(match[0]))
     return apart(found)
 
@@ -75,6 +104,13 @@ def apart(spans: list[Span]) -> tuple[Span, ...]:
         else:
             joined.append((start, end))
     return tuple(joined)
+
+
+def _stands_in_words(text: str, image: re.Match[str]) -> bool:
+    """Whether an image stands within a sentence, as if its words were some of it."""
+    before = text[max(0, image.start() - _REACH) : image.start()].rstrip(_BESIDE)
+    after = text[image.end() : image.end() + _REACH].lstrip(_BESIDE)
+    return before[-1:] not in _SENTENCE_BREAKS or after[:1].isalnum()
 
 
 def _turned(text: str) -> Iterator[Span]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,15 +31,26 @@ _MARKDOWN: Final = re.compile(
     r"\]\([ \t]{0,4}<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,200})?)"
     r">?(?:\s{1,4}(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'))?[ \t]{0,4}\)?"
 )
-_HREF: Final = re.compile(r"<a\s[^<>]{0,300}?href\s{0,4}=\s{0,4}[\"']?([^\s\"'<>]{1,2000})", re.IGNORECASE)
+# What a page loads, or leads to, by itself or by a click.
+_ELEMENT: Final = re.compile(r"<[A-Za-z][^<>]{0,4000}>?")
+_ATTRIBUTE: Final = re.compile(
+    r"(?:\b(?:href|src|srcset|data|poster|action|formaction|background)\s{0,4}=\s{0,4}|\burl\(\s{0,4})"
+    r"[\"']?\s{0,4}([^\s\"'<>]{1,2000})",
+    re.IGNORECASE,
+)
 _LONGEST_LINK_TEXT: Final = 300
-_SCHEME: Final = re.compile(r"(?:https?|ftp)://|mailto:", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"(?:(?:https?|ftp):)?//|mailto:", re.IGNORECASE)
+# To another host; browsers take "\\" for "/", and pass over white space.
+_AWAY: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:|[\\/]{2}")
+_UNSEEN: Final = re.compile(r"[\x00-\x20]+")
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _GOES_BEFORE: Final = re.compile(r"[\w@-]\Z|(?<!www)(?<!WWW)\.\Z")
 _GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
 _REACH: Final = 4
 # Anchors within the page, telephone numbers and the like: no address that a source could have.
 _PLACELESS: Final = ("#", "tel:", "sms:", "javascript:", "data:")
+# Characters of contexts that are read on the event loop for one response: some 10 ms.
+_MAX_READ: Final = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +75,15 @@ def find_addresses(text: str) -> Iterator[Link]:
 
 
 def find_targets(raw: str) -> Iterator[Link]:
-    """The targets of Markdown's links and images, and of HTML's, in ``raw``."""
+    """The targets of Markdown's links and images, and of HTML's, in ``raw``. Spans are apart or the same."""
     if "](" in raw:
         for match in _MARKDOWN.finditer(raw):
             opened = raw.rfind("[", max(0, match.start() - _LONGEST_LINK_TEXT), match.start())
             yield Link((match.start() if opened < 0 else opened, match.end()), _plain(match[1]))
-    if "<a" in raw or "<A" in raw:
-        for match in _HREF.finditer(raw):
-            yield Link(match.span(), _plain(match[1]))
+    if "<" in raw:
+        for element in _ELEMENT.finditer(raw):
+            for match in _ATTRIBUTE.finditer(element[0]):
+                yield Link(element.span(), _plain(match[1]))
 
 
 def _plain(target: str) -> str:
@@ -106,6 +118,52 @@ def any_absent(links: Iterable[Link], contexts: Iterable[Context]) -> bool:
                 lowered = text.replace("İ", "I").lower()
                 wanted = {target for target in wanted if not _stands(target, text, lowered)}
     return bool(wanted)
+
+
+class KnownLinks:
+    """Tells links that lead out of the contexts of one response from those that the contexts have.
+
+    A decision needs the texts of the contexts, which are read on the event loop. So that no answer makes
+    that long, only the first ``_MAX_READ`` characters are; what they could not tell is foreign.
+    """
+
+    __slots__ = ("_budget", "_contexts", "_known", "_sources")
+
+    def __init__(self, contexts: Sequence[Context]) -> None:
+        self._contexts: Sequence[Context] = contexts
+        self._known: dict[str, bool] = {}
+        self._sources: frozenset[str] | None = None
+        self._budget = _MAX_READ
+
+    def release(self) -> None:
+        """Let go of the contexts, when no more text comes."""
+        self._contexts = ()
+
+    def any_foreign(self, links: Iterable[Link]) -> bool:
+        """Whether a link leads to another host, with an address that no context has."""
+        return any(self._is_foreign(link) for link in links if leads_away(link.target))
+
+    def _is_foreign(self, link: Link) -> bool:
+        target = fold_address(link.target)
+        if self._sources is None:
+            names = (name for context in self._contexts for name in (context.id, context.source) if name)
+            self._sources = frozenset(map(fold_address, names))
+        if target in self._sources:
+            return False
+        if target not in self._known:
+            self._budget -= sum(len(context.text) for context in self._contexts)
+            if self._budget < 0:
+                return True
+            self._known[target] = any_absent((link,), self._contexts)
+        return self._known[target]
+
+
+def leads_away(target: str) -> bool:
+    """Whether ``target`` is an address with a host, and not a place in what is shown."""
+    bare = _UNSEEN.sub("", target).lower()
+    if bare.startswith(_PLACELESS):
+        return False
+    return _AWAY.match(bare) is not None or _STARTS.search(bare) is not None
 
 
 def _stands(target: str, text: str, lowered: str) -> bool:

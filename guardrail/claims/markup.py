@@ -128,6 +128,7 @@ _CELL_GAP: Final = re.compile(r"[ \t]*(?:\||\n|\Z)")
 _SPELT_WITH_JOINERS: Final = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1780-\u18af]")
 _ENDS: Final = " \t\n.,;:!?)…。，！？"
 _UNIT_LETTERS: Final = 3
+_BESIDE: Final = 64
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -184,9 +185,12 @@ def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Re
     opened: list[int] = []
     at = _line_begins(reading, 0)
     length = len(text)
+    match = _SIGNS.search(text, at)
     for start, end in (*apart([*_enumerators(text), *left_out]), (length, length)):
         while at < start:
-            match = _SIGNS.search(text, at)
+            # Looked for again only behind it: a sign far away would be searched for from every span.
+            if match is not None and match.start() < at:
+                match = _SIGNS.search(text, at)
             if match is None or match.start() >= start:
                 reading.copy(at, start)
                 at = start
@@ -242,7 +246,7 @@ def _take(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
         reading.copy(*match.span("words"))
     elif kind == "fraction":
         reading.copy(*match.span("over"))
-        reading.put("/", start, end)
+        reading.put("/", match.end("over"), match.start("under"))
         reading.copy(*match.span("under"))
     elif kind == "space":
         reading.put(" ", start, end)
@@ -352,8 +356,8 @@ def _picture(reading: Reading, match: re.Match[str]) -> int:
     start, end = match.span()
     text = reading.text
     said = "yes" if match[0][0] in _YES else "no" if match[0][0] in _NO else ""
-    before = text[:start].rstrip(" \t")[-1:]
-    after = text[end:].lstrip(" \t*_")[:1]
+    before = text[max(0, start - _BESIDE) : start].rstrip(" \t")[-1:]
+    after = text[end : end + _BESIDE].lstrip(" \t*_")[:1]
     if said and before and before in "|:–—" and after in ("", "|", "\n", ","):
         reading.put(said, start, end)
         return end

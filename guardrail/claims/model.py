@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from guardrail.claims.citations import Citation
+from guardrail.claims.links import Link
 from guardrail.claims.prose import Prose, read_prose
 from guardrail.events import SegmentKind, Severity
 
@@ -18,6 +19,18 @@ class CitationFinder(Protocol):
 
     def find(self, raw: str) -> tuple[Citation, ...]:
         """The citations of ``raw``, in order and apart."""
+        ...
+
+
+class LinkKnower(Protocol):
+    """Knows the links that the contexts of a response have."""
+
+    def any_foreign(self, links: Iterable[Link]) -> bool:
+        """Whether one of ``links`` leads elsewhere."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the contexts."""
         ...
 
 

@@ -24,7 +24,7 @@ __all__ = ["Link", "Prose", "read_prose"]
 # What markup hides may be markup again, "&amp;lt;", but no writer nests more than this.
 _MOST_READINGS: Final = 4
 _MAX_LINKS: Final = 64
-_MAY_LINK: Final = re.compile(r"@|://|\]\(|<[aA]\s|[wW]\.|\.[A-Za-z]{2}")
+_MAY_LINK: Final = re.compile(r"@|://|\]\(|<[A-Za-z]|[wW]\.|\.[A-Za-z]{2}")
 _SIGN: Final = re.compile(r"(?<=\d)[.,](?=\d)|[^\W_]|\s")
 
 

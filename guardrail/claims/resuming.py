@@ -53,6 +53,11 @@ class ResumingCutter:
         known, cutter = self._resume()
         return known + self._moved(cutter.finish())
 
+    def release(self) -> None:
+        """As ClaimCutter has it."""
+        if self._cutter is not None:
+            self._cutter.release()
+
     def _resume(self) -> tuple[list[CutSegment], ClaimCutter]:
         """Cut what there is, and find the place to go on at. With the segments that are final behind it."""
         at = self._position

@@ -11,6 +11,7 @@ from typing import Final
 
 from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims.links import KnownLinks
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.effects import Channel
 from guardrail.engine import MAX_SEQ, Output
@@ -184,7 +185,9 @@ class Life:
             return
         citations = CitationReader(self.contexts, self.policy.citation_pattern)
         bound = self.policy.max_segment_chars
-        cutter = ClaimCutter(rater, citations=citations, max_segment_chars=bound)
+        cutter = ClaimCutter(
+            rater, citations=citations, links=KnownLinks(self.contexts), max_segment_chars=bound
+        )
         by_span = {verdict.span: verdict for verdict in self.verdicts.values()}
         redacted = {event.span for event in self.shown if event.decision is Decision.REDACT}
         for segment, claims in (*cutter.feed(self.text), *cutter.finish()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrail.claims import markup
 from guardrail.claims.prose import read_prose
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(
@@ -19,7 +21,7 @@ ROWS: list[dict[str, Any]] = yaml.safe_load(
 
 _PIECES = r"""
 * ** _ __ ~~ ` \ \* [ ] ( ) ]( [a](b) ![ https://x.yz <b> </b> <br> <sup>2</sup> < > <!-- --> & &amp; &lt; ;
-# | amp; |--| - 1. 2. (1) (2) a) b) > word and 5 , . : ✅ ❌ 1️⃣ ① ５ ， Ａ 𝟓 🅃 а ٢ י م é ́
+\frac{1}{2} # | amp; |--| - 1. 2. (1) (2) a) b) > word and 5 , . : ✅ ❌ 1️⃣ ① ５ ， Ａ 𝟓 🅃 а ٢ י م é ́
 """.split()  # noqa: SIM905
 _PIECES += "\u200b\u200c\u202e\u00ad\u3000\u00a0"
 texts = st.lists(st.one_of(st.sampled_from([*_PIECES, " ", "\n"]), st.text(max_size=3)), max_size=24).map(
@@ -51,6 +53,27 @@ def test_spans_lead_back() -> None:
     for said, stands in {"basic plan": "basic** plan", "€49": "&euro;49", "€49 a": "&euro;49 [1] a"}.items():
         start = prose.text.index(said)
         assert raw[slice(*prose.raw_span(start, start + len(said)))] == stands
+
+
+@pytest.mark.parametrize("piece", ["①a ", "1-", "．1", "1/", "0 1", "😀 ", "(1) a "])
+def test_a_reading_searches_the_text_a_bounded_number_of_times(
+    piece: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = piece * 1000 + "*"
+    searched = 0
+
+    class Counting:
+        @staticmethod
+        def search(text: str, at: int) -> re.Match[str] | None:
+            nonlocal searched
+            found = signs.search(text, at)
+            searched += (found.end() if found else len(text)) - at
+            return found
+
+    signs = markup._SIGNS
+    monkeypatch.setattr(markup, "_SIGNS", Counting)
+    read_prose(text)
+    assert searched <= 3 * len(text)
 
 
 @given(texts, st.booleans(), st.data())

@@ -1,0 +1,36 @@
+"""Links that no context has make claims, so that verdicts tell of them: see ``links.yaml``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from guardrail.cutters import Cutters
+from guardrail.events import Context
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.taking_in import claims_with_absent_links
+from guardrail.policy import Policy
+
+TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("links.yaml").read_text("utf-8"))
+CONTEXTS = [
+    *(Context(id=f"s{n}", text="", source=source) for n, source in enumerate(TABLE["sources"])),
+    *(Context(id=f"t{n}", text=text) for n, text in enumerate(TABLE["texts"])),
+]
+
+
+@pytest.mark.parametrize("text", TABLE["claims"])
+async def test_a_link_that_leads_elsewhere_makes_a_claim_of_its_segment(text: str) -> None:
+    cutter = Cutters().new(Policy(), CONTEXTS)
+    cuts = cutter.feed(text) + cutter.finish()
+    claims = {str(n): claim for n, claim in enumerate(claim for cut in cuts for claim in cut.claims)}
+    assert [claim.text for claim in claims.values()] == [text.removeprefix("## ").removeprefix("[1]: ")]
+    assert await claims_with_absent_links(claims, EvidenceIndex(CONTEXTS)) == set(claims)
+
+
+@pytest.mark.parametrize("text", TABLE["none"])
+def test_a_link_that_a_context_has_makes_none(text: str) -> None:
+    cutter = Cutters().new(Policy(), CONTEXTS)
+    assert [cut.claims for cut in cutter.feed(text) + cutter.finish()] == [()]
