@@ -183,13 +183,18 @@ def _frame(claim: Sentence, figure: Figure) -> _Frame:
         if other is not figure and not other.name and start <= other.start < end
     ]
     beside.sort(key=lambda item: item[0])
-    others = [(other, _NEARNESS ** (distance**0.5)) for distance, other in beside[:_BESIDE]]
+    others = [(_apart(other), _NEARNESS ** (distance**0.5)) for distance, other in beside[:_BESIDE]]
     total = sum(terms.values()) + sum(weight for _, weight in others) or 1.0
     return _Frame(
         {term: weight / total for term, weight in terms.items()},
         tuple((other, weight / total) for other, weight in others),
         told[mine] if told else claim.terms,
     )
+
+
+def _apart(figure: Figure) -> Figure:
+    """A figure without its rate where that is a figure of its own: "500 mg every 6 hours"."""
+    return replace(figure, per=None) if figure.per and " " in figure.per else figure
 
 
 def _alike(figure: Figure, other: Figure) -> bool:

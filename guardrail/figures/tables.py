@@ -72,6 +72,7 @@ MONTH_AFTER: Final = _words(_TABLES["month_after"])
 
 BOUNDS: Final = {p: Bound(name) for name, text in _TABLES["bounds"].items() for p in _phrases(text)}
 TRAILING_BOUNDS: Final = {phrase: Bound(name) for phrase, name in _TABLES["trailing_bounds"].items()}
+PER_MILLE: Final = frozenset(_phrases(_TABLES["per_mille"]))
 PERCENT_WORDS: Final = _words(_TABLES["percent"])
 RATES: Final[dict[str, str]] = _TABLES["rates"]
 LABELS: Final = _words(_TABLES["labels"])
