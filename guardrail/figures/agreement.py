@@ -117,6 +117,17 @@ def interchangeable(claim: Figure, source: Figure) -> bool:
     return claim.kind is not Kind.MONEY or claim.unit == source.unit or vague
 
 
+def opposed(claim: Figure, source: Figure) -> bool:
+    """Are both limits of the same, one upper and one lower?"""
+    return claim.bound.direction * source.bound.direction < 0
+
+
+def complements(claim: Figure, source: Figure) -> bool:
+    """Do opposite limits part all there is in two: "18 or older" and "under 18"?"""
+    strict = (Bound.OVER, Bound.UNDER)
+    return opposed(claim, source) and (claim.bound in strict) != (source.bound in strict)
+
+
 def same_rate(claim: Figure, source: Figure) -> bool:
     """Are both per the same, as far as both say it?"""
     if not claim.per or not source.per:

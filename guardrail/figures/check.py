@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
-from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
+from guardrail.figures.agreement import agrees, compatible, complements, dimension, of_a_sort, opposed
 from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
@@ -124,15 +124,17 @@ def _check(
         share = frame.said(source, number)
         best = max(best, share)
         own = source.backing(figure, number)
+        said_otherwise = own is not None and _limits_otherwise(claim, figure, source.sentence(number), own)
         rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
         if rival is not None:
             conflict = _better(conflict, FigureCheck(figure, State.CONFLICT, share, number, rival))
-        elif own is not None:
+        elif own is not None and not said_otherwise:
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
         for number in source.holding(figure):
-            share = frame.said(source, number)
-            if number not in near and (own := source.backing(figure, number)) is not None:
+            own = None if number in near else source.backing(figure, number)
+            if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
+                share = frame.said(source, number)
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
@@ -220,7 +222,8 @@ def _rival(
     if own is not None and figure.bound.direction * own.bound.direction < 0:
         if claim.ahead(figure) or sentence.ahead(own):
             return None
-        return own if _said_back(claim, sentence, own, sentence.terms) >= _SAME else None
+        least = _SAME if complements(figure, own) else _REVERSE
+        return own if _said_back(claim, sentence, own, sentence.terms) >= least else None
     sort = [other for other in sentence.figures if other is own or _alike(figure, other)]
     told = sentence.told(sort) if any(of_a_sort(figure, other) for other in sort) else None
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
@@ -235,6 +238,15 @@ def _rival(
     return rival if _said_back(claim, sentence, rival, told[chosen]) >= enough else None
 
 
+def _limits_otherwise(claim: Sentence, figure: Figure, sentence: Sentence, own: Figure) -> bool:
+    """Whether a sentence has a claim's figure as the opposite limit, and that doesn't come to the same: it
+    does where one of them denies, where both part all there is in two, and of how long before something."""
+    denied = (claim.denials - sentence.denials) % 2
+    if not opposed(figure, own) or complements(figure, own) or denied:
+        return False
+    return not (claim.ahead(figure) or sentence.ahead(own))
+
+
 def _meant(
     telling: Sequence[frozenset[int]], told: frozenset[int], clause: frozenset[int], own: int | None
 ) -> int | None:
@@ -242,8 +254,8 @@ def _meant(
 
     ``telling`` are the words that tell each figure's part from the others, ``told`` the claim's, ``clause``
     those of the figure's own clause. A sentence that has the claim's figure (``own``) must say it of
-    something else: "adults pay 12 euros, children 5" against "children pay 12", where the clause has no less of the
-    other's part. What stands in the first part may be said of all.
+    something else: "adults pay 12 euros, children 5" against "children pay 12", where the clause has no less
+    of the other's part. What stands in the first part may be said of all.
     """
     if own is None:
         shared = [len(terms & told) for terms in telling]

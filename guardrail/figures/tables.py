@@ -104,7 +104,7 @@ OPERATORS: Final = {
     word: sign for sign, phrases in _TABLES["operators"].items() for word in _phrases(phrases)
 }
 PRICING: Final = _words(_TABLES["pricing"])
-AHEAD: Final = _words(_TABLES["ahead"])
+AHEAD: Final = _words(_TABLES["ahead"]) | {"in advance"}
 PRONOUNS: Final = _words(_TABLES["pronouns"])
 FILLERS: Final = _words(_TABLES["fillers"])
 TELLING: Final = _words(_TABLES["telling"])
