@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from guardrail.figures import tables
 from guardrail.figures.model import Bound, Kind
+from guardrail.figures.numbers import read_amount
 from guardrail.figures.tables import BOUNDS, CENTS, CURRENCY_WORDS, LABELS, SIGNS, find_unit
 from guardrail.figures.tokens import Tok, Token, touches
 
@@ -17,6 +18,8 @@ _SCALES: Final = {"c": "°C", "celsius": "°C", "centigrade": "°C", "f": "°F",
 _ONLY_ADJACENT: Final = frozenset({"A", "t", "x", "×", "B", "J", "K", "N"})
 _MAX_RATES: Final = 3
 _BOUND_WORDS: Final = 3
+_RANGE: Final = frozenset({"-", "–", "to", "or"})
+_SAME: Final = 1e-6
 
 
 class Suffix(NamedTuple):
@@ -59,6 +62,8 @@ def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suf
         return Suffix(j + 1, Kind.PERCENT, "%")
     if low in {"per", "pour", "por"} and follower in {"cent", "ciento"}:
         return Suffix(j + 2, Kind.PERCENT, "%")
+    if low in tables.PER_MILLE or f"{low} {follower}" in tables.PER_MILLE:
+        return Suffix(j + 1 + (low not in tables.PER_MILLE), Kind.PERCENT, "%", 10)
     if low in tables.TWO_WORD_UNITS:
         after = j + 2 + (follower == "-")
         pair = f"{low} {tokens[after - 1].low}"
@@ -83,7 +88,8 @@ def _unit(tokens: list[Token], j: int) -> Suffix:
         return Suffix(j + 1 + (scale is not None), Kind.QUANTITY, scale or "deg")
     if (token.text, follower, tokens[j + 2].text) == ("km", "/", "h"):
         return Suffix(j + 3, Kind.QUANTITY, "km/h")
-    unit = find_unit(token.text) or (find_unit(low) if len(low) > 1 else None)
+    mega = token.text.startswith("M") and not token.text.isupper()  # "Mg" is not mg
+    unit = find_unit(token.text) or (find_unit(low) if len(low) > 1 and not mega else None)
     if unit is None or token.start - tokens[j - 1].end > 1:
         return Suffix(j)
     fits = token.text not in _ONLY_ADJACENT or touches(tokens, j)
@@ -101,12 +107,35 @@ def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
             continue
         unit = find_unit(after.text) or find_unit(after.low)
         timed = unit is not None and unit.dimension == "time"
+        if token.low in _EACH and not parts and (several := _several(tokens, j + 1)) is not None:
+            per, after_it = several
+            return per, j if " " in per else after_it  # "6 hours" are a figure of their own
         if after.kind is not Tok.WORD or token.low not in (_EACH if timed else _PER):
             break
         short = unit is not None and (timed or len(after.text) < 4)
         parts.append(unit.name if unit is not None and short else singular(after.low))
         j += 2
     return ("/".join(sorted(parts)) or None), j
+
+
+def _several(tokens: list[Token], j: int) -> tuple[str, int] | None:
+    """ "every 6 hours", "per 100 g": what a rate is per, with its number; "24 hours" are a day."""
+    low = read_amount(tokens, j)
+    if low is None:
+        return None
+    dashed = tokens[low.next].low in _RANGE
+    high = read_amount(tokens, low.next + 1) if dashed else None
+    at = (high or low).next
+    unit = find_unit(tokens[at].text) or find_unit(tokens[at].low)
+    if unit is None:
+        return None
+    if high is not None:
+        return f"{low.values[0]:g}-{high.values[0]:g} {unit.name}", at + 1
+    alike = (u for u in tables.UNIT.values() if u.dimension == unit.dimension)
+    whole = next(
+        (u.name for u in alike if abs(low.values[0] * unit.factor - u.factor) <= _SAME * u.factor), ""
+    )
+    return whole or f"{low.values[0]:g} {unit.name}", at + 1
 
 
 def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int, int]:
@@ -133,7 +162,8 @@ def read_noun(tokens: list[Token], i: int, after: int) -> str | None:
         return tokens[i - 1].low
     k = after + (tokens[after].text == "-")
     # "five American teams" are teams
-    k += tokens[k].text[:1].isupper() and tokens[k].kind is Tok.WORD and tokens[k + 1].kind is Tok.WORD
+    named = tokens[k].text[:1].isupper() and tokens[k].kind is Tok.WORD
+    k += named and tokens[k + 1].kind is Tok.WORD and tokens[k + 1].low not in tables.NO_NOUN
     token = tokens[k]
     counts = token.kind is Tok.WORD and len(token.low) > 1 and token.low not in tables.NO_NOUN
     return singular(token.low) if counts and token.start - tokens[k - 1].end <= 1 else None

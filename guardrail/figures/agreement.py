@@ -7,7 +7,7 @@ from datetime import date
 from typing import Final
 
 from guardrail.figures.model import Bound, Day, Figure, Kind
-from guardrail.figures.tables import UNIT, same_currency
+from guardrail.figures.tables import FAMILIES, UNIT, same_currency
 
 _LOSS: Final = 1e-6  # what conversion and thirds lose
 _CALENDAR: Final = 0.035  # a month is 28 to 31 days
@@ -92,11 +92,40 @@ def agrees(claim: Figure, source: Figure) -> bool:
         ours, theirs = base(claim), base(source)
     elif "temperature" in (one, other):
         ours, theirs = (_pairs(claim), _pairs(source)) if "deg" in units else ([], [])
-    elif bare or {one, other} <= {"number", "date"} or units == {"GBP", "lb"}:
+    elif bare or {one, other} <= {"number", "date"} or (units == {"GBP", "lb"} and _pounds(claim, source)):
         ours, theirs = _pairs(claim), _pairs(source)
     else:
         return False
     return same_rate(claim, source) and any(_near(claim, source, a, b) for a in ours for b in theirs)
+
+
+def _pounds(*figures: Figure) -> bool:
+    """Whether what may be pounds of weight is written so that it may be money."""
+    return all(figure.unit != "lb" or "pound" in figure.text.casefold() for figure in figures)
+
+
+def interchangeable(claim: Figure, source: Figure) -> bool:
+    """May the source's figure, which backs the claim's, be read in its place, because it says all of it?"""
+    if claim.kind is Kind.TIME or source.kind is Kind.TIME:
+        same = claim.values == source.values and claim.upper == source.upper
+        return same and claim.kind is source.kind and len(claim.values) == 1
+    if dimension(claim) != dimension(source) or claim.bound is not source.bound or claim.per != source.per:
+        return False
+    if (claim.upper is None) != (source.upper is None) or (claim.last is None) != (source.last is None):
+        return False
+    vague = claim.unit in (*FAMILIES, "")
+    return claim.kind is not Kind.MONEY or claim.unit == source.unit or vague
+
+
+def opposed(claim: Figure, source: Figure) -> bool:
+    """Are both limits of the same, one upper and one lower?"""
+    return claim.bound.direction * source.bound.direction < 0
+
+
+def complements(claim: Figure, source: Figure) -> bool:
+    """Do opposite limits part all there is in two: "18 or older" and "under 18"?"""
+    strict = (Bound.OVER, Bound.UNDER)
+    return opposed(claim, source) and (claim.bound in strict) != (source.bound in strict)
 
 
 def same_rate(claim: Figure, source: Figure) -> bool:
@@ -231,7 +260,9 @@ def _times_agree(claim: Figure, source: Figure) -> bool:
 
 def _clock(figure: Figure) -> list[float]:
     """The minutes since midnight that a figure may mean: also "10-18" and "at 9"."""
-    values = [*figure.values, *([] if figure.upper is None else [figure.upper])]
+    upper = figure.upper
+    first = [value for value in figure.values if upper is None or value < upper] or figure.values[:1]
+    values = [*first, *([] if upper is None else [upper])]
     if figure.kind is Kind.TIME:
         return values
     hours = figure.kind is Kind.NUMBER and figure.noun is None and all(0 <= v <= 24 for v in values)
@@ -243,7 +274,9 @@ def _clock(figure: Figure) -> list[float]:
 
 def of_a_sort(claim: Figure, source: Figure) -> bool:
     """Do both say the same sort of thing, so that another figure would be a conflict?"""
-    if claim.name or source.name or claim.kind is not source.kind or not same_rate(claim, source):
+    if claim.name or source.name or claim.kind is not source.kind:
+        return False
+    if not same_rate(claim, source) and claim.values != source.values:
         return False
     if dimension(claim) != dimension(source) or (claim.upper is None) != (source.upper is None):
         return False

@@ -211,9 +211,11 @@ def _for_so_much(rate: Figure, much: Figure) -> float | None:
     """What ``much`` comes to at a rate; of one that doesn't say per what, per unit as written."""
     if not rate.per:
         return _amount(rate) * much.values[0]
-    unit = find_unit(rate.per)
-    same = unit is not None and unit.dimension == dimension(much)
-    return _amount(rate) * _amount(much) / unit.factor if unit is not None and same else None
+    number, _, name = rate.per.rpartition(" ")  # "6 h"
+    unit = find_unit(name)
+    if unit is None or unit.dimension != dimension(much) or "-" in number:
+        return None
+    return _amount(rate) * _amount(much) / (unit.factor * float(number or 1))
 
 
 def _two_steps(claim: Figure, own: list[Figure]) -> Iterator[_Reckoning]:

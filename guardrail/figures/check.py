@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
-from guardrail.figures.agreement import agrees, compatible, dimension, of_a_sort
+from guardrail.figures.agreement import agrees, compatible, complements, dimension, of_a_sort, opposed
 from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
@@ -124,15 +124,17 @@ def _check(
         share = frame.said(source, number)
         best = max(best, share)
         own = source.backing(figure, number)
+        said_otherwise = own is not None and _limits_otherwise(claim, figure, source.sentence(number), own)
         rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
         if rival is not None:
             conflict = _better(conflict, FigureCheck(figure, State.CONFLICT, share, number, rival))
-        elif own is not None:
+        elif own is not None and not said_otherwise:
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
         for number in source.holding(figure):
-            share = frame.said(source, number)
-            if number not in near and (own := source.backing(figure, number)) is not None:
+            own = None if number in near else source.backing(figure, number)
+            if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
+                share = frame.said(source, number)
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
@@ -183,13 +185,18 @@ def _frame(claim: Sentence, figure: Figure) -> _Frame:
         if other is not figure and not other.name and start <= other.start < end
     ]
     beside.sort(key=lambda item: item[0])
-    others = [(other, _NEARNESS ** (distance**0.5)) for distance, other in beside[:_BESIDE]]
+    others = [(_apart(other), _NEARNESS ** (distance**0.5)) for distance, other in beside[:_BESIDE]]
     total = sum(terms.values()) + sum(weight for _, weight in others) or 1.0
     return _Frame(
         {term: weight / total for term, weight in terms.items()},
         tuple((other, weight / total) for other, weight in others),
         told[mine] if told else claim.terms,
     )
+
+
+def _apart(figure: Figure) -> Figure:
+    """A figure without its rate where that is a figure of its own: "500 mg every 6 hours"."""
+    return replace(figure, per=None) if figure.per and " " in figure.per else figure
 
 
 def _alike(figure: Figure, other: Figure) -> bool:
@@ -215,7 +222,8 @@ def _rival(
     if own is not None and figure.bound.direction * own.bound.direction < 0:
         if claim.ahead(figure) or sentence.ahead(own):
             return None
-        return own if _said_back(claim, sentence, own, sentence.terms) >= _SAME else None
+        least = _SAME if complements(figure, own) else _REVERSE
+        return own if _said_back(claim, sentence, own, sentence.terms) >= least else None
     sort = [other for other in sentence.figures if other is own or _alike(figure, other)]
     told = sentence.told(sort) if any(of_a_sort(figure, other) for other in sort) else None
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
@@ -228,6 +236,15 @@ def _rival(
         return None
     enough = _REVERSE if len(frame.told) > _FEW else _REVERSE_OF_FEW
     return rival if _said_back(claim, sentence, rival, told[chosen]) >= enough else None
+
+
+def _limits_otherwise(claim: Sentence, figure: Figure, sentence: Sentence, own: Figure) -> bool:
+    """Whether a sentence has a claim's figure as the opposite limit, and that doesn't come to the same: it
+    does where one of them denies, where both part all there is in two, and of how long before something."""
+    denied = (claim.denials - sentence.denials) % 2
+    if not opposed(figure, own) or complements(figure, own) or denied:
+        return False
+    return not (claim.ahead(figure) or sentence.ahead(own))
 
 
 def _meant(

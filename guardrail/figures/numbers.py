@@ -11,6 +11,9 @@ from guardrail.figures.tokens import Tok, Token
 _MAX_DIGITS: Final = 40
 _MAX_WORDS: Final = 16
 _PART_STEP: Final = 0.001
+_EXPONENT: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_MAX_EXPONENT: Final = 1  # digits
+_HUGE: Final = 1e30  # of what is raised to a power
 _HALVES: Final = frozenset("half halves hälfte moitié mitad drittel viertel".split())  # noqa: SIM905
 _SCALES: Final = frozenset("hundred thousand million dozen mille mil hundert tausend".split())  # noqa: SIM905
 _JOINED: Final = ONES.keys() | TENS.keys() | MAGNITUDES.keys() | PARTS.keys()
@@ -89,10 +92,18 @@ def _digits(tokens: list[Token], i: int) -> Amount:
         amount = ratio
     elif after.start == token.end + 1 and (ratio := _ratio(tokens, i + 1)) is not None:  # 1 1/2
         amount = ratio._replace(values=(values[0] + ratio.values[0],), fraction=False)
+    elif after.start == token.end and (power := _exponent(after.text)) is not None:  # 3², 10⁶
+        amount = Amount(tuple(min(value, _HUGE) ** power for value in values), step, i + 2)
     letter = tables.LETTER_MAGNITUDES.get(after.text) if after.start == token.end else None
     if letter and after.text != "mm":
         return amount.times(letter, i + 2)
     return _scaled(tokens, amount)
+
+
+def _exponent(text: str) -> int | None:
+    digits = text.translate(_EXPONENT)
+    raised = digits != text and digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_EXPONENT
+    return int(digits) if raised else None
 
 
 def _ratio(tokens: list[Token], i: int) -> Amount | None:

@@ -35,6 +35,7 @@ _AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "m
 _FIGURE: Final = re.compile(r"[\d½⅓⅔¼¾⅛@]|www")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _MAX_PHRASE: Final = 4
+_LATE: Final = re.compile(r"(?<![\d:.])(?:1[3-9]|2[0-4])[:.hH]\d\d(?!\d)")
 #: Lower-case words that a figure may begin with.
 _WORDS: Final = (
     NUMBER_WORDS | tables.ADVERBS.keys() | ORDINALS.keys() | MONTHS.keys() | tables.WEEKDAYS.keys()
@@ -66,7 +67,16 @@ def find_figures(text: str) -> tuple[Figure, ...]:
             start, end = max(found[0].start, figures[-1].end if figures else 0), found[0].end
             figures.append(replace(found[0], start=start, text=text[start:end]))
         i = i + 1 if found is None else found[1]
-    return tuple(figures)
+    return tuple(map(_of_a_long_day, figures) if any(map(_counts_to_24, figures)) else figures)
+
+
+def _counts_to_24(figure: Figure) -> bool:
+    return figure.kind is Kind.TIME and _LATE.search(figure.text) is not None
+
+
+def _of_a_long_day(figure: Figure) -> Figure:
+    """A time beside one of 13:00 or later: "9:00" is in the morning."""
+    return replace(figure, values=figure.values[:1]) if figure.kind is Kind.TIME else figure
 
 
 def _figure(kind: Kind, tokens: list[Token], i: int, after: int, **said: Any) -> tuple[Figure, int]:
@@ -142,7 +152,7 @@ def _word(tokens: list[Token], i: int) -> _Read:
     if low in {"version", "v"} and follower.kind is Tok.NUMBER:
         return _version(tokens, i + 1)
     starts = low in NUMBER_WORDS or token.text in SIGNS or token.text in tables.VULGAR or follower.text == "$"
-    if low in ARTICLES:
+    if low in ARTICLES and not (token.text.isupper() and follower.text == "$" and touches(tokens, i + 1)):
         starts = follower.low in NUMBER_WORDS or (i > 0 and tokens[i - 1].low in tables.MEASURES)
     return (_quantity(tokens, i) if starts else None) or (_ordinal(tokens, i) if low in ORDINALS else None)
 
@@ -215,8 +225,8 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
     amount = read_amount(tokens, j)
     if amount is None:
         return _one_unit(tokens, i)
-    if currency and tokens[amount.next].text in {"m", "mm"} and touches(tokens, amount.next):
-        amount = amount.times(10**6, amount.next + 1)
+    if (scale := _money_scale(tokens, amount.next, currency)) is not None:
+        amount = amount.times(scale, amount.next + 1)
     suffix = _part_of_unit(tokens, amount) or read_suffix(tokens, amount.next, currency)
     if tokens[j].low == "one" and amount.next == j + 1 and _is_pronoun(tokens, j, suffix):
         return None
@@ -240,6 +250,15 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
         fraction=amount.fraction, scaled=amount.scaled,
         name=unit is None and bound is Bound.EXACT and not amount.scaled and _names(tokens, i, after),
     )  # fmt: skip
+
+
+def _money_scale(tokens: list[Token], j: int, currency: str | None) -> int | None:
+    """The magnitude of a letter behind an amount of money: "$5m", "$49 k", "49 k€"."""
+    letter, after = tokens[j].text, tokens[j + 1]
+    if not currency and after.text not in SIGNS and after.low not in tables.CURRENCY_WORDS:
+        return None
+    near = tokens[j].start - tokens[j - 1].end <= 1
+    return {**tables.LETTER_MAGNITUDES, "m": 10**6}.get(letter) if near else None
 
 
 def _names(tokens: list[Token], i: int, after: int) -> bool:

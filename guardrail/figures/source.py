@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
-from guardrail.figures.agreement import agrees, keys
+from guardrail.figures.agreement import agrees, keys, opposed
 from guardrail.figures.arithmetic import Written, written
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
@@ -32,7 +32,7 @@ _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
 _NO_LETTER: Final = re.compile(r"[\W_]+")
-_LOWER_WORD: Final = re.compile(r"[^\W\d_]+")
+_WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
 
 
 class SourceText(NamedTuple):
@@ -64,11 +64,13 @@ class Sentence:
         return found
 
     def backing(self, figure: Figure) -> Figure | None:
-        """The first figure that backs ``figure``; of more than ``MANY``, those that mean exactly the same."""
+        """The first figure that backs ``figure``, rather one that isn't its opposite limit; of more than ``MANY``, those that mean exactly the same."""
         likely = self.figures[:MANY]
         if len(self.figures) > MANY:
             likely += tuple(f for key in keys(figure) for f in self._by_key.get(key, ())[:MANY])
-        found = next((other for other in likely if agrees(figure, other)), None)
+        agreeing = [other for other in likely if agrees(figure, other)]
+        found = next((other for other in agreeing if not opposed(figure, other)), None)
+        found = found or next(iter(agreeing), None)
         if found is None and figure.kind in _ELLIPTIC:
             meant = ((other, self._meant.get(other.start)) for other in likely)
             found = next((other for other, full in meant if full and agrees(figure, full)), None)
@@ -137,8 +139,8 @@ class Sentence:
 
     def ahead(self, figure: Figure) -> bool:
         """Whether a figure says how long before something."""
-        after = _LOWER_WORD.search(self.text.casefold(), figure.end)
-        return after is not None and after.group() in AHEAD
+        after = _WORD_AFTER.search(self.text, figure.end)
+        return after is not None and after.group().casefold() in AHEAD
 
     def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""

@@ -72,6 +72,7 @@ MONTH_AFTER: Final = _words(_TABLES["month_after"])
 
 BOUNDS: Final = {p: Bound(name) for name, text in _TABLES["bounds"].items() for p in _phrases(text)}
 TRAILING_BOUNDS: Final = {phrase: Bound(name) for phrase, name in _TABLES["trailing_bounds"].items()}
+PER_MILLE: Final = frozenset(_phrases(_TABLES["per_mille"]))
 PERCENT_WORDS: Final = _words(_TABLES["percent"])
 RATES: Final[dict[str, str]] = _TABLES["rates"]
 LABELS: Final = _words(_TABLES["labels"])
@@ -103,7 +104,7 @@ OPERATORS: Final = {
     word: sign for sign, phrases in _TABLES["operators"].items() for word in _phrases(phrases)
 }
 PRICING: Final = _words(_TABLES["pricing"])
-AHEAD: Final = _words(_TABLES["ahead"])
+AHEAD: Final = _words(_TABLES["ahead"]) | {"in advance"}
 PRONOUNS: Final = _words(_TABLES["pronouns"])
 FILLERS: Final = _words(_TABLES["fillers"])
 TELLING: Final = _words(_TABLES["telling"])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from guardrail.figures import FigureCheck, State
+from guardrail.figures.agreement import interchangeable
 from guardrail.judges.local.features import Read
 from guardrail.judges.local.verifier import Verifier
 from guardrail.judges.local.windows import Window
@@ -142,7 +143,7 @@ def reworded(text: str, checks: Sequence[FigureCheck], lead_in: str = "") -> Rew
         figure, source = check.figure, check.source
         if check.state is not State.FOUND or source is None or figure.start < at:
             continue
-        if figure.text.casefold() == source.text.casefold() or source.bound is not figure.bound:
+        if figure.text.casefold() == source.text.casefold() or not interchangeable(figure, source):
             continue
         parts += (text[at : figure.start], source.text)
         length += figure.start - at

@@ -118,7 +118,8 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     support = told.supported
     if conflict is not None or absent:
         support = min(support, max(0.0, lines.supported - _BELOW))
-    verdict = _verdict(told, lines, support, conflict)
+    reckoned = any(check.state is State.DERIVED for check in examined.figures)
+    verdict = _verdict(told, lines, support, conflict, reckoned=reckoned)
     spans = _unsupported(examined, verdict)
     return Judgement(
         claim_id,
@@ -142,12 +143,16 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     )
 
 
-def _verdict(told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None) -> Verdict:
+def _verdict(
+    told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None, *, reckoned: bool
+) -> Verdict:
+    """The verdict. Of a claim with a ``reckoned`` figure the verifier, which can't reckon, does not say alone
+    that it is contradicted."""
     if conflict is not None:
         return Verdict.CONTRADICTED
     if support >= lines.supported:
         return Verdict.SUPPORTED
-    if told.contradicted >= lines.contradicted and told.contradicted == max(told):
+    if not reckoned and told.contradicted >= lines.contradicted and told.contradicted == max(told):
         return Verdict.CONTRADICTED
     return Verdict.PARTIALLY_SUPPORTED if support >= lines.partially else Verdict.UNSUPPORTED
 
@@ -218,7 +223,8 @@ def _reason(
         quote = examined.quote(_best_sentence(examined, verdict)).quote
         return f"The source says otherwise: '{_shortened(quote)}'"
     if absent:
-        return f"{' and '.join(_quoted(check.figure) for check in absent[:2])} stands in no source."
+        quoted = list(dict.fromkeys(_quoted(check.figure) for check in absent))[:2]
+        return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
     if not examined.found.shared:
