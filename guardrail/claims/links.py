@@ -49,8 +49,8 @@ _GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
 _REACH: Final = 4
 # Anchors within the page, telephone numbers and the like: no address that a source could have.
 _PLACELESS: Final = ("#", "tel:", "sms:", "javascript:", "data:")
-# Characters of contexts that are read on the event loop for one response: some 10 ms.
-_MAX_READ: Final = 2_000_000
+# Characters of contexts that are read on the event loop for one response: 25 ms at the worst.
+_MAX_READ: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Final
 
 from guardrail.claims.display import apart, misleading
-from guardrail.claims.links import Link, find_addresses, find_targets
+from guardrail.claims.links import Link, find_addresses, find_targets, leads_away
 from guardrail.claims.markup import ENTITY, Reading, may_be_marked, read_markup
 from guardrail.events import Span
 
@@ -131,5 +131,7 @@ def _links(raw: str, prose: Prose, citations: Sequence[Span]) -> tuple[Link, ...
             found.append(link)
         if len(found) == _MAX_LINKS:
             break
+    if len(targets) > _MAX_LINKS:  # those to other hosts matter most
+        targets.sort(key=lambda link: not leads_away(link.target))
     found += targets[:_MAX_LINKS]
     return tuple(sorted(dict.fromkeys(found), key=lambda link: link.span))

@@ -34,3 +34,9 @@ async def test_a_link_that_leads_elsewhere_makes_a_claim_of_its_segment(text: st
 def test_a_link_that_a_context_has_makes_none(text: str) -> None:
     cutter = Cutters().new(Policy(), CONTEXTS)
     assert [cut.claims for cut in cutter.feed(text) + cutter.finish()] == [()]
+
+
+def test_no_number_of_other_links_hides_one_that_leads_elsewhere() -> None:
+    cutter = Cutters().new(Policy(), CONTEXTS)
+    answer = "[a](b)" * 80 + "![](//evil.example/x)"
+    assert sum(len(cut.claims) for cut in cutter.feed(answer) + cutter.finish()) == 1
