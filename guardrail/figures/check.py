@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -38,7 +38,9 @@ _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
 _SEPARATOR: Final = re.compile(r",(?:\s{0,4}(?:and|or)\b)?|\b(?:and|or)\b", re.IGNORECASE)
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
-_MOST: Final = 100  # figures of a claim that are checked
+_CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
+_MOST: Final = 1000  # that are looked up
+_LOOKED_UP: Final = 8  # sentences, for one of them
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
@@ -97,9 +99,15 @@ class _Said(NamedTuple):
 
 
 def check_figures(
-    claim_text: str, source: FigureSource, near: Sequence[int], question: str = "", lead_in: str = ""
+    claim_text: str,
+    source: FigureSource,
+    near: Sequence[int],
+    question: str = "",
+    lead_in: str = "",
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[FigureCheck, ...]:
-    """One check for each figure of a claim (of the first hundred), in order.
+    """One check for each figure of a claim, in order, until ``stopped()``. Of a claim of very many figures
+    those after the first are looked up only, and past ``_MOST`` are taken for absent.
 
     ``near``: the numbers of the sentences that evidence search found best, best first; all others are looked
     at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with;
@@ -110,11 +118,39 @@ def check_figures(
         return ()
     near = list(dict.fromkeys(near))
     said = _Said(find_figures(question), Sentence(lead_in))
-    return tuple(_check(claim, figure, source, near, said) for figure in claim.figures[:_MOST])
+    checks: list[FigureCheck] = []
+    for number, figure in enumerate(claim.figures):
+        if stopped():
+            break
+        if number < _CLOSELY:
+            checks.append(_check(claim, figure, source, near, said, stopped))
+        elif number < _MOST:
+            checks.append(_looked_up(figure, source, near, stopped))
+        else:
+            checks.append(FigureCheck(figure, State.ABSENT, 0.0))
+    return tuple(checks)
+
+
+def _looked_up(
+    figure: Figure, source: FigureSource, near: list[int], stopped: Callable[[], bool]
+) -> FigureCheck:
+    """Whether a source has a figure, whatever it says of it."""
+    for number in near:
+        if (own := source.sentence(number).exactly(figure)) is not None:
+            return FigureCheck(figure, State.FOUND, 0.0, number, own)
+    for number in source.holding(figure, stopped)[:_LOOKED_UP]:
+        if (own := source.sentence(number).exactly(figure)) is not None:
+            return FigureCheck(figure, State.FOUND, 0.0, number, own)
+    return FigureCheck(figure, State.ABSENT, 0.0)
 
 
 def _check(
-    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], said_before: _Said
+    claim: Sentence,
+    figure: Figure,
+    source: FigureSource,
+    near: list[int],
+    said_before: _Said,
+    stopped: Callable[[], bool],
 ) -> FigureCheck:
     frame = _frame(claim, figure)
     found: FigureCheck | None = None
@@ -131,7 +167,7 @@ def _check(
         elif own is not None and not said_otherwise:
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
-        for number in source.holding(figure):
+        for number in source.holding(figure, stopped):
             own = None if number in near else source.backing(figure, number)
             if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
                 share = frame.said(source, number)

@@ -88,7 +88,7 @@ class ClaimChecker:
         so. Raises JudgeError when the verifier fails.
         """
         reader = None if self._verifier is None else Reader(self._verifier)
-        source = FigureSource(_Sentences(evidence))
+        source = _figures_of(evidence)
         for claim_id, claim in claims.items():
             if stopped():
                 return
@@ -135,7 +135,7 @@ class ClaimChecker:
         windows are read, also where one settles it; for fitting. Raises JudgeError when the verifier
         fails."""
         reader = None if self._verifier is None else Reader(self._verifier)
-        source = FigureSource(_Sentences(evidence))
+        source = _figures_of(evidence)
         whole = (0, len(_text(claim)))
         pressure = -1 if wholly else 0
         return self._examine(claim, whole, question, evidence, source, reader, pressure, lambda: False)
@@ -156,7 +156,7 @@ class ClaimChecker:
         if not found.sentences:
             return None
         near = [match.number for match in found.sentences[:_NEAR]]
-        figures = check_figures(view.text, source, near, question, claim.lead_in)
+        figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
         features = word_features(view, found, figures)
         read: list[Read] = []
         if reader is not None and pressure < 2:
@@ -186,6 +186,10 @@ def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
 
 def _text(claim: Claim) -> str:
     return claim.prose.text
+
+
+def _figures_of(evidence: EvidenceIndex) -> FigureSource:
+    return evidence.kept(FigureSource, lambda: FigureSource(_Sentences(evidence)))
 
 
 class _Sentences(Sequence[SourceText]):
