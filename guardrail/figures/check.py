@@ -14,7 +14,7 @@ from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
-from guardrail.figures.tables import PRICING, RECKONING, RECKONING_HINTS, RECKONING_TIMES
+from guardrail.figures.tables import PRICING, RECKONING, RECKONING_HINTS, RECKONING_TIMES, find_unit
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
@@ -40,6 +40,7 @@ _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
 _CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
 _MOST: Final = 1000  # that are looked up
+_ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
@@ -178,9 +179,37 @@ def _check(
         return _derived(claim, figure, source, near, said_before, True) or conflict
     if found is None or (best >= _FRAME and said <= best - max(_APART, _APART_WORDS / words)):
         found = _derived(claim, figure, source, near, said_before, best >= _FRAME)
-    if found is None and not figure.name and (_is_one(figure) or _counts_few(claim, figure, source, near)):
+    if found is None:
+        found = _of_an_age(claim, figure, source, near)
+    if (
+        found is None
+        and not figure.name
+        and (_always(figure) or _is_one(figure) or _counts_few(claim, figure, source, near))
+    ):
         figure = replace(figure, name=True)
     return found or FigureCheck(figure, State.ABSENT, best)
+
+
+def _always(figure: Figure) -> bool:
+    """ "Seven days a week", "24 hours a day"."""
+    unit, per = find_unit(figure.unit or ""), find_unit(figure.per or "")
+    if figure.kind is not Kind.QUANTITY or unit is None or per is None or unit.dimension != per.dimension:
+        return False
+    return abs(figure.values[0] * unit.factor - per.factor) <= _ALWAYS * per.factor
+
+
+def _of_an_age(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck | None:
+    """Whether a figure is an age within a span of ages: "a 7-year-old", "aged 5 and 7", of "aged 4 to 15"."""
+    aged = figure.unit in (None, "year") and figure.kind in (Kind.NUMBER, Kind.QUANTITY)
+    if not aged or figure.upper is not None or not claim.of_age(figure):
+        return None
+    for number in near:
+        sentence = source.sentence(number)
+        for span in sentence.figures[:MANY]:
+            years = span.unit in (None, "year") and span.values and span.upper is not None
+            if years and span.values[0] <= figure.values[0] <= (span.upper or 0) and sentence.of_age(span):
+                return FigureCheck(figure, State.DERIVED, 0.0, operands=(span,))
+    return None
 
 
 def _is_one(figure: Figure) -> bool:

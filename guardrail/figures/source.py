@@ -29,6 +29,9 @@ _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
 _PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
 MANY: Final = 200  # figures of one sentence that are looked at one by one
 _LIKELY: Final = 8
+_AGE_REACH: Final = 32
+_AGED: Final = re.compile(r"\bage[ds]?\b(?:[\s\d,]|and|or|of|between|from)*+\Z", re.IGNORECASE)
+_OLD: Final = re.compile(r"(?:-|\s)?(?:years?)?(?:-|\s)?olds?\b|\s?years of age", re.IGNORECASE)
 _MAX_KEY: Final = 64
 _ELLIPTIC: Final = (Kind.MONEY, Kind.QUANTITY)
 _READ_WHOLLY: Final = 60_000  # characters of sentences with figures
@@ -68,7 +71,9 @@ class Sentence:
         return found
 
     def backing(self, figure: Figure) -> Figure | None:
-        """The first figure that backs ``figure``, rather one that isn't its opposite limit; of more than ``MANY``, those that mean exactly the same."""
+        """The first figure that backs ``figure``, rather one that isn't its opposite limit.
+
+        Of more than ``MANY``, those that mean exactly the same."""
         likely = self.figures[:MANY]
         if len(self.figures) > MANY:
             likely += tuple(f for key in keys(figure) for f in self._by_key.get(key, ())[:MANY])
@@ -150,6 +155,11 @@ class Sentence:
         """Whether a figure says how long before something."""
         after = _WORD_AFTER.search(self.text, figure.end)
         return after is not None and after.group().casefold() in AHEAD
+
+    def of_age(self, figure: Figure) -> bool:
+        """Whether a figure is of years of age."""
+        before, after = self.text[max(0, figure.start - _AGE_REACH) : figure.start], self.text[figure.end :]
+        return bool(_AGED.search(before) or _OLD.match(after[:_AGE_REACH]))
 
     def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
