@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -129,7 +129,26 @@ def check_figures(
             checks.append(_looked_up(figure, source, near, stopped))
         else:
             checks.append(FigureCheck(figure, State.ABSENT, 0.0))
-    return tuple(checks)
+    return tuple(_with_counts(checks, source, near))
+
+
+def _with_counts(
+    checks: Sequence[FigureCheck], source: FigureSource, near: Sequence[int]
+) -> Iterator[FigureCheck]:
+    """The checks, where a count that a price was multiplied with is no longer absent, if a source says that
+    price of what is counted: "two bicycles cost 12 euros"."""
+    spent = [check.operands for check in checks if check.state is State.DERIVED and len(check.operands) > 1]
+    for check in checks:
+        figure = check.figure
+        counts = check.state is State.ABSENT and figure.kind is Kind.NUMBER and figure.noun
+        prices = [p for parts in spent if figure in parts for p in parts if p is not figure] if counts else []
+        priced = any(
+            price in source.sentence(number).figures[:MANY]
+            and term_of(figure.noun or "") in source.sentence(number).around(price)
+            for price in prices
+            for number in near[:_OPERANDS_FROM]
+        )
+        yield replace(check, state=State.DERIVED, operands=tuple(prices[:1])) if priced else check
 
 
 def _looked_up(
