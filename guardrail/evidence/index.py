@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, cast
 
 from guardrail.events import Context, Evidence
 from guardrail.evidence.layout import Layout
@@ -17,6 +17,7 @@ from guardrail.evidence.turns import Turns, find_turns
 
 _K1: Final = 1.2
 _B: Final = 0.75
+_T = TypeVar("_T")
 
 
 class EvidenceIndex:
@@ -27,7 +28,7 @@ class EvidenceIndex:
     ``layout`` off the event loop. ``release`` drops what was built; the next search builds it again.
     """
 
-    __slots__ = ("_layout", "_lock", "_overlap_words", "_passage_words", "_turns", "contexts")
+    __slots__ = ("_kept", "_layout", "_lock", "_overlap_words", "_passage_words", "_turns", "contexts")
 
     def __init__(
         self, contexts: Sequence[Context], *, passage_words: int = 110, overlap_words: int = 40
@@ -40,6 +41,7 @@ class EvidenceIndex:
         self._overlap_words = overlap_words
         self._layout: Layout | None = None
         self._turns: dict[int, Turns] = {}
+        self._kept: dict[type, object] = {}
         self._lock = threading.Lock()
 
     @property
@@ -120,10 +122,18 @@ class EvidenceIndex:
             found = self._turns[context] = find_turns(self.contexts[context].text)
         return found
 
+    def kept(self, kind: type[_T], make: Callable[[], _T]) -> _T:
+        """What ``make`` once made of these contexts; threads that come at the same time get the same."""
+        found = self._kept.get(kind)
+        if found is None:
+            found = self._kept.setdefault(kind, make())
+        return cast("_T", found)
+
     def release(self) -> None:
         """Drop what was built; safe while others search."""
         self._layout = None
         self._turns = {}
+        self._kept = {}
 
     def _passage(self, number: int, score: float = 0.0) -> Passage:
         passages = self.layout.passages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from guardrail.figures.arithmetic import derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
-from guardrail.figures.tables import PRICING, RECKONING, RECKONING_HINTS, RECKONING_TIMES
+from guardrail.figures.tables import PRICING, RECKONING, RECKONING_HINTS, RECKONING_TIMES, find_unit
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
@@ -38,7 +38,10 @@ _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
 _SEPARATOR: Final = re.compile(r",(?:\s{0,4}(?:and|or)\b)?|\b(?:and|or)\b", re.IGNORECASE)
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
-_MOST: Final = 100  # figures of a claim that are checked
+_CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
+_MOST: Final = 1000  # that are looked up
+_ALWAYS: Final = 0.01
+_LOOKED_UP: Final = 8  # sentences, for one of them
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
@@ -97,9 +100,15 @@ class _Said(NamedTuple):
 
 
 def check_figures(
-    claim_text: str, source: FigureSource, near: Sequence[int], question: str = "", lead_in: str = ""
+    claim_text: str,
+    source: FigureSource,
+    near: Sequence[int],
+    question: str = "",
+    lead_in: str = "",
+    stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[FigureCheck, ...]:
-    """One check for each figure of a claim (of the first hundred), in order.
+    """One check for each figure of a claim, in order, until ``stopped()``. Of a claim of very many figures
+    those after the first are looked up only, and past ``_MOST`` are taken for absent.
 
     ``near``: the numbers of the sentences that evidence search found best, best first; all others are looked
     at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with;
@@ -110,11 +119,58 @@ def check_figures(
         return ()
     near = list(dict.fromkeys(near))
     said = _Said(find_figures(question), Sentence(lead_in))
-    return tuple(_check(claim, figure, source, near, said) for figure in claim.figures[:_MOST])
+    checks: list[FigureCheck] = []
+    for number, figure in enumerate(claim.figures):
+        if stopped():
+            break
+        if number < _CLOSELY:
+            checks.append(_check(claim, figure, source, near, said, stopped))
+        elif number < _MOST:
+            checks.append(_looked_up(figure, source, near, stopped))
+        else:
+            checks.append(FigureCheck(figure, State.ABSENT, 0.0))
+    return tuple(_with_counts(checks, source, near))
+
+
+def _with_counts(
+    checks: Sequence[FigureCheck], source: FigureSource, near: Sequence[int]
+) -> Iterator[FigureCheck]:
+    """The checks, where a count that a price was multiplied with is no longer absent, if a source says that
+    price of what is counted: "two bicycles cost 12 euros"."""
+    spent = [check.operands for check in checks if check.state is State.DERIVED and len(check.operands) > 1]
+    for check in checks:
+        figure = check.figure
+        counts = check.state is State.ABSENT and figure.kind is Kind.NUMBER and figure.noun
+        prices = [p for parts in spent if figure in parts for p in parts if p is not figure] if counts else []
+        priced = any(
+            price in source.sentence(number).figures[:MANY]
+            and term_of(figure.noun or "") in source.sentence(number).around(price)
+            for price in prices
+            for number in near[:_OPERANDS_FROM]
+        )
+        yield replace(check, state=State.DERIVED, operands=tuple(prices[:1])) if priced else check
+
+
+def _looked_up(
+    figure: Figure, source: FigureSource, near: list[int], stopped: Callable[[], bool]
+) -> FigureCheck:
+    """Whether a source has a figure, whatever it says of it."""
+    for number in near:
+        if (own := source.sentence(number).exactly(figure)) is not None:
+            return FigureCheck(figure, State.FOUND, 0.0, number, own)
+    for number in source.holding(figure, stopped)[:_LOOKED_UP]:
+        if (own := source.sentence(number).exactly(figure)) is not None:
+            return FigureCheck(figure, State.FOUND, 0.0, number, own)
+    return FigureCheck(figure, State.ABSENT, 0.0)
 
 
 def _check(
-    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], said_before: _Said
+    claim: Sentence,
+    figure: Figure,
+    source: FigureSource,
+    near: list[int],
+    said_before: _Said,
+    stopped: Callable[[], bool],
 ) -> FigureCheck:
     frame = _frame(claim, figure)
     found: FigureCheck | None = None
@@ -131,7 +187,7 @@ def _check(
         elif own is not None and not said_otherwise:
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
-        for number in source.holding(figure):
+        for number in source.holding(figure, stopped):
             own = None if number in near else source.backing(figure, number)
             if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
                 share = frame.said(source, number)
@@ -142,9 +198,37 @@ def _check(
         return _derived(claim, figure, source, near, said_before, True) or conflict
     if found is None or (best >= _FRAME and said <= best - max(_APART, _APART_WORDS / words)):
         found = _derived(claim, figure, source, near, said_before, best >= _FRAME)
-    if found is None and not figure.name and (_is_one(figure) or _counts_few(claim, figure, source, near)):
+    if found is None:
+        found = _of_an_age(claim, figure, source, near)
+    if (
+        found is None
+        and not figure.name
+        and (_always(figure) or _is_one(figure) or _counts_few(claim, figure, source, near))
+    ):
         figure = replace(figure, name=True)
     return found or FigureCheck(figure, State.ABSENT, best)
+
+
+def _always(figure: Figure) -> bool:
+    """ "Seven days a week", "24 hours a day"."""
+    unit, per = find_unit(figure.unit or ""), find_unit(figure.per or "")
+    if figure.kind is not Kind.QUANTITY or unit is None or per is None or unit.dimension != per.dimension:
+        return False
+    return abs(figure.values[0] * unit.factor - per.factor) <= _ALWAYS * per.factor
+
+
+def _of_an_age(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck | None:
+    """Whether a figure is an age within a span of ages: "a 7-year-old", "aged 5 and 7", of "aged 4 to 15"."""
+    aged = figure.unit in (None, "year") and figure.kind in (Kind.NUMBER, Kind.QUANTITY)
+    if not aged or figure.upper is not None or not claim.of_age(figure):
+        return None
+    for number in near:
+        sentence = source.sentence(number)
+        for span in sentence.figures[:MANY]:
+            years = span.unit in (None, "year") and span.values and span.upper is not None
+            if years and span.values[0] <= figure.values[0] <= (span.upper or 0) and sentence.of_age(span):
+                return FigureCheck(figure, State.DERIVED, 0.0, operands=(span,))
+    return None
 
 
 def _is_one(figure: Figure) -> bool:

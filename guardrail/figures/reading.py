@@ -35,6 +35,9 @@ _AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "m
 _FIGURE: Final = re.compile(r"[\d½⅓⅔¼¾⅛@]|www")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _MAX_PHRASE: Final = 4
+_MOST_PARTS: Final = 3
+_LOSS: Final = 1e-9
+_COMPOUND: Final = frozenset({"time", "length", "mass"})
 _LATE: Final = re.compile(r"(?<![\d:.])(?:1[3-9]|2[0-4])[:.hH]\d\d(?!\d)")
 #: Lower-case words that a figure may begin with.
 _WORDS: Final = (
@@ -231,6 +234,8 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
     if tokens[j].low == "one" and amount.next == j + 1 and _is_pronoun(tokens, j, suffix):
         return None
     amount, upper, suffix = _range(tokens, i, amount, suffix, currency)
+    if upper is None:
+        amount, suffix = _compound(tokens, i, amount, suffix)
     rate, after = (None, suffix.next) if suffix.kind is Kind.PERCENT else read_rate(tokens, suffix.next)
     noun = read_noun(tokens, i, after) if suffix.unit is None else None
     bound, first, after = read_bound(tokens, i, after)
@@ -250,6 +255,27 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
         fraction=amount.fraction, scaled=amount.scaled,
         name=unit is None and bound is Bound.EXACT and not amount.scaled and _names(tokens, i, after),
     )  # fmt: skip
+
+
+def _compound(tokens: list[Token], i: int, amount: Amount, suffix: Suffix) -> tuple[Amount, Suffix]:
+    """ "1 hour and 20 minutes", "5 ft 3 in" are one amount, in the smaller unit."""
+    large = tables.UNIT.get(suffix.unit or "")
+    between = i > 0 and tokens[i - 1].low in _BETWEEN
+    for _ in range(_MOST_PARTS if large is not None and not between else 0):
+        k = suffix.next + (tokens[suffix.next].low in _AND)
+        part = read_amount(tokens, k) if tokens[k - 1].end + 1 >= tokens[k].start else None
+        if part is None or large is None:
+            break
+        feet = large.name == "ft" and tokens[part.next].low == "in"
+        tail = Suffix(part.next + 1, Kind.QUANTITY, "inch") if feet else read_suffix(tokens, part.next)
+        small = tables.UNIT.get(tail.unit or "") if tail.kind is Kind.QUANTITY else None
+        if small is None or small.dimension != large.dimension or large.dimension not in _COMPOUND:
+            break
+        if not part.values[0] * small.factor < large.factor * (1 - _LOSS):
+            break
+        whole = tuple(value * large.factor / small.factor + part.values[0] for value in amount.values)
+        amount, suffix, large = part._replace(values=whole), tail, small
+    return amount, suffix
 
 
 def _money_scale(tokens: list[Token], j: int, currency: str | None) -> int | None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
 from guardrail.figures.agreement import agrees, keys, opposed
 from guardrail.figures.arithmetic import Written, written
+from guardrail.figures.digits import digits_of, written_digits
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import AHEAD, FILLERS, NEGATIONS, PRONOUNS
@@ -26,8 +28,13 @@ _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
 _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
 _PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
 MANY: Final = 200  # figures of one sentence that are looked at one by one
+_LIKELY: Final = 8
+_AGE_REACH: Final = 32
+_AGED: Final = re.compile(r"\bage[ds]?\b(?:[\s\d,]|and|or|of|between|from)*+\Z", re.IGNORECASE)
+_OLD: Final = re.compile(r"(?:-|\s)?(?:years?)?(?:-|\s)?olds?\b|\s?years of age", re.IGNORECASE)
 _MAX_KEY: Final = 64
 _ELLIPTIC: Final = (Kind.MONEY, Kind.QUANTITY)
+_READ_WHOLLY: Final = 60_000  # characters of sentences with figures
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
@@ -64,7 +71,9 @@ class Sentence:
         return found
 
     def backing(self, figure: Figure) -> Figure | None:
-        """The first figure that backs ``figure``, rather one that isn't its opposite limit; of more than ``MANY``, those that mean exactly the same."""
+        """The first figure that backs ``figure``, rather one that isn't its opposite limit.
+
+        Of more than ``MANY``, those that mean exactly the same."""
         likely = self.figures[:MANY]
         if len(self.figures) > MANY:
             likely += tuple(f for key in keys(figure) for f in self._by_key.get(key, ())[:MANY])
@@ -75,6 +84,11 @@ class Sentence:
             meant = ((other, self._meant.get(other.start)) for other in likely)
             found = next((other for other, full in meant if full and agrees(figure, full)), None)
         return found
+
+    def exactly(self, figure: Figure) -> Figure | None:
+        """A figure that backs ``figure`` and means exactly the same; cheaper than ``backing``."""
+        likely = (f for key in keys(figure) for f in self._by_key.get(key, ())[:_LIKELY])
+        return next((other for other in likely if agrees(figure, other)), None)
 
     @cached_property
     def _meant(self) -> dict[int, Figure]:
@@ -142,6 +156,11 @@ class Sentence:
         after = _WORD_AFTER.search(self.text, figure.end)
         return after is not None and after.group().casefold() in AHEAD
 
+    def of_age(self, figure: Figure) -> bool:
+        """Whether a figure is of years of age."""
+        before, after = self.text[max(0, figure.start - _AGE_REACH) : figure.start], self.text[figure.end :]
+        return bool(_AGED.search(before) or _OLD.match(after[:_AGE_REACH]))
+
     def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
         spans, outside = self.parts(figures), self._outside(figures)
@@ -178,12 +197,16 @@ class Sentence:
 
 
 class FigureSource:
-    """The sentences of a response's contexts, each read once, when a claim first asks for it. Not for use by
-    several threads at once."""
+    """The sentences of a response's contexts, each read when a claim first asks for it and kept; threads may
+    share one. Of very long contexts not all are read: those past the limit are found by their digits."""
 
     def __init__(self, sentences: Sequence[SourceText]) -> None:
         self.texts = sentences
         self._read: dict[int, Sentence] = {}
+        self._by_key: dict[Hashable, list[int]] = {}
+        self._next = 0  # the first sentence whose figures are not in ``_by_key``
+        self._length = 0
+        self._lock = threading.Lock()
 
     def sentence(self, number: int) -> Sentence:
         """A sentence, read."""
@@ -217,19 +240,41 @@ class FigureSource:
             return _parted(figure, sentence.text)
         return own
 
-    @cached_property
-    def _holding(self) -> dict[Hashable, list[int]]:
-        index: dict[Hashable, list[int]] = {}
-        for number in range(len(self.texts)):
-            for key in {key for figure in self.sentence(number).figures for key in keys(figure)}:
-                index.setdefault(key, []).append(number)
-        return index
-
-    def holding(self, figure: Figure) -> list[int]:
-        """The numbers of the sentences that may have a figure of the same meaning anywhere."""
+    def holding(self, figure: Figure, stopped: Callable[[], bool] = lambda: False) -> list[int]:
+        """The numbers of the sentences that may have a figure of the same meaning anywhere; fewer once
+        ``stopped()``, which is asked for each sentence that is read."""
         if figure.kind is Kind.IDENTIFIER:
-            return [n for n in range(len(self.texts)) if figure.key in self.sentence(n).folded][:_HOLDING]
-        return sorted({number for key in keys(figure) for number in self._holding.get(key, ())})[:_HOLDING]
+            return self._naming(figure.key, 0, stopped)
+        with self._lock:
+            self._read_on(stopped)
+        found = {number for key in keys(figure) for number in self._by_key.get(key, ())}
+        if self._next < len(self.texts) and not stopped():
+            if figure.key:
+                found.update(self._naming(_NO_LETTER.sub("", figure.key), self._next, stopped))
+            found.update(n for digits in written_digits(figure) for n in self._by_digits.get(digits, ()))
+        return sorted(found)[:_HOLDING]
+
+    def _naming(self, key: str, first: int, stopped: Callable[[], bool]) -> list[int]:
+        numbers = takewhile(lambda _: not stopped(), range(first, len(self.texts)))
+        return list(islice((n for n in numbers if key in self.sentence(n).folded), _HOLDING))
+
+    def _read_on(self, stopped: Callable[[], bool]) -> None:
+        """Read all sentences, up to so many characters that have figures."""
+        while self._next < len(self.texts) and self._length < _READ_WHOLLY and not stopped():
+            sentence = self.sentence(self._next)
+            for key in {key for figure in sentence.figures for key in keys(figure)}:
+                self._by_key.setdefault(key, []).append(self._next)
+            self._length += len(sentence.text) if sentence.figures else 0
+            self._next += 1
+
+    @cached_property
+    def _by_digits(self) -> dict[str, list[int]]:
+        """The sentences past those that are read, by the digits that they have."""
+        index: dict[str, list[int]] = {}
+        for number in range(self._next, len(self.texts)):
+            for digits in digits_of(self.texts[number].text):
+                index.setdefault(digits, []).append(number)
+        return index
 
 
 def _parted(figure: Figure, text: str) -> Figure | None:

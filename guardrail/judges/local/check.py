@@ -97,7 +97,7 @@ class ClaimChecker:
         so. Raises JudgeError when the verifier fails.
         """
         reader = None if self._verifier is None else Reader(self._verifier)
-        source = FigureSource(_Sentences(evidence))
+        source = _figures_of(evidence)
         for claim_id, claim in claims.items():
             if stopped():
                 return
@@ -144,7 +144,7 @@ class ClaimChecker:
         windows are read, also where one settles it; for fitting. Raises JudgeError when the verifier
         fails."""
         reader = None if self._verifier is None else Reader(self._verifier)
-        source = FigureSource(_Sentences(evidence))
+        source = _figures_of(evidence)
         whole = (0, len(_text(claim)))
         pressure = -1 if wholly else 0
         return self._examine(claim, whole, question, evidence, source, reader, pressure, lambda: False)
@@ -165,7 +165,7 @@ class ClaimChecker:
         if not found.sentences:
             return None
         near = [match.number for match in found.sentences[:_NEAR]]
-        figures = check_figures(view.text, source, near, question, claim.lead_in)
+        figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
         features = word_features(view, found, figures)
         read: list[Read] = []
         if reader is not None and pressure < 2:
@@ -232,11 +232,13 @@ def facts_of(text: str) -> list[tuple[int, int]]:
     stretches = [(end, begin) for (_, end), (begin, _) in pairwise(borders)]
     if len(stretches) < _SEVERAL or len(stretches) > _MOST_FACTS:
         return []
-    if any(
-        text.count(" ", *span) < _FACT_SPACES or not _FINITE.search(text.lower(), *span) for span in stretches
-    ):
-        return []
-    return stretches
+    parts = [text[start:end].lower() for start, end in stretches]
+    stating = all(part.count(" ") >= _FACT_SPACES and _FINITE.search(part) for part in parts)
+    return stretches if stating else []
+
+
+def _figures_of(evidence: EvidenceIndex) -> FigureSource:
+    return evidence.kept(FigureSource, lambda: FigureSource(_Sentences(evidence)))
 
 
 class _Sentences(Sequence[SourceText]):

@@ -56,3 +56,35 @@ def test_only_the_sentence_with_the_subject_s_pronoun_takes_over_words() -> None
     assert check_figures("The basic plan costs 59 euros a month.", one, [0, 1])[0].state is State.CONFLICT
     two = source_of(*texts)
     assert check_figures("The basic plan costs 59 euros a month.", two, [0, 1])[0].state is State.ABSENT
+
+
+def test_of_very_many_figures_each_is_looked_up() -> None:
+    numbers = [*range(1000, 1200), 77]
+    source = source_of("Nothing.", ", ".join(map(str, numbers[:-1])))
+    checks = check_figures(f"They are {', '.join(map(str, numbers))}.", source, [0])
+    assert [check.state for check in checks] == [State.FOUND] * 200 + [State.ABSENT]
+
+
+@pytest.mark.parametrize(
+    ("claim", "state"),
+    [
+        ("The special fee is €77.77.", State.FOUND),
+        ("The special fee is €77.78.", State.ABSENT),
+        ("The special tour lasts 1.5 hours.", State.FOUND),
+        ("Call 0800 123 456.", State.FOUND),
+        ("It has twelve doors.", State.FOUND),
+        ("It opens at 9 pm.", State.FOUND),
+    ],
+)
+def test_figures_are_found_in_contexts_too_long_to_be_read(claim: str, state: State) -> None:
+    rows = [f"item{n},{n}.05,{n % 7}" for n in range(6000)]
+    last = ["A fee of €77.77 is due.", "90 minutes", "Call 0800-123456.", "Doors: 12", "21:00"]
+    source = source_of(*rows, *last)
+    assert check_figures(claim, source, [0])[-1].state is state
+
+
+def test_nothing_is_read_once_stopped() -> None:
+    source = source_of("One.", "The fee is €7.")
+    assert check_figures("A fee of €7.", source, [0], stopped=lambda: True) == ()
+    assert source.holding(check_figures("A fee of €7.", source, [])[0].figure, lambda: True) == [1]
+    assert source_of("The fee is €7.").holding(check_figures("€7", source, [])[0].figure, lambda: True) == []
