@@ -12,11 +12,11 @@ from guardrail.config import load_settings
 from tests.chat_answers import Answer, Part, load
 
 # Rates over the measured part, with the default policy and the default judge.
-RIGHT_WITHHELD_AT_MOST = 0.40
-RIGHT_UNTOUCHED_AT_LEAST = 0.51
-WRONG_UNTOUCHED_AT_MOST = 0.17
-WRONG_WITHHELD_AT_LEAST = 0.74
-TOLD_APART_AT_LEAST = 0.40
+RIGHT_WITHHELD_AT_MOST = 0.08
+RIGHT_UNTOUCHED_AT_LEAST = 0.69
+WRONG_UNTOUCHED_AT_MOST = 0.24
+WRONG_WITHHELD_AT_LEAST = 0.33
+TOLD_APART_AT_LEAST = 0.48
 
 ANSWER = {
     "kind": "plain",

@@ -221,7 +221,7 @@ def test_importing_the_judge_loads_no_runtime() -> None:
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("The ship was built in 2019, and Ida has led it.", ["The ship was built in 2019", "Ida has led it."]),
+        ("The ship was built in May, and Ida has led it.", ["The ship was built in May", "Ida has led it."]),
         ("It is red; he was there but she was not.", ["It is red", "he was there", "she was not."]),
         ("It has a hall and a garden for guests.", []),
         ("The ship was built in 2019.", []),
