@@ -60,7 +60,7 @@ class LocalJudge:
             raise
 
     async def aclose(self) -> None:
-        """Let running jobs end at their next claim or batch, drop waiting ones, and free the threads."""
+        """Let running jobs end at their next claim or window, drop waiting ones, and free the threads."""
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 

@@ -50,10 +50,14 @@ class Examined:
 
     def quote(self, number: int) -> Evidence:
         """A sentence of the contexts."""
-        sentences = self.evidence.layout.sentences
-        context = self.evidence.contexts[sentences.context[number]]
-        start, end = sentences.start[number], sentences.end[number]
-        return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+        return _quote(self.evidence, number)
+
+
+def _quote(evidence: EvidenceIndex, number: int) -> Evidence:
+    sentences = evidence.layout.sentences
+    context = evidence.contexts[sentences.context[number]]
+    start, end = sentences.start[number], sentences.end[number]
+    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
 
 
 def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
@@ -92,10 +96,7 @@ def with_silence(
     number = mentioned(silence, evidence, rarity)
     if number is None or judgement.verdict is not Verdict.SUPPORTED:
         return judgement
-    sentences = evidence.layout.sentences
-    context = evidence.contexts[sentences.context[number]]
-    start, end = sentences.start[number], sentences.end[number]
-    quote = Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+    quote = _quote(evidence, number)
     return replace(
         judgement,
         verdict=Verdict.UNSUPPORTED,
