@@ -13,6 +13,7 @@ from typing import Final
 
 from guardrail.events import Evidence, Finding, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.tokens import words as words_of
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates
@@ -32,6 +33,7 @@ _SAME_WORDS: Final = 0.95
 _MOST_QUOTED: Final = 60  # characters of a claim
 _MOST_OF_A_SOURCE: Final = 160
 _MOST_PROOF: Final = 3
+_TELLING: Final = 0.8  # rarity; that the sources lack a word such as "comes" tells nobody anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +232,7 @@ def _reason(
         return _support_reason(examined)
     if not examined.found.shared:
         return "No source shares a word with the claim."
-    missing = _missing_words(examined.view, examined.found.present) or _unsaid(examined, spans)
+    missing = _unsaid(examined, spans)
     if verdict is Verdict.PARTIALLY_SUPPORTED:
         return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
     return f"The sources do not say {missing or 'it'}."
@@ -259,16 +261,17 @@ def _shortened(text: str) -> str:
     return text[: end if end > 0 else _MOST_OF_A_SOURCE] + " …"
 
 
-def _missing_words(view: ClaimView, present: frozenset[int]) -> str:
-    """The rarest words of the claim that the contexts lack, quoted."""
-    weights = {term: weight for term, weight in view.content.items() if term not in present}
-    rarest = sorted(weights, key=lambda term: -weights[term])[:2]
-    words = [next(s for s, t in zip(view.surfaces, view.terms, strict=True) if t == term) for term in rarest]
-    return " or ".join(f"'{word}'" for word in words)
-
-
 def _unsaid(examined: Examined, spans: Sequence[Span]) -> str:
-    """The longest words that the verifier finds no support for, quoted."""
-    said = (examined.view.text[start:end] for start, end in spans)
-    words = sorted((text for text in said if len(text) <= _MOST_QUOTED), key=len, reverse=True)
-    return " or ".join(f"'{' '.join(text.split())}'" for text in words[:2])
+    """What of the claim the sources do not say, quoted: what the verifier finds no support for and has a word
+    that the contexts lack; else the rarest words that they lack; else what the verifier marks."""
+    view, present = examined.view, examined.found.present
+    lacking = {
+        surface: view.content[term]
+        for surface, term in zip(view.surfaces, view.terms, strict=True)
+        if term in view.content and term not in present
+    }
+    said = (" ".join(view.text[start:end].split()) for start, end in spans if end - start <= _MOST_QUOTED)
+    marked = sorted(said, key=len, reverse=True)
+    words = sorted((word for word in lacking if lacking[word] >= _TELLING), key=lambda word: -lacking[word])
+    lacked = [text for text in marked if any(word in lacking for _, _, word in words_of(text))]
+    return " or ".join(f"'{text}'" for text in (lacked or words or marked)[:2])

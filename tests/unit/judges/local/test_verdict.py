@@ -122,6 +122,7 @@ def test_figures_that_are_right_or_reckoned_find_nothing(claim: str) -> None:
         ("No bank card is demanded for trials.", SURE, "The sources say so in other words."),
         (ON_PAPER, PARTLY, "The sources say part of it; they do not say 'paper'."),
         (ON_PAPER, NOT, "The sources do not say 'paper'."),
+        ("Enterprise pricing comes on request.", NOT, "The sources do not say it."),  # "comes" tells nothing
         (ON_PAPER, OTHERWISE, "The source says otherwise: 'Enterprise pricing is available on request.'"),
         ("Owls hunt mice.", NOT, "No source shares a word with the claim."),
     ],
