@@ -40,7 +40,7 @@ _NOTHING: Final[list[Effect]] = []
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
-MOST_CUT_CHARS: Final = 4_000
+MOST_CUT_CHARS: Final = 2_000
 """Of a text, at a time: some milliseconds of work, for which other responses wait."""
 
 
