@@ -111,6 +111,10 @@ def _options() -> argparse.Namespace:
     streaming.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
     streaming.add_argument("--at-once", type=int, default=20, help="responses streaming at a time")
     streaming.add_argument("--tokens-per-second", type=float, default=100.0, help="of each response")
+    streaming.add_argument(
+        "--find-most", type=float, metavar="SECONDS",
+        help="how many may stream at once before the judge reads less; each try lasts so long",
+    )  # fmt: skip
     options = parser.parse_args()
     try:
         options.sets = {path.name: read_answers(path, options.limit) for path in options.files}
@@ -126,6 +130,10 @@ def main() -> None:
     options = _options()
     configure_logging(LoggingSettings(level="warning"))
     everything = [answer for answers in options.sets.values() for answer in answers]
+    if options.find_most:
+        from benchmarks.real_streams import find_most
+
+        raise SystemExit(find_most([answer.response for answer in everything], options))
     if options.streamed or options.kafka or options.bootstrap_servers:
         from benchmarks.real_streams import compare
 

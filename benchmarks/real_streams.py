@@ -2,13 +2,15 @@
 
 Part of ``benchmarks.real_answers`` (``--streamed``, ``--kafka``): every answer is cut into token-sized deltas
 and streamed, several at a time. Reports decisions, verdicts and latencies, and whether both gave the same
-verdicts and delivered the same text.
+verdicts and delivered the same text. ``--find-most`` looks for how many may stream at once, in process,
+before the judge reads less than it would have (``degraded_from``), or has no verdict in time.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import re
 import statistics
@@ -44,6 +46,9 @@ from guardrail.kafka_settings import KafkaSettings, Topics
 from guardrail.routing import PolicyRouter
 
 PARTITIONS = 4
+FEWEST = 4
+HURRIED = 0.01
+"""Share of the claims that may be judged by less before there are too many streams."""
 TOKEN = re.compile(r"\s*\S{1,6}|\s+$")
 Send = Callable[[Sequence[OutRecord]], Awaitable[None]]
 
@@ -250,6 +255,53 @@ def report(name: str, seen: dict[str, Seen]) -> None:
         ("last token of a segment sent to its delivery read", delays),
     ):
         print(f"  {what}: p50 {percentile(values, 0.5):.1f} ms, p99 {percentile(values, 0.99):.1f} ms")
+
+
+def for_seconds(responses: Sequence[Response], at_once: int, rate: float, seconds: float) -> list[Response]:
+    """Answers, again and again under ids of their own, that take about so long to stream."""
+    left, found = at_once * rate * seconds, list[Response]()
+    for number, response in enumerate(itertools.cycle(responses)):
+        if left <= 0:
+            break
+        found.append(response.model_copy(update={"response_id": f"{response.response_id}-{number}"}))
+        left -= len(TOKEN.findall(response.answer))
+    return found
+
+
+def hurried(responses: Sequence[Response], at_once: int, options: argparse.Namespace) -> bool:
+    """Whether too many claims are judged by less where so many answers stream at once; printed."""
+    rate = options.tokens_per_second
+    streamed = for_seconds(responses, at_once, rate, options.find_most)
+    begun, worked = time.perf_counter(), time.process_time()
+    seen = uvloop.run(embedded(streamed, at_once, rate, options.settings))
+    took, worked = time.perf_counter() - begun, time.process_time() - worked
+    claims = [claim for each in seen.values() if each.verdict is not None for claim in each.verdict.claims]
+    less = sum(bool(claim.degraded_from) for claim in claims)
+    without = sum(claim.verdict is Verdict.UNVERIFIED for claim in claims)
+    waits = [claim.latency_ms for claim in claims]
+    print(
+        f"  {at_once} at once: {len(claims) / took:.1f} claims a second, {less} of {len(claims)} judged by "
+        f"less, {without} UNVERIFIED; claim to verdict p50 {percentile(waits, 0.5):.0f} ms, "
+        f"p99 {percentile(waits, 0.99):.0f} ms; {100 * worked / took:.0f} % of a processor",
+        flush=True,
+    )
+    return less + without > HURRIED * len(claims)
+
+
+def find_most(responses: Sequence[Response], options: argparse.Namespace) -> int:
+    """The most answers that may stream at once, within an eighth."""
+    print(f"answers that stream at once, at {options.tokens_per_second:g} tokens a second each:")
+    low, high = 0, FEWEST
+    while not hurried(responses, high, options):
+        low, high = high, 2 * high
+    while high - low > max(1, low // 8):
+        middle = (low + high) // 2
+        if hurried(responses, middle, options):
+            high = middle
+        else:
+            low = middle
+    print(f"at {low} the judge reads all that it would; at {high} more than {HURRIED:.0%} are judged by less")
+    return 0
 
 
 def compare(responses: Sequence[Response], options: argparse.Namespace) -> int:

@@ -2,20 +2,27 @@
 
 What to look for: the time per character must not grow with the size of the text, whatever the size of the
 deltas, and no hostile text may break that. Severities are not rated here (the rater is constant), unless
-``--rate`` is given. Times are CPU time of this process, the best of ``--repeat`` runs.
+``--rate`` is given. Times are CPU time of this process, the best of ``--repeat`` runs. Last comes for how
+long a whole answer holds the event loop at a time, so that other responses wait: the longest stretch of CPU
+time of its thread between two turns of another task, with real severities and a judge that answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import time
 from collections.abc import Callable
 from typing import Final
 
+from benchmarks.instant_judge import InstantJudge
 from guardrail.claims.cutter import ClaimCutter, SeverityRater
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.events import SegmentKind, Severity
+from guardrail.guard import Guard
+
+HELD_CHARS: Final = (3_000, 10_000, 50_000, 100_000)
 
 ANSWER: Final = """\
 According to the leaflet, adults and children over 12 years take one tablet of 500 mg every four to \
@@ -134,6 +141,29 @@ def row(name: str, text: str, delta_chars: int, run: Callable[[list[str]], None]
     )
 
 
+async def longest_hold(chars: int) -> float:
+    """Seconds for which checking an answer of so many characters holds the loop at most."""
+    longest, last, done = 0.0, time.thread_time(), asyncio.Event()
+
+    async def others() -> None:
+        nonlocal longest, last
+        while not done.is_set():
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+            await asyncio.sleep(0)
+
+    async with Guard(InstantJudge()) as guard:
+        await guard.check("What?", ["A source."], "Paris is in France.")  # what is loaded lazily
+        watching = asyncio.create_task(others())
+        await asyncio.sleep(0)
+        last = time.thread_time()
+        longest = 0.0
+        await guard.check("What?", ["A source."], repeated(ANSWER, chars))
+        done.set()
+        await watching
+    return longest
+
+
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -175,6 +205,10 @@ def main() -> int:
         for size in (options.hostile_chars // 10, options.hostile_chars):
             if size:
                 row(f"hostile: {name}", repeated(unit, size), 4, cut, 1)
+    print()
+    for chars in HELD_CHARS:
+        held = min(asyncio.run(longest_hold(chars)) for _ in range(options.repeat))
+        print(f"an answer of {chars:,} characters holds the loop for {1000 * held:.1f} ms at a time")
     return 0
 
 

@@ -29,6 +29,11 @@ class Cancel:
     """Effect: no verdict is wanted any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class CutOn:
+    """Effect: more of the text is to be cut: have the session do so once others had their turn."""
+
+
 class Emit(NamedTuple):
     """Effect: publish this event."""
 
@@ -36,4 +41,4 @@ class Emit(NamedTuple):
     event: OutputEvent
 
 
-Effect = Judge | Cancel | Emit
+Effect = Judge | Cancel | CutOn | Emit

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from guardrail.cutters import Cutters
-from guardrail.effects import Cancel, Effect, Emit
+from guardrail.effects import Cancel, CutOn, Effect, Emit
 from guardrail.effects import Judge as AskJudge
 from guardrail.engine_runs import Captured, ClosedResponse, Headers, Lane, Output, Run, RunTable, size_of
 from guardrail.engine_state import capture, read_head, restored_session
@@ -315,9 +315,7 @@ class Engine:
         )
         run = self._table.add(session, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured, run.silence_captured = True, stored.silent
-        effects = session.resume()
-        if not readable:
-            effects = session.end_early(UNREADABLE, now, force_block=True)
+        effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
         self._carry_out(run, effects)
 
     def remember(self, lane: Hashable, response_id: str, digest: str, next_seq: int, age_s: float) -> None:
@@ -409,6 +407,8 @@ class Engine:
                 run.waiting.extend(effect.claims)
             elif type(effect) is Cancel:
                 self._cancel(run)
+            elif type(effect) is CutOn:
+                asyncio.get_running_loop().call_soon(self._cut_on, run)
         self._table.count(run)
         if run.session.closed:
             self._close(run)
@@ -420,6 +420,10 @@ class Engine:
             run.calls.add(call)
             call.add_done_callback(run.calls.discard)
         self._arm(run)
+
+    def _cut_on(self, run: Run) -> None:
+        if not run.dropped:
+            self._carry_out(run, run.session.cut_on(self._clock()))
 
     def _cancel(self, run: Run) -> None:
         run.waiting.clear()

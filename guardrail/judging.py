@@ -42,6 +42,7 @@ async def ask(
     ``now`` is a reading of the session's clock. Claims that the judge has no verdict for in time, or at all,
     are UNVERIFIED; nothing but cancellation is raised.
     """
+    session.taken_up(batch)
     deadline = session.due(batch)
     name = judge.name
     early = _Early(batch, {claim_id: session.due([claim_id]) - now for claim_id in batch}, name, heard)

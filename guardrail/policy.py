@@ -309,7 +309,9 @@ class Policy(BaseModel):
         "came, release it, and flag it or not.",
     )
     claim_timeout_ms: Annotated[int, Field(gt=0)] = Field(
-        default=10_000, description="Longest wait for the verdict of a claim."
+        default=10_000,
+        description="Longest wait for the verdict of a claim. While the judge is at work on claims before it "
+        "in the same response, it counts from their latest verdict.",
     )
     incomplete_timeout_ms: Annotated[int, Field(gt=0)] = Field(
         default=60_000, description="A response from which nothing came for this long is incomplete."

@@ -27,9 +27,9 @@ from typing import Final
 from guardrail.claims.cutter import CutSegment, Cutter
 from guardrail.claims.model import Claim, Segment
 from guardrail.deliveries import Deliveries
-from guardrail.effects import Cancel, Channel, Effect, Emit, Judge
+from guardrail.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
 from guardrail.errors import ProtocolError
-from guardrail.events import ClaimVerdict, Decision, ResponseHead, Usage
+from guardrail.events import ClaimVerdict, Decision, ResponseHead, Usage, Verdict
 from guardrail.judges.base import Judgement, unverified
 from guardrail.output_events import OutputEvents, timings
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
@@ -40,6 +40,8 @@ _NOTHING: Final[list[Effect]] = []
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
+MOST_CUT_CHARS: Final = 2_000
+"""Of a text, at a time: some milliseconds of work, for which other responses wait."""
 
 
 @dataclass(slots=True)
@@ -53,12 +55,13 @@ class Held:
 
 @dataclass(slots=True)
 class Pending:
-    """A claim without a verdict."""
+    """A claim without a verdict. ``taken``: it is with the judge, and no longer behind others."""
 
     claim: Claim
     held: Held
     asked_at: float
     due: float
+    taken: bool = False
 
 
 class Session:
@@ -76,6 +79,7 @@ class Session:
         "_cutter",
         "_due",
         "_first_verdict_at",
+        "_heard_at",
         "_incomplete_rule",
         "_judging_stopped",
         "_keep",
@@ -92,6 +96,7 @@ class Session:
         "_segment_kinds",
         "_streaming",
         "_text_ended_at",
+        "_uncut",
         "_worst",
         "_worst_rule",
         "answer_chars",
@@ -120,6 +125,7 @@ class Session:
         self._max_answer_chars = max_answer_chars
         self._parts: list[str] = []
         self._keep = self._parts.append
+        self._uncut: deque[str] = deque()  # of what has come, in pieces of MOST_CUT_CHARS
         self._queue: deque[Held] = deque()
         self._pending: dict[str, Pending] = {}
         self._claims: list[ClaimVerdict] = []
@@ -133,6 +139,7 @@ class Session:
         self._last_event_at = now
         self._text_ended_at: float | None = None
         self._first_verdict_at: float | None = None
+        self._heard_at = float("-inf")  # when the judge last had a verdict
         self._due = now + head.deadline_ms / 1000 if head.deadline_ms is not None else float("inf")
         self._reading = True  # neither decided nor at the end of the text
         # Read with every segment, and slower to read from the policy.
@@ -160,7 +167,8 @@ class Session:
 
     @property
     def pending_claims(self) -> int:
-        return len(self._pending)
+        """Claims without a verdict; text that is still to be cut counts as one."""
+        return len(self._pending) + bool(self._uncut)
 
     @property
     def next_deadline(self) -> float:
@@ -168,7 +176,7 @@ class Session:
         due = float("inf")
         if self._pending:
             # Claims are asked in order with one time limit, so the first is due first.
-            due = next(iter(self._pending.values())).due
+            due = self._due_at(next(iter(self._pending.values())))
         if not self.input_ended:
             due = min(due, self._last_event_at + self.policy.incomplete_timeout_ms / 1000)
         return due
@@ -179,7 +187,20 @@ class Session:
 
     def due(self, claim_ids: Iterable[str]) -> float:
         """When the last of these claims is given up."""
-        return max(self._pending[claim_id].due for claim_id in claim_ids)
+        return max(self._due_at(self._pending[claim_id]) for claim_id in claim_ids)
+
+    def taken_up(self, claim_ids: Iterable[str]) -> None:
+        """These claims, which are waited for, are with the judge now: from here on their time runs."""
+        for claim_id in claim_ids:
+            pending = self._pending[claim_id]
+            pending.due, pending.taken = self._due_at(pending), True
+
+    def _due_at(self, pending: Pending) -> float:
+        """When a claim is given up. One that waits behind others of its response has its time from the latest
+        verdict on them: a long answer is no reason to give up a judge that is at work on it."""
+        if pending.taken:
+            return pending.due
+        return min(max(pending.due, self._heard_at + self._claim_timeout_s), self._due)
 
     # ------------------------------------------------------------------------------------ input
 
@@ -197,10 +218,23 @@ class Session:
         self._last_event_at = now
         self.answer_chars = answer_chars
         self._keep(text)
+        if self._uncut or len(text) > MOST_CUT_CHARS:
+            return self._put_off(text, now)
         cut = self._cut(text)
         if self._observing:
             return self._let_through(text, cut, now)
         return self._add_segments(cut, now) if cut else _NOTHING
+
+    def cut_on(self, now: float) -> list[Effect]:
+        """Cut the next piece of what came faster than it is cut: the answer to ``CutOn``."""
+        if not self._uncut:
+            return _NOTHING
+        cut = self._cut(self._uncut.popleft())
+        if self._uncut:
+            return [*self._add_segments(cut, now), CutOn()]
+        if self._text_ended_at is None:
+            return self._add_segments(cut, now)
+        return self._end_cutting(cut, now)
 
     def complete(self, seq: int, now: float) -> list[Effect]:
         """The text is complete after ``seq`` deltas."""
@@ -273,7 +307,7 @@ class Session:
     def tick(self, now: float) -> list[Effect]:
         """Time has passed: give up claims that are overdue, and a response from which nothing comes."""
         effects: list[Effect] = []
-        overdue = [claim_id for claim_id, pending in self._pending.items() if pending.due <= now]
+        overdue = [claim_id for claim_id, pending in self._pending.items() if self._due_at(pending) <= now]
         if overdue:
             effects += self._give_up(overdue, "no verdict in time", now)
         if not self.input_ended and now >= self._last_event_at + self.policy.incomplete_timeout_ms / 1000:
@@ -298,6 +332,14 @@ class Session:
         self.answer_chars += len(text)
         return self._let_through(text, (), now)
 
+    def _put_off(self, text: str, now: float) -> list[Effect]:
+        """Have a long text cut piece by piece, so that others are not kept waiting."""
+        effects = self._let_through(text, (), now) if self._observing else []
+        if not self._uncut:
+            effects.append(CutOn())
+        self._uncut.extend(text[at : at + MOST_CUT_CHARS] for at in range(0, len(text), MOST_CUT_CHARS))
+        return effects
+
     def _let_through(self, text: str, cut: Sequence[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
         if text:
@@ -308,7 +350,12 @@ class Session:
     def _end_text(self, now: float) -> list[Effect]:
         self._reading = False
         self._text_ended_at = now
-        effects = [*self._end_delivery(), *self._add_segments(self._cutter.finish(), now)]
+        effects = self._end_delivery()
+        return effects if self._uncut else [*effects, *self._end_cutting((), now)]
+
+    def _end_cutting(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
+        """The text is complete and handed to the cutter: ``cut``, and what it has left."""
+        effects = self._add_segments([*cut, *self._cutter.finish()], now)
         if not self.decided:
             self._advance(effects, now)
         return effects
@@ -349,6 +396,8 @@ class Session:
         verdict = self._verdict_on(pending.claim, judgement, latency_ms)
         if self._first_verdict_at is None:
             self._first_verdict_at = now
+        if judgement.verdict is not Verdict.UNVERIFIED:
+            self._heard_at = now
         held = pending.held
         held.verdicts.append(verdict)
         held.missing -= 1
@@ -378,7 +427,7 @@ class Session:
                     effects.append(self._out.release(held.segment, decision, shown_rule, ids))
                 else:
                     self._out.ready.append((held.segment, decision, shown_rule, ids))
-        if self._text_ended_at is not None and not self._queue and not self.decided:
+        if self._text_ended_at is not None and not self._queue and not self._uncut and not self.decided:
             self._finish(effects, now)
 
     def _decide_segment(self, held: Held) -> tuple[Decision, str]:
@@ -450,6 +499,7 @@ class Session:
     def _let_go(self) -> None:
         """Nothing that led to the decision matters any more."""
         self._parts.clear()
+        self._uncut.clear()
         self._queue.clear()
         self._pending.clear()
         self._claims = []

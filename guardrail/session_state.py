@@ -257,7 +257,7 @@ class _Reader:
         if state.decided:
             return state
         self._text = state.text = self._read_text(state)
-        if state.text_ended_ms is None or not standing.get("chars"):
+        if not standing.get("chars"):
             state.answer_chars = len(state.text)
         _require(max(state.cut.chars, state.released_end) <= state.answer_chars)
         segments = self._segments()

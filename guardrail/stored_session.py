@@ -75,11 +75,17 @@ class StoredSession(Session):
             state, head, policy, new_cutter, now, now, lambda _: now, max_answer_chars=max_answer_chars
         )
 
-    def resume(self) -> list[Effect]:
-        """Ask again for the claims that have no verdict."""
-        if not self._pending:
-            return []
-        return [Judge(tuple((claim_id, pending.claim) for claim_id, pending in self._pending.items()))]
+    def resume(self, now: float) -> list[Effect]:
+        """Ask again for the claims that have no verdict, and cut what was left of a text that had ended."""
+        effects: list[Effect] = []
+        if self._pending:
+            asked = ((claim_id, pending.claim) for claim_id, pending in self._pending.items())
+            effects.append(Judge(tuple(asked)))
+        if self._reading and (self.input_ended or self._incomplete_rule is not None):
+            self._reading = False
+            self._text_ended_at = now
+            effects += self._end_cutting((), now)
+        return effects
 
     def capture(self, unix_ms: Callable[[float], int]) -> Facts | None:
         """What is new since the last capture, as guardrail.session_state describes it; None: nothing.
@@ -92,6 +98,7 @@ class StoredSession(Session):
         position = self._cutter.position
         first_open = self._queue[0].segment.index if self._queue else position.segments
         after_end = self._observing and self._text_ended_at is not None
+        ended_at = None if self._uncut else self._text_ended_at  # who takes it up has to cut the rest
         standing: Facts = {
             "next_seq": self.next_seq,
             "chars": self.answer_chars if after_end else None,
@@ -104,7 +111,7 @@ class StoredSession(Session):
             "judging_stopped": self._judging_stopped,
             "decided": self.decided,
             "ended": self.input_ended,
-            "text_ended_ms": None if self._text_ended_at is None else unix_ms(self._text_ended_at),
+            "text_ended_ms": None if ended_at is None else unix_ms(ended_at),
             "first_verdict_ms": None if self._first_verdict_at is None else unix_ms(self._first_verdict_at),
             "usage": self.usage.model_dump(exclude_defaults=True),
         }

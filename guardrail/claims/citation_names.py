@@ -67,9 +67,10 @@ class ContextNames:
         sources = [(source, by) for by, source in contexts if source]
         addresses = [(_address(name), by) for name, by in (*whole, *sources) if _is_address(name)]
         self._add(self._links, addresses)
-        for level in (whole, sources, _last_parts((*whole, *sources))):
+        last = _last_parts((*whole, *sources))
+        for level in (whole, sources, last):
             self._add(self._names, [(fold(name), by) for name, by in level])
-        stems = [(_EXTENSION.sub("", name), by) for name, by in _last_parts((*whole, *sources))]
+        stems = [(_EXTENSION.sub("", name), by) for name, by in last]
         self._add(self._names, [(fold(name), by) for name, by in stems if _LETTER.search(name)])
         self._loose: dict[str, Ids] | None = None  # made when one is asked for
 
@@ -151,9 +152,9 @@ def _last_parts(named: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         path = name.replace("\\", "/").split("?")[0].split("#")[0].rstrip("/")
         last = unquote(path.rpartition("/")[2])
         if _LETTER.search(last):
-            paths.setdefault(fold(last), set()).add(path)
-            parts.append((last, by))
-    return [(last, by) for last, by in parts if len(paths[fold(last)]) == 1]
+            paths.setdefault(folded := fold(last), set()).add(path)
+            parts.append((last, folded, by))
+    return [(last, by) for last, folded, by in parts if len(paths[folded]) == 1]
 
 
 def _is_address(name: str) -> bool:

@@ -121,6 +121,7 @@ _FIRST_WORDS: Final = frozenset(
     for word in words()[table]
     for part in _WORD.findall(word)[:1]
 )
+_MAY_NAME: Final = re.compile(r"[\d_/-]|\.[\w./:@#-]")  # no number and no identifier is without
 _RUNNING_NUMBER: Final = re.compile(r"(\d{1,3})(?![\w%]|[.,:/-]\d)")
 _RUNNING_JOINT: Final = re.compile(rf"\s?[,&–-]\s?|\s{one_of('joints')}\s", re.IGNORECASE)
 _PLURAL: Final = ("s", "en", "ti")
@@ -269,6 +270,8 @@ class CitationReader:
 
     def _running(self, raw: str, code: list[_Found]) -> Iterator[_Found]:
         """Numbers and ids in running text: the words around them belong to the sentence."""
+        if not _MAY_NAME.search(raw) or _FIRST_WORDS.isdisjoint(_WORD.findall(raw.lower())):
+            return
         for word in _WORD.finditer(raw):
             match = _RUNNING.match(raw, word.start()) if word[0].lower() in _FIRST_WORDS else None
             if match is None:

@@ -199,7 +199,7 @@ def _sentence(plain: str, start: int, end: int) -> Found:
         return Found(Statement.LEAD_IN) if leads else whole
     if _META.fullmatch(sentence):
         return whole if _ADDRESS.search(sentence) else Found(Statement.META)
-    if not _FINITE.search(plain, stated, last) and len(plain[stated:last].split()) <= _FEWEST_WORDS:
+    if len(plain[stated:last].split()) <= _FEWEST_WORDS and not _FINITE.search(plain, stated, last):
         return whole  # "other than nausea" is understood from what frames it
     return Found(Statement.CLAIM, 0 if stated == start else stated, len(plain) if last >= end else last)
 

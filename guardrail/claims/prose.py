@@ -24,7 +24,9 @@ __all__ = ["Link", "Prose", "read_prose"]
 # What markup hides may be markup again, "&amp;lt;", but no writer nests more than this.
 _MOST_READINGS: Final = 4
 _MAX_LINKS: Final = 64
-_MAY_LINK: Final = re.compile(r"@|://|\]\(|<[A-Za-z]|[wW]\.|\.[A-Za-z]{2}")
+_LINK_SIGNS: Final = ("@", "://", "](", "w.", "W.")
+_TAG: Final = re.compile(r"<[A-Za-z]")
+_DOMAIN: Final = re.compile(r"\.[A-Za-z]{2}")
 _SIGN: Final = re.compile(r"(?<=\d)[.,](?=\d)|[^\W_]|\s")
 
 
@@ -113,9 +115,17 @@ def _deceptive(raw: str) -> tuple[Span, ...]:
     return apart([(places[start][0], places[end - 1][1]) for start, end in found])
 
 
+def _may_link(text: str) -> bool:
+    return (
+        any(sign in text for sign in _LINK_SIGNS)
+        or _TAG.search(text) is not None
+        or _DOMAIN.search(text) is not None
+    )
+
+
 def _links(raw: str, prose: Prose, citations: Sequence[Span]) -> tuple[Link, ...]:
     """The targets of links, and the addresses that stand in the text or in a citation."""
-    if not _MAY_LINK.search(raw) and not _MAY_LINK.search(prose.text):
+    if not _may_link(raw) and (prose.text is raw or not _may_link(prose.text)):
         return ()
     targets = list(find_targets(raw))
     bare = (Link(prose.raw_span(*link.span), link.target) for link in find_addresses(prose.text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest import mock
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -63,10 +64,18 @@ def chunks(text: str, cuts: list[int]) -> list[str]:
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),
     policy=policies,
-    steps=st.lists(st.tuples(st.sampled_from("ffffvvvwtTr"), st.integers(0, 50)), min_size=5, max_size=40),
+    steps=st.lists(st.tuples(st.sampled_from("ffffvvvwtTrc"), st.integers(0, 50)), min_size=5, max_size=40),
     accident=st.sampled_from(["", "", "", "abort", "gap", "overload"]),
+    most_cut=st.sampled_from([7, 4_000]),
 )
 def test_invariants_hold_for_every_interleaving(
+    text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str, most_cut: int
+) -> None:
+    with mock.patch("guardrail.session.MOST_CUT_CHARS", most_cut):
+        interleave(text, cuts, policy, steps, accident)
+
+
+def interleave(
     text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str
 ) -> None:
     driver = Driver(policy, verdict_of=verdict_by_hash)
@@ -78,6 +87,8 @@ def test_invariants_hold_for_every_interleaving(
             driver.answer_claims([list(driver.pending)[number % len(driver.pending)]])
         elif step == "w":
             driver.answer_claims()
+        elif step == "c" and driver.cutting:
+            driver.cut_on()
         elif step in "tT":
             driver.pass_time(0.4 if step == "t" else 1.5)
         elif step == "r" and driver.seq:
@@ -115,25 +126,30 @@ def happen(accident: str, driver: Driver) -> None:
     cuts=st.lists(st.integers(0, 200), max_size=12),
     policy=policies,
     order=st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=40),
+    most_cut=st.sampled_from([7, 4_000]),
 )
 def test_the_outcome_depends_on_text_and_verdicts_only(
-    text: str, cuts: list[int], policy: Policy, order: list[tuple[bool, int]]
+    text: str, cuts: list[int], policy: Policy, order: list[tuple[bool, int]], most_cut: int
 ) -> None:
-    """Any cuts and any order of verdicts give the same delivered text and the same final verdict."""
+    """Any cuts, however much is cut at a time, and any order of verdicts give the same delivered text and
+    the same final verdict."""
     reference = Driver(policy, verdict_of=verdict_by_word)
     reference.whole(text)
 
     driver = Driver(policy, verdict_of=verdict_by_word)
     waiting = chunks(text, cuts)
-    for read, number in order:
-        if read and waiting:
-            driver.feed(waiting.pop(0))
-        elif driver.pending:
-            driver.answer_claims([list(driver.pending)[number % len(driver.pending)]])
-    for chunk in waiting:
-        driver.feed(chunk)
-    driver.complete()
-    driver.answer_claims()
+    with mock.patch("guardrail.session.MOST_CUT_CHARS", most_cut):
+        for read, number in order:
+            if read and waiting:
+                driver.feed(waiting.pop(0))
+            elif driver.pending:
+                driver.answer_claims([list(driver.pending)[number % len(driver.pending)]])
+            elif driver.cutting:
+                driver.cut_on()
+        for chunk in waiting:
+            driver.feed(chunk)
+        driver.complete()
+        driver.answer_claims()
 
     assert reference.verdict is not None
     assert driver.verdict is not None

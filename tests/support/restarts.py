@@ -175,7 +175,11 @@ class Restartable:
             reading=lambda unix_ms: unix_ms / 1000 - UNIX_AT_START - self.clock_origin,
             max_answer_chars=MAX_ANSWER_CHARS,
         )
-        asked = [claim for effect in self.session.resume() for claim in asked_by(effect)]
+        asked = [
+            claim
+            for effect in self.session.resume(self.now - self.clock_origin)
+            for claim in asked_by(effect)
+        ]
         assert dict(asked) == self.pending, "what was pending is asked again, and nothing else"
         assert [name for name, _ in asked] == list(self.pending)
 

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.model import Claim
-from guardrail.effects import Cancel, Channel, Effect, Emit, Judge
+from guardrail.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -102,6 +102,7 @@ class Driver:
         self.verdict: ResponseVerdict | None = None
         self.case: FlaggedCase | None = None
         self.cancelled = False
+        self.cutting = False  # the session waits to be told to cut on
 
     # what may be done ------------------------------------------------------------------
 
@@ -115,8 +116,16 @@ class Driver:
     def complete(self) -> None:
         self.apply(self.session.complete(self.seq, self.now))
 
+    def cut_on(self) -> None:
+        """Others had their turn."""
+        assert self.cutting
+        self.cutting = False
+        self.apply(self.session.cut_on(self.now))
+
     def answer_claims(self, claim_ids: Iterable[str] | None = None) -> None:
         """The judge answers, all or some; also claims that were given up meanwhile."""
+        while claim_ids is None and self.cutting:
+            self.cut_on()
         ids = list(self.pending if claim_ids is None else claim_ids)
         judgements = [judgement(claim_id, self.verdict_of(self.pending.pop(claim_id))) for claim_id in ids]
         self.apply(self.session.judged(judgements, self.now))
@@ -143,6 +152,9 @@ class Driver:
                         self.asked.add(claim_id)
                         self.pending[claim_id] = claim
                         assert self.text[claim.start : claim.end] == claim.text or claim.text
+                case CutOn():
+                    assert not self.cutting, "asked for once"
+                    self.cutting = True
                 case Cancel():
                     self.cancelled = True
                     self.pending.clear()

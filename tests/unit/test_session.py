@@ -5,6 +5,7 @@ import pytest
 from guardrail.errors import ProtocolError
 from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted, Verdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from guardrail.session import MOST_CUT_CHARS
 from tests.support.sessions import Driver
 
 FAITHFUL = "Paris is in France. Berlin is in Germany. Rome is in Italy. "
@@ -300,3 +301,75 @@ def test_segments_of_a_kind_can_be_treated_by_policy() -> None:
     driver.whole("Paris is in France.\n\n```\nrm -rf /\n```\n")
     assert "rm -rf" not in driver.shown
     driver.check_end()
+
+
+@pytest.mark.parametrize("mode", ["hold", "stream", "observe"])
+def test_a_long_text_is_cut_piece_by_piece_and_ends_as_a_short_one(mode: str) -> None:
+    text = FAITHFUL * (3 * MOST_CUT_CHARS // len(FAITHFUL))
+    driver = Driver(Policy.model_validate({"mode": mode}))
+    driver.feed(text)
+    assert (driver.cutting, driver.pending) == (True, {})
+    assert driver.session.pending_claims == 1  # the text, so that nobody takes it for idle
+    driver.cut_on()
+    first = len(driver.pending)
+    assert 0 < first < text.count(".") / 2
+    driver.answer_claims(list(driver.pending))
+    driver.complete()
+    assert driver.verdict is None
+    driver.answer_claims()
+    driver.check_end()
+    assert len(driver.asked) == text.count(".")
+    assert driver.shown == text
+
+
+def test_a_block_ends_the_cutting() -> None:
+    driver = Driver()
+    driver.feed("The wrong price is $79. " + FAITHFUL * (MOST_CUT_CHARS // 10))
+    driver.complete()
+    driver.cut_on()
+    driver.answer_claims([next(iter(driver.pending))])
+    driver.check_end()
+    driver.cut_on()
+    assert (driver.cutting, driver.session.pending_claims) == (False, 0)
+
+
+def test_a_claim_behind_others_has_its_time_from_the_latest_verdict_on_them() -> None:
+    driver = Driver(Policy(claim_timeout_ms=1000, on_unverified=FailPolicy.FLAG))
+    driver.feed(FAITHFUL)
+    driver.complete()
+    first, second, third = driver.pending
+    driver.session.taken_up([first])
+    driver.pass_time(0.9)
+    driver.answer_claims([first])
+    driver.session.taken_up([second])
+    driver.pass_time(0.9)
+    assert len(driver.claims) == 1  # 1.8 s after all of them were cut
+    driver.answer_claims([second])
+    driver.pass_time(0.9)
+    assert len(driver.claims) == 2
+    driver.pass_time(0.2)  # the third, which is still behind them
+    assert driver.claims[-1].verdict is Verdict.UNVERIFIED
+    assert driver.claims[-1].claim_id == third
+    driver.check_end()
+
+
+def test_a_judge_that_says_nothing_has_its_time_once() -> None:
+    driver = Driver(Policy(claim_timeout_ms=1000, on_unverified=FailPolicy.FLAG))
+    driver.feed(FAITHFUL)
+    driver.complete()
+    driver.session.taken_up(list(driver.pending)[:1])
+    driver.pass_time(1.0)
+    assert [claim.verdict for claim in driver.claims] == [Verdict.UNVERIFIED] * 3
+
+
+def test_no_claim_waits_longer_than_its_response_may() -> None:
+    driver = Driver(Policy(claim_timeout_ms=1000, on_unverified=FailPolicy.FLAG), deadline_ms=1500)
+    driver.feed(FAITHFUL)
+    driver.complete()
+    first, second, _ = driver.pending
+    driver.session.taken_up([first])
+    driver.pass_time(0.9)
+    driver.answer_claims([first])
+    driver.session.taken_up([second])
+    driver.pass_time(0.7)
+    assert [claim.verdict for claim in driver.claims][1:] == [Verdict.UNVERIFIED] * 2

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from guardrail.claims.cutter import ClaimCutter
-from guardrail.effects import Emit
+from guardrail.effects import Emit, Judge
 from guardrail.errors import StateError, UnreadableSession
-from guardrail.events import Context, Response, ResponseStarted, ResponseVerdict
+from guardrail.events import Context, Response, ResponseStarted, ResponseVerdict, Verdict
 from guardrail.policy import Policy
 from guardrail.session_state import STATE_VERSION
 from guardrail.stored_session import StoredSession
 from tests.support.restarts import Restartable, Step, asked_by
-from tests.support.sessions import PlainRater
+from tests.support.sessions import PlainRater, judgement
 
 GOLDEN = Path(__file__).parent / "golden" / "session_state_v1.json"
 CONTEXTS = (Context(id="c1", text="A source."), Context(id="c2", text="An other one."))
@@ -77,6 +77,33 @@ def test_a_time_is_written_once_however_the_clocks_drift() -> None:
     assert found.session.capture(lambda reading: round(reading * 1000) + 1) is None
 
 
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("mode", ["stream", "observe"])
+def test_what_was_left_to_cut_of_an_ended_text_is_cut_after_a_restart(
+    monkeypatch: pytest.MonkeyPatch, mode: str, early: bool
+) -> None:
+    monkeypatch.setattr("guardrail.session.MOST_CUT_CHARS", 25)
+    policy = Policy.model_validate({"mode": mode, "on_incomplete": "flag"})
+    first = StoredSession(HEAD, policy, ClaimCutter(PlainRater()), now=0.0, max_answer_chars=1_000)
+    first.delta(0, "".join(SENTENCES), 0.0)
+    if early:
+        first.end_early("aborted", 0.0)
+    else:
+        first.complete(1, 0.0)
+    first.cut_on(0.0)
+    written = first.capture(lambda reading: round(reading * 1000))
+    assert written is not None
+    again = restored([written], policy)
+    effects = again.resume(1.0)
+    assert [type(effect) for effect in effects] == [Judge, Judge]  # said nothing twice
+    asked = [claim for effect in effects for claim in asked_by(effect)]
+    assert [claim.text for _, claim in asked] == [sentence.strip() for sentence in SENTENCES]
+    assert again.answer_chars == sum(map(len, SENTENCES))
+    assert not again.reading
+    found = again.judged([judgement(name, Verdict.SUPPORTED) for name, _ in asked], 2.0)
+    assert sum(isinstance(e, Emit) and isinstance(e.event, ResponseVerdict) for e in found) == 1
+
+
 def test_of_a_silent_session_only_that_is_written() -> None:
     progress = captured("feed", "gap", "feed", "feed", "end")
     assert progress[1:] == [{"v": 1, "number": 0, "next_seq": 1, "decided": True}]
@@ -84,7 +111,7 @@ def test_of_a_silent_session_only_that_is_written() -> None:
     session = restored(progress[1:])
     assert session.capture(lambda _: 0) is None
     assert (session.silent, session.closed) == (True, False)
-    assert session.resume() == []
+    assert session.resume(0.0) == []
     assert session.head.contexts == ()
     assert session.complete(3, 0.0) == []
     assert session.closed
@@ -249,7 +276,7 @@ def test_state_of_version_1_is_read() -> None:
             max_answer_chars=1_000,
         )
         expected = case["expected"]
-        asked = [claim.text for effect in session.resume() for _, claim in asked_by(effect)]
+        asked = [claim.text for effect in session.resume(0.0) for _, claim in asked_by(effect)]
         assert asked == expected["asked"]
         assert session.next_seq == expected["next_seq"]
         assert session.silent == expected["silent"]

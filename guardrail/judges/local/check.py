@@ -41,27 +41,32 @@ _JOINING: Final = re.compile(r"(?:[,;]\s+|\s+)(?:and|but|while|whereas|whilst)\s
 _SEVERAL: Final = 2
 _MOST_FACTS: Final = 4
 _FACT_SPACES: Final = 2
+_LESS_LIKELY: Final = 0.1  # by which each window that settled nothing raises the line of what is hopeless
 _DOUBTED: Final = 0.3  # support of a fact below which the claim is no better supported
+_FACTS_SURE: Final = 0.85  # support of a claim from which on none of its facts is doubted
 _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
-_AT_LEAST: Final = 2  # windows that are read of a claim that looks hopeless
 _FEWER: Final = "verifier: too little time was left to read more than one window"
+_WHOLE: Final = "verifier: too little time was left to read each fact by itself"
 _NONE: Final = "verifier: too little time was left"
 
 Pressed = Callable[[], int]
 """How short the time is: 0, not at all; 1, one window is read of each claim; 2, none is."""
+_READS_ONE: Final = 1
+_READS_NOTHING: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
     """Everything found out about one claim. ``features`` are those of words and figures and, where the
-    verifier has read, of what it ``read``."""
+    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read."""
 
     view: ClaimView
     found: Candidates
     figures: Sequence[FigureCheck]
     features: dict[str, float]
     read: Sequence[Read]
+    left_out: str | None = None
 
 
 class ClaimChecker:
@@ -94,7 +99,7 @@ class ClaimChecker:
 
         It is asked before each claim and each window; a claim that isn't wholly judged by then has no
         judgement. ``pressed()`` is asked before each claim: a verdict on less is better than none, and says
-        so. Raises JudgeError when the verifier fails.
+        so where something was left out. Raises JudgeError when the verifier fails.
         """
         reader = None if self._verifier is None else Reader(self._verifier)
         source = _figures_of(evidence)
@@ -110,13 +115,13 @@ class ClaimChecker:
             examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
             if stopped():
                 return
-            judgement = self._judgement(claim_id, examined, part[0], pressure, evidence)
+            judgement = self._judgement(claim_id, examined, part[0], evidence)
             if silence is not None:
                 judgement = with_silence(judgement, silence, evidence, self._rarity)
             yield judgement
 
     def _judgement(
-        self, claim_id: str, examined: Examination | None, start: int, pressure: int, evidence: EvidenceIndex
+        self, claim_id: str, examined: Examination | None, start: int, evidence: EvidenceIndex
     ) -> Judgement:
         if examined is None:
             return nothing_to_compare(claim_id, NAME)
@@ -134,7 +139,7 @@ class ClaimChecker:
                 evidence,
                 start,
             ),
-            () if not pressure else (_FEWER if pressure == 1 else _NONE,),
+            () if examined.left_out is None else (examined.left_out,),
         )
 
     def examine(
@@ -167,51 +172,70 @@ class ClaimChecker:
         near = [match.number for match in found.sentences[:_NEAR]]
         figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
         features = word_features(view, found, figures)
+        if reader is None:
+            return Examination(view, found, figures, features, ())
+        words = reworded(view.text, figures, claim.lead_in)
+        windows = windows_of(view, evidence, found.sentences)
+        if pressure >= _READS_NOTHING:
+            left_out = _NONE if reader.readable(words, windows) else None
+            return Examination(view, found, figures, features, (), left_out)
         read: list[Read] = []
-        if reader is not None and pressure < 2:
-            windows = windows_of(view, evidence, found.sentences)
-            for each in reader.reads(reworded(view.text, figures, claim.lead_in), windows, stopped):
-                read.append(each)
-                if pressure == 1 or (pressure == 0 and self._settled(features, read)):
-                    break
-        if read:
-            features |= read_features(read)
-            if reader is not None and pressure == 0:
-                features |= self._least_of_facts(view, features, read, reader, stopped)
-        return Examination(view, found, figures, features, read)
+        settled = False
+        for each in reader.reads(words, windows, stopped):
+            read.append(each)
+            settled = pressure >= 0 and self._settled(features, read)
+            if settled or pressure == _READS_ONE:
+                break
+        if not read:
+            return Examination(view, found, figures, features, ())
+        features |= read_features(read)
+        left_out = (
+            _FEWER if pressure == _READS_ONE and not settled and reader.readable(words, windows) else None
+        )
+        facts = self._open_facts(view, features) if pressure >= 0 and left_out is None else []
+        if pressure == _READS_ONE and facts:
+            left_out = _WHOLE
+        elif facts:
+            features |= self._least_of(facts, features, read, reader, stopped)
+        return Examination(view, found, figures, features, read, left_out)
 
-    def _least_of_facts(
+    def _open_facts(self, view: ClaimView, features: Mapping[str, float]) -> list[str]:
+        """The facts of a claim of several that is supported, unless it surely is: those are worth a reading
+        each.
+
+        A sentence of two facts is mostly the source's where one of them is wrong, and the verifier reads over
+        it.
+        """
+        told = self._read.combiner.probabilities(features).supported
+        if not self._read.lines.supported <= told < _FACTS_SURE:
+            return []
+        return [view.text[start:end] for start, end in facts_of(view.text)]
+
+    def _least_of(
         self,
-        view: ClaimView,
+        facts: Sequence[str],
         features: dict[str, float],
         read: Sequence[Read],
         reader: Reader,
         stopped: Callable[[], bool],
     ) -> dict[str, float]:
-        """Of a supported claim of several facts, the features of the one that is supported least; nothing
-        where all of them are.
-
-        A sentence of two facts is mostly the source's where one of them is wrong, and the verifier reads over
-        it.
-        """
-        combiner, lines = self._read.combiner, self._read.lines
-        if combiner.probabilities(features).supported < lines.supported:
-            return {}
+        """The features of the fact that is supported least; nothing where all of them are."""
         least: dict[str, float] = {}
         lowest = _DOUBTED
-        for start, end in facts_of(view.text):
-            fact = Reworded(view.text[start:end], ())
-            found = read_features(list(reader.reads(fact, iter([best_of(read).window]), stopped)) or read)
-            support = combiner.probabilities(features | found).supported
+        for fact in facts:
+            window = iter([best_of(read).window])
+            found = read_features(list(reader.reads(Reworded(fact, ()), window, stopped)) or read)
+            support = self._read.combiner.probabilities(features | found).supported
             if support < lowest:
                 least, lowest = found, support
         return least
 
     def _settled(self, features: dict[str, float], read: Sequence[Read]) -> bool:
-        """Whether another window would hardly change the verdict."""
+        """Whether another window would hardly change the verdict: the less likely, the more were read."""
         lines = self._read.lines
         told = self._read.combiner.probabilities(features | read_features(read))
-        return told.supported >= lines.sure or (len(read) >= _AT_LEAST and told.supported <= lines.hopeless)
+        hopeless = lines.hopeless + _LESS_LIKELY * (len(read) - 1)
+        return told.supported >= lines.sure or told.supported <= hopeless
 
 
 def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:

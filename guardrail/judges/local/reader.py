@@ -42,6 +42,23 @@ class Reader:
         lacks an unknown word of the claim's, which reads as any other. Of windows that are too long the end
         is cut. Ends once ``stopped()``. Raises JudgeError as ``Verifier.read`` does.
         """
+        for window, own, text in self._pairs(claim, windows):
+            if stopped():
+                return
+            reading = self._verifier.read(own, text)
+            if claim.pieces:
+                tokens = [(*claim.in_claim(start, end), mark) for start, end, mark in reading.tokens]
+                reading = replace(reading, tokens=tuple(tokens))
+            yield Read(window, reading)
+
+    def readable(self, claim: Reworded, windows: Iterator[Window]) -> bool:
+        """Whether ``reads`` would read any of the windows."""
+        return next(self._pairs(claim, windows), None) is not None
+
+    def _pairs(
+        self, claim: Reworded, windows: Iterator[Window]
+    ) -> Iterator[tuple[Window, Encoding, Encoding]]:
+        """The windows that can be read, each with what the verifier takes: the claim and the window."""
         verifier = self._verifier
         most_chars = _MOST_CHARS_A_TOKEN * verifier.max_tokens
         if len(claim.text) > most_chars:
@@ -61,13 +78,7 @@ class Reader:
             if len(text.ids) > room:
                 text = verifier.encode(premise)  # cutting changes it, and others read it too
                 text.truncate(room)
-            if stopped():
-                return
-            reading = verifier.read(own, text)
-            if claim.pieces:
-                tokens = [(*claim.in_claim(start, end), mark) for start, end, mark in reading.tokens]
-                reading = replace(reading, tokens=tuple(tokens))
-            yield Read(window, reading)
+            yield window, own, text
 
     def _encode(self, text: str) -> Encoding:
         encoding = self._encoded.get(text)

@@ -13,11 +13,11 @@ from guardrail.judges.local.candidates import Match
 from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 
 SHORT_WORDS: Final = 100  # contexts that are read as they are
-WINDOW_WORDS: Final = 110
-MOST_AROUND: Final = 3
+WINDOW_WORDS: Final = 60
+MOST_AROUND: Final = 2
 _TOGETHER: Final = 3  # most sentences that are read together for a claim of up to
 _WORDS_A_SENTENCE: Final = 8  # times as many words; longer ones may have more
-_MOST_TOGETHER_WORDS: Final = 130
+_MOST_TOGETHER_WORDS: Final = 80
 _LEAST_GAIN: Final = 0.03
 """Share of the claim's words that a further sentence must bring, once those before it have ``_ENOUGH``."""
 _ENOUGH: Final = 0.7

@@ -14,6 +14,7 @@ from tokenizers import Encoding
 
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Verdict
+from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local import check
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import Parameters
@@ -30,6 +31,7 @@ SURE = "Sky is blue."
 NEVER_SURE = "Sky is delta."  # one word that counts: 0.02
 HOPELESS = "Alpha is beta."
 FEWER = ("verifier: too little time was left to read more than one window",)
+FACTS = ("verifier: too little time was left to read each fact by itself",)
 NONE = ("verifier: too little time was left",)
 
 
@@ -60,6 +62,12 @@ def checker(folder: Path, verifier: Counting) -> ClaimChecker:
     return ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
 
 
+@pytest.fixture
+def never_settled(folder: Path, verifier: Counting) -> ClaimChecker:
+    """Reads all windows of every claim."""
+    return ClaimChecker(LocalJudgeSettings(), parameters_for(folder, sure=1.0, hopeless=0.0), verifier)
+
+
 def settings_for(folder: Path, parameters: Parameters) -> LocalJudgeSettings:
     path = write_parameters(folder / "parameters.json", parameters)
     return LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder))
@@ -69,8 +77,8 @@ def settings_for(folder: Path, parameters: Parameters) -> LocalJudgeSettings:
     ("claim", "readings", "verdict"),
     [
         (SURE, 1, Verdict.SUPPORTED),  # the first window settles it
-        (HOPELESS, 2, Verdict.UNSUPPORTED),  # two do
-        (NEVER_SURE, 4, Verdict.UNSUPPORTED),
+        (HOPELESS, 1, Verdict.UNSUPPORTED),
+        (NEVER_SURE, 2, Verdict.UNSUPPORTED),  # two do: the second brought nothing either
     ],
 )
 def test_windows_are_read_until_one_settles_the_claim(
@@ -84,12 +92,51 @@ def test_windows_are_read_until_one_settles_the_claim(
     assert examined.features.keys() == set(FEATURES)
 
 
-@pytest.mark.parametrize(("pressure", "readings", "degraded"), [(0, 4, ()), (1, 1, FEWER), (2, 0, NONE)])
+@pytest.mark.parametrize(("pressure", "readings", "degraded"), [(0, 3, ()), (1, 1, FEWER), (2, 0, NONE)])
 def test_pressed_for_time_fewer_windows_are_read_and_the_judgement_says_so(
-    checker: ClaimChecker, verifier: Counting, pressure: int, readings: int, degraded: tuple[str, ...]
+    never_settled: ClaimChecker, verifier: Counting, pressure: int, readings: int, degraded: tuple[str, ...]
 ) -> None:
-    claims = {"c": claim_of(NEVER_SURE)}
-    (found,) = checker.check_all(claims, "", SKY, lambda: False, lambda: pressure)
+    claims = {"c": claim_of(SURE)}
+    (found,) = never_settled.check_all(claims, "", SKY, lambda: False, lambda: pressure)
+    assert (verifier.readings, found.degraded_from) == (readings, degraded)
+
+
+@pytest.mark.parametrize(
+    ("claim", "contexts", "pressure"),
+    [
+        (SURE, SHORT, 1),  # there is one window
+        (SURE, SKY, 1),  # the first settles it
+        (HOPELESS, SKY, 1),
+        ("!" * 100_000, SKY, 2),  # the verifier can't read it
+        (f"Sky is {'zeta eta ' * 20}", SKY, 2),
+    ],
+)
+def test_nothing_is_said_to_be_left_out_that_would_not_have_been_read(
+    checker: ClaimChecker, claim: str, contexts: EvidenceIndex, pressure: int
+) -> None:
+    claims = {"c": claim_of(claim)}
+    (hurried,) = checker.check_all(claims, "", contexts, lambda: False, lambda: pressure)
+    assert hurried == checker.check("c", claims["c"], "", contexts)
+    assert hurried.degraded_from == ()
+
+
+@pytest.mark.parametrize(
+    ("sure", "pressure", "readings", "degraded"),
+    [(0.9, 0, 1, ()), (0.9, 1, 1, ()), (1.0, 0, 3, ()), (1.0, 1, 1, FACTS)],
+)
+def test_the_facts_of_a_claim_that_may_be_supported_are_read_by_themselves_if_there_is_time(
+    checker: ClaimChecker,
+    verifier: Counting,
+    monkeypatch: pytest.MonkeyPatch,
+    sure: float,
+    pressure: int,
+    readings: int,
+    degraded: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(check, "_FACTS_SURE", sure)
+    claims = {"c": claim_of("Sky is blue; filler is red.")}
+    index = index_of("Sky is blue. Filler is red.")
+    (found,) = checker.check_all(claims, "", index, lambda: False, lambda: pressure)
     assert (verifier.readings, found.degraded_from) == (readings, degraded)
 
 
@@ -118,12 +165,12 @@ def test_what_the_verifier_cannot_read_is_judged_by_words(
 
 @pytest.mark.parametrize(
     ("after", "readings", "judged"),
-    [(0, 0, []), (1, 0, []), (3, 2, []), (5, 4, []), (6, 4, ["c0"]), (99, 8, ["c0", "c1"])],
+    [(0, 0, []), (1, 0, []), (3, 2, []), (4, 3, []), (5, 3, ["c0"]), (99, 6, ["c0", "c1"])],
 )
 def test_once_stopped_a_claim_that_is_not_wholly_read_has_no_judgement(
-    checker: ClaimChecker, verifier: Counting, after: int, readings: int, judged: list[str]
+    never_settled: ClaimChecker, verifier: Counting, after: int, readings: int, judged: list[str]
 ) -> None:
-    """Asked before each claim and each of four windows, and when all is read."""
+    """Asked before each claim and each of three windows, and when all is read."""
     asked = 0
 
     def stopped() -> bool:
@@ -131,8 +178,8 @@ def test_once_stopped_a_claim_that_is_not_wholly_read_has_no_judgement(
         asked += 1
         return asked > after
 
-    claims = {f"c{n}": claim_of(NEVER_SURE) for n in range(2)}
-    assert [each.claim_id for each in checker.check_all(claims, "", SKY, stopped)] == judged
+    claims = {f"c{n}": claim_of(SURE) for n in range(2)}
+    assert [each.claim_id for each in never_settled.check_all(claims, "", SKY, stopped)] == judged
     assert verifier.readings == readings
 
 

@@ -21,7 +21,7 @@ from guardrail.judges.local import judge as judge_module
 from guardrail.judges.local.check import ClaimChecker, Examination
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.settings import VerifierSettings
-from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
+from tests.unit.judges.local.contexts import FILLER, PRICING, claim_of, index_of
 from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 
@@ -147,16 +147,19 @@ def test_every_setting_is_described() -> None:
 async def test_a_request_that_waited_is_judged_by_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited_s: float, degraded: tuple[str, ...]
 ) -> None:
-    """From half of its time on by one window, from three quarters on by words; waiting counts."""
+    """From half of its time on by one window of several, from three quarters on by words; waiting counts."""
     now = 1_000.0
     monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: now))
-    folder = write_verifier(tmp_path / "v")
-    path = write_parameters(tmp_path / "parameters.json", parameters_for(folder))
+    folder = write_verifier(tmp_path / "v", max_tokens=256)
+    fitted = parameters_for(folder, sure=1.0, hopeless=0.0)  # no window settles anything
+    path = write_parameters(tmp_path / "parameters.json", fitted)
     judge = LocalJudge(LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder)))
+    claims = {"c0": claim_of("Sky is blue.")}
+    evidence = index_of(f"Sky is red. {FILLER} Sky is blue.")
     free = threading.Event()
     for _ in range(judge.settings.workers):
         judge._pool.submit(free.wait)
-    asked = asyncio.create_task(judge.judge(request_of("Basic costs 29.", deadline=now + 4.0)))
+    asked = asyncio.create_task(judge.judge(JudgeRequest("r", "", claims, evidence, now + 4.0)))
     await asyncio.sleep(0)  # it has asked by now, and waits for a thread
     now += waited_s
     free.set()
@@ -164,7 +167,7 @@ async def test_a_request_that_waited_is_judged_by_less(
     assert [told.endswith(end) for told, end in zip(judgement.degraded_from, degraded, strict=True)] == [
         True for _ in degraded
     ]
-    reply = await judge.judge(request_of("Basic costs 29.", deadline=now + 4.0))
+    reply = await judge.judge(JudgeRequest("r", "", claims, evidence, now + 4.0))
     assert not reply.judgements[0].degraded_from
     await judge.aclose()
 
