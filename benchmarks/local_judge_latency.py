@@ -38,14 +38,13 @@ from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.reader import Reader
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.judges.local.windows import MOST_AROUND, windows_of
+from guardrail.judges.local.windows import MOST_WINDOWS, windows_of
 from guardrail.policy import Policy
 
 CLAIMS_PER_RESPONSE: Final = 8
 CONTEXTS: Final = 3
 WORDS_OF_A_CONTEXT: Final = 150
 AT_A_TIME: Final = 8
-MOST_WINDOWS: Final = 1 + MOST_AROUND
 _SUBJECTS: Final = (
     "The Basic plan", "The Pro plan", "Each licence", "The supplier", "A tablet",
     "The warranty", "Every employee", "The night shift", "Annual billing",

@@ -14,10 +14,12 @@ from guardrail.judges.local.claim_view import PRONOUNS, ClaimView
 
 SHORT_WORDS: Final = 100  # contexts that are read as they are
 WINDOW_WORDS: Final = 60
-MOST_AROUND: Final = 2
+MOST_AROUND: Final = 1
+TOGETHER_WORDS: Final = (80, 130)
+"""Most words that are read together: first what mostly suffices, then all of what holds the claim."""
+MOST_WINDOWS: Final = len(TOGETHER_WORDS) + MOST_AROUND
 _TOGETHER: Final = 3  # most sentences that are read together for a claim of up to
 _WORDS_A_SENTENCE: Final = 8  # times as many words; longer ones may have more
-_MOST_TOGETHER_WORDS: Final = 80
 _LEAST_GAIN: Final = 0.03
 """Share of the claim's words that a further sentence must bring, once those before it have ``_ENOUGH``."""
 _ENOUGH: Final = 0.7
@@ -46,7 +48,8 @@ def windows_of(view: ClaimView, evidence: EvidenceIndex, matches: Sequence[Match
 
     ``matches`` are the sentences found for it, best first; at least one. Short contexts are one window. Of
     long ones the first holds the sentences that have most of the claim between them, with the sentences that
-    they lean on; the others are sentences with their neighbours, ``WINDOW_WORDS`` words or one sentence.
+    they lean on, as far as there is room, and the second has more room; the last is the best sentence with
+    its neighbours, ``WINDOW_WORDS`` words or one sentence.
     """
     layout = evidence.layout
     if len(layout.terms) <= SHORT_WORDS:
@@ -56,7 +59,7 @@ def windows_of(view: ClaimView, evidence: EvidenceIndex, matches: Sequence[Match
     seen: set[tuple[int, ...]] = set()
     chosen = _together(view, matches)
     for numbers, best in (
-        (_with_neighbours_that_lean(evidence, chosen), chosen[0]),
+        *((_with_neighbours_that_lean(evidence, chosen, most), chosen[0]) for most in TOGETHER_WORDS),
         *_around_each(evidence, matches),
     ):
         key = tuple(numbers)
@@ -82,9 +85,9 @@ def _together(view: ClaimView, matches: Sequence[Match]) -> list[int]:
     return numbers
 
 
-def _with_neighbours_that_lean(evidence: EvidenceIndex, numbers: Sequence[int]) -> list[int]:
+def _with_neighbours_that_lean(evidence: EvidenceIndex, numbers: Sequence[int], most: int) -> list[int]:
     """The sentences, before those that open with a pronoun the one it may stand for, and behind each the one
-    that leans on it; ascending, and no more words than a window may have."""
+    that leans on it; ascending, and no more than ``most`` words or one sentence."""
     layout = evidence.layout
     sentences = layout.sentences
     held: list[int] = []
@@ -102,7 +105,7 @@ def _with_neighbours_that_lean(evidence: EvidenceIndex, numbers: Sequence[int]) 
             wanted.append(after)
         for each in wanted:
             length = sentences.last[each] - sentences.first[each]
-            if each not in held and (not held or words + length <= _MOST_TOGETHER_WORDS):
+            if each not in held and (not held or words + length <= most):
                 held.append(each)
                 words += length
     return sorted(held)

@@ -38,5 +38,5 @@ def test_every_part_of_the_parameters_is_told() -> None:
 
 
 def test_sizes_are_those_of_the_code() -> None:
-    for number in (windows.SHORT_WORDS, windows.WINDOW_WORDS, windows._MOST_TOGETHER_WORDS):
+    for number in (windows.SHORT_WORDS, windows.WINDOW_WORDS, *windows.TOGETHER_WORDS):
         assert f"{number} words" in " ".join(TEXT.split())

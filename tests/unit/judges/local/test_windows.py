@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.judges.local.windows import MOST_AROUND, SHORT_WORDS, WINDOW_WORDS, Window, windows_of
+from guardrail.judges.local.windows import (
+    MOST_WINDOWS,
+    SHORT_WORDS,
+    TOGETHER_WORDS,
+    WINDOW_WORDS,
+    Window,
+    windows_of,
+)
 from tests.unit.judges.local.contexts import FILLER, index_of, looked_up
 
 LONG = (
@@ -76,15 +83,20 @@ def test_a_long_claim_has_more_sentences_read_together() -> None:
     assert len(windows(claim, text)[0].sentences) == 6
 
 
-def test_windows_around_sentences_are_of_one_context_and_apart() -> None:
-    first, *around = windows(CLAIM, LONG, f"A parcel is heavy. {FILLER}")
-    assert 1 <= len(around) <= MOST_AROUND
-    assert all(len(window.text.split()) <= WINDOW_WORDS for window in around)
-    assert all(len(window.text.split()) >= WINDOW_WORDS - 15 for window in around)
-    held = [number for window in around for number in window.sentences]
-    assert len(held) == len(set(held))
-    assert all(window.best in window.sentences for window in (first, *around))
-    assert not any("A parcel" in window.text and "back door" in window.text for window in around)
+def test_the_second_window_has_more_of_what_holds_the_claim() -> None:
+    things = [f"the {word}hand stores {word}wood" for word in ("oak", "ash", "elm")]
+    text = f" {FILLER} ".join(f"{' '.join(['Very'] * 35)} {thing}." for thing in things)
+    first, second, *_ = windows(f"{', '.join(things)}.".capitalize(), text)
+    assert set(first.sentences) < set(second.sentences)
+    for window, most in zip((first, second), TOGETHER_WORDS, strict=True):
+        assert len(window.text.split()) <= most
+
+
+def test_the_last_window_is_the_best_sentence_with_its_neighbours_of_the_same_context() -> None:
+    *_, around = windows(CLAIM, LONG, f"A parcel is heavy. {FILLER}")
+    assert WINDOW_WORDS - 15 <= len(around.text.split()) <= WINDOW_WORDS
+    assert around.best in around.sentences
+    assert not ("A parcel" in around.text and "back door" in around.text)
 
 
 def test_what_is_read_of_a_conversation_says_who_speaks() -> None:
@@ -120,7 +132,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=200).map(" ".join)
 @given(contexts=st.lists(TEXTS, max_size=3))
 def test_whatever_the_contexts_windows_are_theirs_and_none_comes_twice(contexts: list[str]) -> None:
     found = windows(CLAIM, *contexts)
-    assert len(found) <= 1 + MOST_AROUND
+    assert len(found) <= MOST_WINDOWS
     assert len({window.sentences for window in found}) == len(found)
     everything = " ".join(" ".join(contexts).split())
     assert all(piece in everything for window in found for piece in window.text.split())
