@@ -170,19 +170,21 @@ class ClaimChecker:
         read: list[Read] = []
         if reader is not None and pressure < 2:
             windows = windows_of(view, evidence, found.sentences)
-            for each in reader.reads(reworded(view.text, figures, claim.lead_in), windows, stopped):
+            as_read = reworded(view.text, figures, claim.lead_in)
+            for each in reader.reads(as_read, windows, stopped):
                 read.append(each)
                 if pressure == 1 or (pressure == 0 and self._settled(features, read)):
                     break
         if read:
             features |= read_features(read)
             if reader is not None and pressure == 0:
-                features |= self._least_of_facts(view, features, read, reader, stopped)
+                features |= self._least_of_facts(view, as_read.known, features, read, reader, stopped)
         return Examination(view, found, figures, features, read)
 
     def _least_of_facts(
         self,
         view: ClaimView,
+        known: str,
         features: dict[str, float],
         read: Sequence[Read],
         reader: Reader,
@@ -200,7 +202,7 @@ class ClaimChecker:
         least: dict[str, float] = {}
         lowest = _DOUBTED
         for start, end in facts_of(view.text):
-            fact = Reworded(view.text[start:end], ())
+            fact = Reworded(view.text[start:end], (), known)
             found = read_features(list(reader.reads(fact, iter([best_of(read).window]), stopped)) or read)
             support = combiner.probabilities(features | found).supported
             if support < lowest:
