@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
 from datetime import date
 from typing import Final
@@ -17,10 +18,13 @@ _LIMIT: Final = 0.25  # how far an amount may be from a limit that it keeps: "ov
 _COUNTS: Final = frozenset({"tablet", "capsule", "pill", "drop", "puff", "spray", "time", "deg"})
 _KEYED: Final = frozenset({Kind.VERSION, Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL})
 _LOCAL: Final = 7  # digits of a telephone number without its area
+_FREEZING: Final = 273.15
 _MONTHLY: Final = frozenset({"month", "year", "decade", "century"})
 _WEEK: Final = 7
 _YEAR: Final = 12  # months
 _DAY: Final = 24 * 60
+_HOUR: Final = 60
+_DOTTED: Final = re.compile(r"(?<![\d.])(\d{1,2})\.(\d\d)(?![\d.]\d|\d)")
 
 
 def dimension(figure: Figure) -> str:
@@ -88,6 +92,8 @@ def agrees(claim: Figure, source: Figure) -> bool:
     bare = claim.kind is Kind.NUMBER and claim.noun is None and not claim.fraction
     if one == other == "money" and not same_currency(claim.unit or "", source.unit or ""):
         return False
+    if units <= _COUNTS and len(units) > 1:  # two drops are not twice
+        return False
     if one == other:
         ours, theirs = base(claim), base(source)
     elif "temperature" in (one, other):
@@ -154,6 +160,8 @@ def _close(claim: Figure, source: Figure, ours: float, theirs: float) -> bool:
     gap, size = abs(ours - theirs), max(abs(ours), abs(theirs))
     if gap <= size * _LOSS:
         return True
+    if dimension(claim) == "temperature":  # whose zero is far off
+        size = max(size - _FREEZING, 1.0)
     if (claim.unit in _MONTHLY) != (source.unit in _MONTHLY) and gap <= size * _CALENDAR:
         return dimension(claim) == dimension(source) == "time"
     step = claim.step * abs(ours / claim.values[0]) if claim.values[0] else 0.0
@@ -205,8 +213,17 @@ def _days(figure: Figure) -> Iterator[Day]:
 
 def _dates_agree(claim: Figure, source: Figure) -> bool:
     days = list(_days(source))
+    spans = [_days_of_week(claim), _days_of_week(source)]
+    if all(spans) and not claim.name:
+        return spans[0] == spans[1]
     first = any(covers(a, b) for a in claim.days for b in days)
     return first and (claim.last is None or any(covers(claim.last, b) for b in days))
+
+
+def _days_of_week(figure: Figure) -> frozenset[int]:
+    """The days of a span of weekdays: one that is shorter than another says something else."""
+    spans = figure.last is not None and figure.last.weekday is not None
+    return frozenset(d.weekday for d in _days(figure) if d.weekday is not None) if spans else frozenset()
 
 
 def covers(claim: Day, source: Day) -> bool:
@@ -266,6 +283,9 @@ def _clock(figure: Figure) -> list[float]:
     if figure.kind is Kind.TIME:
         return values
     hours = figure.kind is Kind.NUMBER and figure.noun is None and all(0 <= v <= 24 for v in values)
+    dotted = _DOTTED.findall(figure.text) if hours else ()
+    if len(dotted) == len(values) and all(int(minute) < _HOUR for _, minute in dotted):
+        return [int(hour) * 60.0 + int(minute) for hour, minute in dotted]  # "6.30"
     return [value * 60 for value in values] if hours else []
 
 

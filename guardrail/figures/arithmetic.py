@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import date
 from itertools import chain, combinations, pairwise, permutations
 from typing import Final, NamedTuple
 
 from guardrail.figures.agreement import base, dimension
-from guardrail.figures.model import Bound, Figure, Kind
+from guardrail.figures.model import Bound, Day, Figure, Kind
 from guardrail.figures.tables import OPERATORS, find_unit, same_currency
 
 _MONTH: Final = 2_629_746  # seconds
@@ -25,56 +26,123 @@ _BRACKETS: Final = re.compile(r"[()\[\]*_`]*(?:[-–](?=[^\W\d]))?")
 _ADDED: Final = frozenset({"money", "number", "percent", "time", "length", "mass", "volume", "area", "data"})
 _SHARED: Final = frozenset({Kind.MONEY, Kind.QUANTITY, Kind.NUMBER})
 _MINUTE: Final = 60
+_DAY: Final = 24 * 60  # minutes
+_DAYS: Final = 86_400  # seconds
+_NEARLY: Final = 0.08  # what "nearly half" may be off
+_OVER: Final = 0.15  # the same of "more than a third"
+_MAX_COMPARED: Final = 6  # figures of the sources among which two are compared
+_HARDLY_BY_CHANCE: Final = 10  # least bare number that a claim's own figures hardly come to by chance
+_FEW_LENGTHS: Final = 3
+_COMMON_YEAR: Final = 2001  # of days without a year
+_MONTHS_DIFFER: Final = 0.035  # a month has 28 to 31 days
+_MONTH_DAYS: Final = 30.44
+_YEAR_DAYS: Final = 365.2425
+_ROUND: Final = frozenset({"month", "year"})
 
 
 class _Reckoning(NamedTuple):
-    """A value, what it is reckoned from, how exact it must be, whether it needs no word that says so, and
-    whether one operand at least must be the claim's or the question's own."""
+    """A value, what it is reckoned from, how exact it must be, whether it needs no word that says so, whether
+    one operand at least must be the claim's or the question's own, and whether it compares two figures."""
 
     value: float
     parts: tuple[Figure, ...]
     loss: float = _LOSS
     plain: bool = False
     own: bool = False
+    compares: bool = False
+
+
+class Cues(NamedTuple):
+    """What the words around a figure say of how it came about: that it is ``reckoned``, perhaps
+    (``hinted``), or that it says how far two figures are apart (``compared``; ``apart``, right behind it)."""
+
+    reckoned: bool = False
+    hinted: bool = False
+    compared: bool = False
+    apart: bool = False
 
 
 def derived(
-    claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure], *, reckons: bool, hints: bool = False
+    claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure], cues: Cues, later: Sequence[Figure] = ()
 ) -> tuple[Figure, ...] | None:
     """The operands that a claim's figure is reckoned from, or None.
 
-    Sums of two or three and differences of figures that measure the same, products with a plain number or a
-    percentage, rates times a quantity, shares, prices per another period, times of day a duration away, the
-    years between two dates, and a product with another or an amount added, all of ``own`` figures: the other
-    ones of the claim, its lead-in and the question. Where no word says that the claim reckons (``reckons``),
-    only what can hardly be by chance counts; where one hints at it (``hints``), an operand must be of
-    ``own``.
+    Sums of two or three and differences of figures that measure the same, products with a plain number, a
+    percentage or a fraction, rates times a quantity, shares, changes in percent, how many times as much,
+    amounts per another period, times of day a duration away, how long something lasts, the years between two
+    dates, and a product with another or an amount added, all of ``own`` figures: the other ones of the claim,
+    its lead-in and the question.
+
+    Any number comes out of some pair of many. So where no word says that the claim reckons, only that counts
+    which can hardly be by chance: what is reckoned of ``own`` figures throughout, sums and differences only
+    of those that come ``later`` ("€30: €10 and €20"), and some of what takes one of them.
     """
     if not claim.values or claim.upper is not None:
         return None
-    target = _amount(claim)
+    targets = _amounts(claim)
+    target = targets[0]
     place = claim.step * (abs(target / claim.values[0]) if claim.values[0] else 1.0) / 2  # of what is rounded
-    mine, others = ([f for f in group if f.values and not f.name and not f.upper] for group in (own, theirs))
+    mine, others = (list(_operands(group)) for group in (own, theirs))
     mine = list(dict.fromkeys(mine))[:_MAX_OWN]
     known = {(f.kind, f.values, f.unit) for f in own}
     operands = [*mine, *(f for f in others if (f.kind, f.values, f.unit) not in known)][:_MAX_OPERANDS]
-    found = [_reckonings(claim, operands), _rates(claim, operands)]
-    if reckons or hints:
-        found.append(_two_steps(claim, mine))
-    for value, parts, loss, plain, needs_own in chain(*found):
-        loss = max(loss, _ABOUT if claim.bound is Bound.ABOUT or claim.fraction else 0.0)
-        error = loss * max(abs(value), abs(target))
-        if abs(value - target) > (min(error, place) if loss == _LOSS else error) + _EXACT * abs(target):
+    said, explains = {*mine, *own}, {*later, *_operands(later)}
+    found = [_reckonings(claim, operands), _rates(claim, operands, cues), _lengths(claim, own, theirs)]
+    if cues.reckoned or cues.hinted:
+        found.append(_two_steps(claim, mine, cues))
+    for value, parts, loss, plain, needs_own, compares in chain(*found):
+        if not any(_comes_to(claim, value, each, loss, place) for each in targets):
             continue
-        named = sum(part in mine for part in parts)
+        named = sum(part in said for part in parts)
         alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied
-        enough = len(parts) if alike and not reckons else 1
-        if plain or (reckons and not needs_own) or ((hints or reckons) and named >= enough):
+        told = _told(claim, parts, named) and (not alike or len(parts) == 1 or explains.issuperset(parts))
+        if plain or told or (compares and cues.compared and len(theirs) <= _MAX_COMPARED):
+            return parts
+        if dimension(claim) == "percent" and needs_own and _rough(claim):
+            continue
+        enough = len(parts) if alike and not cues.reckoned else 1
+        if (cues.reckoned and not needs_own) or (any(cues) and named >= enough):
             return parts
         by_chance = needs_own or alike or claim.kind is not Kind.MONEY
         if len(parts) == 2 and parts[1] in mine and not by_chance:
             return parts
     return None
+
+
+def _told(claim: Figure, parts: Sequence[Figure], named: int) -> bool:
+    """Whether all that a figure is reckoned from is named beside it, which is hardly by chance."""
+    if named < len(parts) or (len(parts) == 1 and not claim.per):
+        return False
+    return claim.kind is not Kind.NUMBER or claim.fraction or claim.values[0] >= _HARDLY_BY_CHANCE
+
+
+def _rough(claim: Figure) -> bool:
+    return claim.fraction or claim.bound is not Bound.EXACT
+
+
+def _operands(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """What can be reckoned with; of a span of hours both ends."""
+    for figure in figures:
+        if figure.kind is Kind.TIME and figure.upper is not None:
+            yield from (
+                replace(figure, values=(end,), upper=None) for end in (figure.values[0], figure.upper)
+            )
+        elif figure.values and not figure.name and figure.upper is None:
+            yield figure
+
+
+def _comes_to(claim: Figure, value: float, target: float, loss: float, place: float) -> bool:
+    """Whether a claim's figure is what was reckoned, as exactly as it says."""
+    gap, size = value - target, abs(value)
+    rough = claim.bound is Bound.ABOUT
+    if claim.fraction:
+        loss = max(loss, _NEARLY if rough else _ABOUT)
+    elif rough:
+        loss = max(loss, _ABOUT)
+    if claim.bound.direction and (claim.fraction or claim.kind is Kind.PERCENT):  # "a little over a third"
+        return 0 <= gap * claim.bound.direction <= _OVER * size
+    error = loss * size
+    return abs(gap) <= (min(error, place) if loss == _LOSS else error) + _EXACT * abs(target)
 
 
 class Written(NamedTuple):
@@ -137,6 +205,11 @@ def _amount(figure: Figure) -> float:
     return figure.values[0] if figure.kind is Kind.DATE else base(figure)[0][0]
 
 
+def _amounts(figure: Figure) -> tuple[float, ...]:
+    """The readings that count: a time without "a.m." has two."""
+    return figure.values if figure.kind is Kind.TIME else (_amount(figure),)
+
+
 def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     measure = dimension(claim)
     same, counts = _like(claim, operands), _counts(operands)
@@ -144,34 +217,96 @@ def _reckonings(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
     moments = [f for f in operands if f.kind in (Kind.TIME, Kind.DATE)]
     if measure in _ADDED:
         for one, count in ((a, b) for a in same for b in counts if a is not b and measure != "percent"):
-            yield _Reckoning(_amount(one) * _amount(count), (one, count))
+            a_day = bool(count.per) and count.unit == "time" and count.per == claim.per and not one.per
+            yield _Reckoning(
+                _amount(one) * _amount(count), (one, count), plain=a_day
+            )  # one tablet twice a day
             yield _Reckoning(_amount(one) / _amount(count), (one, count))
         for size in (2, 3):
             yield from (_Reckoning(sum(map(_amount, g)), g) for g in combinations(same, size))
-        yield from (_Reckoning(_amount(a) - _amount(b), (a, b)) for a, b in permutations(same, 2))
-        for one, share in ((a, b) for a in same for b in operands if b.kind is Kind.PERCENT and a is not b):
+        for one, other in permutations(same, 2):
+            yield _Reckoning(_amount(one) - _amount(other), (one, other), compares=True)
+        for one, share in ((a, b) for a in same for b in operands if _is_share(b) and a is not b):
             part = _amount(one) * _amount(share) / 100
             yield from (_Reckoning(value, (one, share)) for value in (part, _amount(one) - part))
+        yield from _other_periods(claim, same, spans)
     if measure == "percent":
         yield from (_Reckoning(100 - _amount(one), (one,)) for one in same)
-    if measure == "money":
-        yield from _other_periods(claim, same, spans)
-    if measure == "time" or (claim.kind is Kind.NUMBER and claim.unit is None):
-        scales = {Kind.TIME: _MINUTE, Kind.DATE: 12 * _MONTH if measure == "time" else 1}
-        for one, other in permutations(moments, 2):
-            if one.kind is other.kind and (measure == "time" or one.kind is Kind.DATE):
-                gap = (one.values[0] - other.values[0]) * scales[one.kind]
-                yield _Reckoning(gap, (one, other), plain=measure == "time" and one.kind is Kind.TIME)
+    if claim.kind is Kind.NUMBER and claim.unit is None:
+        years = [f for f in moments if f.kind is Kind.DATE]
+        yield from (_Reckoning(a.values[0] - b.values[0], (a, b)) for a, b in permutations(years, 2))
     if claim.kind in (Kind.TIME, Kind.DATE):
         scale = _MINUTE if claim.kind is Kind.TIME else 12 * _MONTH
         for one, span in ((a, b) for a in moments if a.kind is claim.kind for b in spans):
-            yield from (
-                _Reckoning(one.values[0] + s * _amount(span) / scale, (one, span), 1e-6) for s in (1, -1)
-            )
+            for moment, way in ((m, w) for m in one.values for w in (1, -1)):
+                away = moment + way * _amount(span) / scale
+                yield _Reckoning(away % _DAY if claim.kind is Kind.TIME else away, (one, span), _EXACT)
 
 
-def _rates(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
-    """So much per one or per so many, times a quantity; how long a stock lasts; and what share a part is."""
+def _lengths(claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure]) -> Iterator[_Reckoning]:
+    """How long it is between two times of day or dates, or from one end of a span to the other."""
+    if claim.kind is not Kind.QUANTITY or dimension(claim) != "time":
+        return
+    figures = [f for f in (*own, *theirs) if f.kind in (Kind.TIME, Kind.DATE)][:_MAX_OPERANDS]
+    loss = _MONTHS_DIFFER if claim.unit in _ROUND else _EXACT
+    found: list[_Reckoning] = []
+    for one in figures:
+        if one.kind is Kind.TIME and one.upper is not None:
+            found.append(_Reckoning((one.upper - one.values[0]) % _DAY * _MINUTE, (one,), _EXACT))
+        elif one.last is not None and one.days:
+            found += (_Reckoning(days * _DAYS, (one,), loss) for days in _between(one.days[0], one.last))
+    for one, other in combinations((f for f in figures if f.upper is None and f.last is None), 2):
+        if one.kind is not other.kind:
+            continue
+        if one.kind is Kind.TIME:
+            gaps = {(b - a) % _DAY for a in one.values for b in other.values if (b > a or b + a > _DAY)}
+            found += (_Reckoning(gap * _MINUTE, (one, other), _EXACT) for gap in gaps)
+        else:
+            pair = sorted((one, other), key=lambda f: f.days[0].year or 0)
+            gaps = set(_between(pair[0].days[0], pair[1].days[0]))
+            found += (_Reckoning(days * _DAYS, (one, other), loss) for days in gaps)
+    few = len(found) <= _FEW_LENGTHS
+    for each in found:
+        told = all(part in own for part in each.parts)
+        yield each._replace(plain=told or few, own=not few)
+
+
+def _between(first: Day, last: Day) -> Iterator[float]:
+    """How many days it is from one day or month to another, without and with the last; of days without a
+    year to the next such day; of years the years between them."""
+    if first.years > 1 or last.years > 1 or (first.month is None) != (last.month is None):
+        return
+    if first.month is None or last.month is None:
+        if first.year and last.year:
+            yield (last.year - first.year) * _YEAR_DAYS
+        return
+    begin = _date(first.year or last.year or _COMMON_YEAR, first.month, first.day or 1)
+    end = _date(last.year or first.year or _COMMON_YEAR, last.month, last.day or 1)
+    if begin is None or end is None:
+        return
+    gap = (end - begin).days
+    if gap < 0 and not last.year:
+        gap += 365
+    if last.day is None:  # to the end of the month
+        yield gap + _MONTH_DAYS
+    else:
+        yield gap + 1
+    yield gap
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
+
+
+def _is_share(figure: Figure) -> bool:
+    return figure.kind is Kind.PERCENT or figure.fraction
+
+
+def _rates(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[_Reckoning]:
+    """So much per one or per so many, times a quantity, or for one of them; and shares."""
     measure = dimension(claim)
     much = [f for f in operands if f.kind is Kind.QUANTITY and f.unit and dimension(f) != measure]
     for rate in _like(claim, operands) if measure in _ADDED else ():
@@ -182,17 +317,37 @@ def _rates(claim: Figure, operands: list[Figure]) -> Iterator[_Reckoning]:
                 if dimension(each) == dimension(one) and _amount(each) and each is not one and not rate.per:
                     value = _amount(rate) * _amount(one) / _amount(each)
                     yield _Reckoning(value, (rate, each, one), own=True)
-    for part, whole in permutations((f for f in operands if f.kind in _SHARED), 2):
-        counted = dimension(part) == "number"
-        if dimension(part) != dimension(whole) or not _amount(whole):
-            continue
-        if counted and (part.unit or part.noun) != (whole.unit or whole.noun) and not claim.fraction:
+    for rate, one in ((r, o) for r in _like(claim, operands) for o in much if claim.per and not r.per):
+        if one.values[0]:
+            yield _Reckoning(_amount(rate) / one.values[0], (rate, one), own=True)  # "€17 per square metre"
+    yield from _shares(claim, operands, cues)
+
+
+def _shares(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[_Reckoning]:
+    """What share one figure is of another, by how much it is more or less, how many times as much, and how
+    long a stock lasts."""
+    measure = dimension(claim)
+    for part, whole in permutations((f for f in operands if f.kind in _SHARED and not f.fraction), 2):
+        if dimension(part) != dimension(whole) or not _amount(whole) or not _of_one_thing(part, whole):
             continue
         share, unit = _amount(part) / _amount(whole), find_unit(whole.per or "")
-        if measure == "percent" and 0 < share < 1 and dimension(part) != "percent":
-            yield _Reckoning(100 * share, (part, whole), claim.step / 2 / (100 * share), own=True)
+        if measure == "percent" and dimension(part) != "percent":
+            if 0 < share < 1 and not cues.apart:
+                yield _Reckoning(100 * share, (part, whole), claim.step / 2 / (100 * share), own=True)
+            change = 100 * abs(share - 1)
+            if change and cues.compared:
+                loss = claim.step / 2 / change
+                yield _Reckoning(change, (part, whole), loss, own=True, compares=True)
+        elif claim.unit == "time" and share > 1:
+            yield _Reckoning(share, (part, whole), own=True, compares=True)
         elif unit is not None and unit.dimension == measure:
             yield _Reckoning(share * unit.factor, (part, whole), own=True)
+
+
+def _of_one_thing(part: Figure, whole: Figure) -> bool:
+    """Whether a count may be part of another: "36 of 400 patients", not 36 nurses of 400 patients."""
+    one, other = part.unit or part.noun, whole.unit or whole.noun
+    return dimension(part) != "number" or not one or not other or one == other
 
 
 def _like(claim: Figure, operands: list[Figure]) -> list[Figure]:
@@ -218,13 +373,19 @@ def _for_so_much(rate: Figure, much: Figure) -> float | None:
     return _amount(rate) * _amount(much) / (unit.factor * float(number or 1))
 
 
-def _two_steps(claim: Figure, own: list[Figure]) -> Iterator[_Reckoning]:
+def _two_steps(claim: Figure, own: list[Figure], cues: Cues) -> Iterator[_Reckoning]:
     """A product and another or an amount together or apart, all of figures that are named."""
     if dimension(claim) not in _ADDED - {"number", "percent"}:
         return
     same = _like(claim, own)
     products = [(_amount(a) * _amount(n), (a, n)) for a in same for n in _counts(own)]
-    products += [(r.value, r.parts) for r in _rates(claim, own) if len(r.parts) == 2]
+    products += [(r.value, r.parts) for r in _rates(claim, own, cues) if len(r.parts) == 2]
+    rates = [f for f in same if f.per]
+    lengths = [f for f in own if dimension(f) == "time"]
+    for high, low in permutations(rates, 2):  # what a lower rate saves over a year
+        if high.per == low.per and (apart := _amount(high) - _amount(low)) > 0:
+            for r in _other_periods(claim, [replace(high, values=(apart,))], lengths):
+                yield r._replace(parts=(high, low), own=True, plain=False)
     single = [(_amount(a), (a,)) for a in same]
     for (one, first), (other, second) in chain(
         combinations(products, 2), ((p, s) for p in products for s in single)
@@ -234,9 +395,10 @@ def _two_steps(claim: Figure, own: list[Figure]) -> Iterator[_Reckoning]:
                 yield _Reckoning(value, (*first, *second), own=True)
 
 
-def _other_periods(claim: Figure, prices: list[Figure], spans: list[Figure]) -> Iterator[_Reckoning]:
-    """A price per month for one per year, and so on; or for so many months."""
-    for one in prices:
+def _other_periods(claim: Figure, amounts: list[Figure], spans: list[Figure]) -> Iterator[_Reckoning]:
+    """So much per month for what it is per year, and so on; for so many months; and so much per month of
+    what comes to so much in a year."""
+    for one in amounts:
         unit = _PER.get((one.per or "").split("/")[0])
         for name, seconds in _PER.items() if unit else ():
             if seconds != unit and claim.per in (None, name):
@@ -244,3 +406,5 @@ def _other_periods(claim: Figure, prices: list[Figure], spans: list[Figure]) -> 
                 loss = _LOSS if exact else _CALENDAR
                 yield _Reckoning(_amount(one) * seconds / (unit or 1), (one,), loss, plain=claim.per == name)
         yield from (_Reckoning(_amount(one) * _amount(s) / unit, (one, s), _CALENDAR) for s in spans if unit)
+        if not one.per and (whole := _PER.get(claim.per or "")):
+            yield _Reckoning(_amount(one) * whole / (12 * _MONTH), (one,), _CALENDAR, own=True)

@@ -13,6 +13,10 @@ from guardrail.figures.tokens import Tok, Token, touches
 
 TO: Final = frozenset({"-", "–", "—", "to", "bis", "through", "until", "till"})
 SUFFIXES: Final = frozenset({"st", "nd", "rd", "th"})
+DAYS: Final = frozenset({"day", "days", "daily"})
+_BUT: Final = frozenset({"but", "except", "excluding"})
+_BESIDES: Final = frozenset({"for", "on"})
+_PAST: Final = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}
 CLOCK_WORDS: Final = {"noon": 720, "midday": 720, "midnight": 0}
 _AM: Final = frozenset({"am", "a.m.", "a.m"})
 _PM: Final = frozenset({"pm", "p.m.", "p.m"})
@@ -23,6 +27,7 @@ _LIST: Final = frozenset({",", "and", "or", "&", "und"})
 _HOUR: Final = re.compile(r"(\d{1,2})(?:[:.hH](\d{2}))?(?::\d{2})?")
 _MAX_LIST: Final = 12
 _DAY: Final = 24 * 60
+_WEEK: Final = 7
 _SHORT_YEARS: Final = 70  # "3/4/69" is of 2069, "3/4/70" of 1970
 
 
@@ -139,7 +144,13 @@ def read_date_range(tokens: list[Token], i: int, first: Found) -> Found:
 
 
 def read_weekday(tokens: list[Token], i: int) -> Found | None:
-    """ "Monday", "Mon-Fri", "Monday to Friday", "weekdays"."""
+    """ "Monday", "Mon-Fri", "Monday to Friday", "weekdays", "(every) day but Sunday"."""
+    if tokens[i].low in DAYS:
+        j = i + 2 + (tokens[i + 2].low in _BESIDES)
+        but = _weekday(tokens, j) if tokens[i + 1].low in _BUT else None
+        if but is None:
+            return None
+        return Found(j + 1, (Day(weekday=(but + 1) % _WEEK),), last=Day(weekday=(but - 1) % _WEEK))
     if group := tables.DAY_GROUPS.get(tokens[i].low):
         return Found(i + 1, (Day(weekday=group[0]),), last=Day(weekday=group[1]))
     first = _weekday(tokens, i)
@@ -197,6 +208,8 @@ def read_time(tokens: list[Token], i: int) -> Found | None:
     token, after = tokens[i], tokens[i + 1].low
     if token.low in CLOCK_WORDS:
         return Found(i + 1, times=(float(CLOCK_WORDS[token.low]),))
+    if token.kind is Tok.WORD:
+        return _spoken_time(tokens, i)
     match = _HOUR.fullmatch(token.text) if token.kind in (Tok.TIME, Tok.NUMBER) else None
     marked = token.kind is Tok.TIME
     halved = after in _AM or after in _PM
@@ -213,6 +226,22 @@ def read_time(tokens: list[Token], i: int) -> Found | None:
         if 1 <= hour <= 12 and after != "uhr" and token.text[0] != "0":
             times += ((times[0] + 720) % _DAY,)
     return Found(j + (tokens[j].low in tables.ZONES and tokens[j].text.isupper()), times=times)
+
+
+def _spoken_time(tokens: list[Token], i: int) -> Found | None:
+    """ "half past six", "a quarter to nine p.m.", "ten past eight"."""
+    j = i + (tokens[i].low == "a" and tokens[i + 1].low == "quarter")
+    minutes, way, hour = _PAST.get(tokens[j].low), tokens[j + 1].low, tokens[j + 2]
+    if minutes is None or not (way in {"past", "after"} or (way == "to" and tokens[j].low == "quarter")):
+        return None
+    whole = _short(hour, 12) or tables.ONES.get(hour.low, 0)
+    if not 1 <= whole <= 12:
+        return None
+    time = (whole % 12 * 60.0 + (minutes if way != "to" else -minutes)) % _DAY
+    after = tokens[j + 3].low
+    halved = after in _AM or after in _PM
+    times = ((time + 720 * (after in _PM)) % _DAY,) if halved else (time, (time + 720) % _DAY)
+    return Found(j + 3 + halved, times=times)
 
 
 def read_first_time(tokens: list[Token], i: int) -> float | None:

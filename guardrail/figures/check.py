@@ -6,15 +6,23 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, compatible, complements, dimension, of_a_sort, opposed
-from guardrail.figures.arithmetic import derived
+from guardrail.figures.arithmetic import Cues, derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
-from guardrail.figures.tables import PRICING, RECKONING, RECKONING_HINTS, RECKONING_TIMES, find_unit
+from guardrail.figures.tables import (
+    COMPARING,
+    PRICING,
+    RECKONING,
+    RECKONING_HINTS,
+    RECKONING_TIMES,
+    find_unit,
+)
 
 _NEARNESS: Final = 0.93  # what a word counts less for each word between it and the figure
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
@@ -47,12 +55,13 @@ _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 
 
 class State(StrEnum):
-    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources, or is the question's.
-    CONFLICT: a source has another figure for the same thing. ABSENT: no source has it, or only of other
-    matters, where a sentence says all the rest of the claim."""
+    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources. ECHOED: it is the
+    question's. CONFLICT: a source has another figure for the same thing. ABSENT: no source has it, or only
+    of other matters, where a sentence says all the rest of the claim and has a figure of the sort."""
 
     FOUND = "found"
     DERIVED = "derived"
+    ECHOED = "echoed"
     CONFLICT = "conflict"
     ABSENT = "absent"
 
@@ -175,10 +184,14 @@ def _check(
     frame = _frame(claim, figure)
     found: FigureCheck | None = None
     conflict: FigureCheck | None = None
-    best = 0.0
+    best = rivalled = 0.0
     for number in near:
         share = frame.said(source, number)
         best = max(best, share)
+        if share > rivalled and any(
+            _alike(figure, other) for other in source.sentence(number).figures[:MANY]
+        ):
+            rivalled = share
         own = source.backing(figure, number)
         said_otherwise = own is not None and _limits_otherwise(claim, figure, source.sentence(number), own)
         rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
@@ -196,7 +209,7 @@ def _check(
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
         return _derived(claim, figure, source, near, said_before, True) or conflict
-    if found is None or (best >= _FRAME and said <= best - max(_APART, _APART_WORDS / words)):
+    if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
         found = _derived(claim, figure, source, near, said_before, best >= _FRAME)
     if found is None:
         found = _of_an_age(claim, figure, source, near)
@@ -227,7 +240,7 @@ def _of_an_age(claim: Sentence, figure: Figure, source: FigureSource, near: list
         for span in sentence.figures[:MANY]:
             years = span.unit in (None, "year") and span.values and span.upper is not None
             if years and span.values[0] <= figure.values[0] <= (span.upper or 0) and sentence.of_age(span):
-                return FigureCheck(figure, State.DERIVED, 0.0, operands=(span,))
+                return FigureCheck(figure, State.FOUND, 0.0, number, span)
     return None
 
 
@@ -383,26 +396,54 @@ def _derived(
         return FigureCheck(figure, State.DERIVED, 0.0)
     if (result := next((r for r in results if agrees(figure, r)), None)) is not None:
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(result,))
-    if figure.name or (doubted and figure.kind is Kind.NUMBER and not figure.fraction):
+    if figure.name or (doubted and figure.kind is Kind.NUMBER and not (figure.fraction or figure.per)):
         return None
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
-        return FigureCheck(figure, State.DERIVED, 0.0, operands=(echo,))
+        return FigureCheck(figure, State.ECHOED, 0.0)
     # What stands after it may be reckoned from it, unless a source has it.
     at = claim.figures.index(figure)
-    later = claim.figures[at + 1 : at + 1 + _LATER]
-    own = (*claim.figures[:at], *(f for f in later if any(source.backing(f, n) for n in near)))
-    free = (f for f in own if f not in spent)
-    mine = [*free, *results, *before.figures, *asked]
+    behind = claim.figures[at + 1 : at + 1 + _LATER]
+    later = [f for f in behind if _backed(source, f, near)]
+    own = [*claim.figures[:at], *later]
+    meant = [full for f in own if (full := claim.meant.get(f.start))]  # "5 minutes and 2 more"
+    free = [f for f in (*own, *meant) if f not in spent]
+    echoed = [f for f in asked if _alike(figure, f) or not any(_replaces(other, f) for other in own)]
+    mine = [*free, *results, *before.figures, *echoed]
     used = {(f.kind, f.values) for f in spent}
-    pieces = frozenset(_PIECE.findall(claim.text[slice(*claim.clause(figure))].casefold()))
-    timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
-    reckons = timed or not pieces.isdisjoint(RECKONING)
-    hints = figure.fraction or not pieces.isdisjoint(RECKONING_HINTS)
+    cues = _cues(claim, figure)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
         theirs = [f for f in theirs if (f.kind, f.values) not in used]
-        operands = derived(figure, mine, theirs, reckons=reckons, hints=hints)
+        operands = derived(figure, mine, theirs, cues, (*later, *meant))
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
     return None
+
+
+def _backed(source: FigureSource, figure: Figure, near: list[int]) -> bool:
+    """Whether a source has a figure."""
+    numbers = chain(near, source.holding(figure)[:_LOOKED_UP])
+    return any(source.backing(figure, number) for number in numbers)
+
+
+def _replaces(own: Figure, asked: Figure) -> bool:
+    """Whether a claim goes on with another number of what the question has so many of: 60 pages of 160."""
+    counted = own.unit or own.noun
+    alike = own.kind is asked.kind and counted is not None and counted == (asked.unit or asked.noun)
+    return alike and own.values != asked.values
+
+
+def _cues(claim: Sentence, figure: Figure) -> Cues:
+    """What a figure's clause says of how it came about, the figure itself aside ("more than 50")."""
+    start, end = claim.clause(figure)
+    said = claim.text[start : figure.start] + " " + claim.text[figure.end : end]
+    pieces = frozenset(_PIECE.findall(said.casefold()))
+    timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
+    behind = _PIECE.search(claim.text, figure.end)
+    return Cues(
+        reckoned=timed or not pieces.isdisjoint(RECKONING),
+        hinted=figure.fraction or not pieces.isdisjoint(RECKONING_HINTS),
+        compared=not pieces.isdisjoint(COMPARING),
+        apart=behind is not None and behind.group().casefold() in COMPARING,
+    )

@@ -16,6 +16,7 @@ _MAX_EXPONENT: Final = 1  # digits
 _HUGE: Final = 1e30  # of what is raised to a power
 _HALVES: Final = frozenset("half halves hälfte moitié mitad drittel viertel".split())  # noqa: SIM905
 _SCALES: Final = frozenset("hundred thousand million dozen mille mil hundert tausend".split())  # noqa: SIM905
+_AFTER_A_PART: Final = frozenset({"of", "more", "less", "fewer", "higher", "lower", "cheaper", ".", ""})
 _JOINED: Final = ONES.keys() | TENS.keys() | MAGNITUDES.keys() | PARTS.keys()
 
 
@@ -170,7 +171,7 @@ def _is_part(tokens: list[Token], start: int, j: int, *, seen: bool) -> bool:
         return after not in {"-", "time"} and not (start and tokens[start - 1].low in tables.ORDINALS)
     if seen:
         return low.endswith("s") or tokens[start].low in {"one", "a", "an"}
-    return tokens[start].low in ARTICLES and after == "of"
+    return tokens[start].low in ARTICLES and after in _AFTER_A_PART
 
 
 def _part(tokens: list[Token], j: int, count: float) -> Amount:

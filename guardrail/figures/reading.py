@@ -34,7 +34,9 @@ _MARKER: Final = re.compile(r"(?:\A|(?<=\n))[ \t*_>#(]{0,8}\d{1,3}[.)](?=\s)(?!\
 _AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "mid", "late"})
 _FIGURE: Final = re.compile(r"[\d½⅓⅔¼¾⅛@]|www")
 _WORD: Final = re.compile(r"[^\W\d_]+")
+_SPOKEN: Final = frozenset({"half", "quarter", "a", "five", "ten", "twenty"})  # what "past six" stands behind
 _MAX_PHRASE: Final = 4
+_AND_A_HALF: Final = 3  # words
 _MOST_PARTS: Final = 3
 _LOSS: Final = 1e-9
 _COMPOUND: Final = frozenset({"time", "length", "mass"})
@@ -45,7 +47,7 @@ _WORDS: Final = (
     | tables.WEEKDAYS_SHORT.keys() | tables.DAY_GROUPS.keys() | CLOCK_WORDS.keys() | tables.VULGAR.keys()
     | {sign.casefold() for sign in SIGNS} | {"version", "v"}
 )  # fmt: skip
-_TRIGGERS: Final = _WORDS | ARTICLES | _FREE
+_TRIGGERS: Final = _WORDS | ARTICLES | _FREE | calendar.DAYS
 _TELLING: Final = _WORDS | tables.TELLING
 
 
@@ -117,7 +119,9 @@ def _clock(tokens: list[Token], i: int) -> _Read:
         found = calendar.read_time(tokens, i)
     if found is None:
         return None
-    end = calendar.read_time(tokens, found.next + 1) if tokens[found.next].low in TO else None
+    joined = tokens[found.next].low
+    between = joined in _AND and i > 0 and tokens[i - 1].low == "between"
+    end = calendar.read_time(tokens, found.next + 1) if joined in TO or between else None
     if end is None:
         return _dated(tokens, i, found)
     upper = max(end.times) if max(end.times) > found.times[0] else end.times[0]
@@ -143,8 +147,8 @@ def _symbol(tokens: list[Token], i: int) -> _Read:
 def _word(tokens: list[Token], i: int) -> _Read:
     token, follower = tokens[i], tokens[i + 1]
     low = token.low
-    if low in CLOCK_WORDS:
-        return _clock(tokens, i)
+    if (low in CLOCK_WORDS or low in _SPOKEN) and (clock := _clock(tokens, i)):
+        return clock
     for reader in (calendar.read_month, calendar.read_weekday, calendar.read_period):
         if found := reader(tokens, i):
             return _dated(tokens, i, found)
@@ -157,6 +161,9 @@ def _word(tokens: list[Token], i: int) -> _Read:
     starts = low in NUMBER_WORDS or token.text in SIGNS or token.text in tables.VULGAR or follower.text == "$"
     if low in ARTICLES and not (token.text.isupper() and follower.text == "$" and touches(tokens, i + 1)):
         starts = follower.low in NUMBER_WORDS or (i > 0 and tokens[i - 1].low in tables.MEASURES)
+        starts = (
+            starts or tokens[i + 2].low in tables.AWAY or _phrase(tokens, i + 2, _AND_A_HALF) == "and a half"
+        )
     return (_quantity(tokens, i) if starts else None) or (_ordinal(tokens, i) if low in ORDINALS else None)
 
 
@@ -298,13 +305,20 @@ def _names(tokens: list[Token], i: int, after: int) -> bool:
 
 
 def _one_unit(tokens: list[Token], i: int) -> _Read:
-    """ "within a week": one of a unit, after a preposition that measures."""
+    """ "within a week", "an hour earlier", "an hour and a half": one of a unit, where it is measured."""
     unit = find_unit(tokens[i + 1].low)
-    measured = i > 0 and tokens[i].low in ARTICLES and tokens[i - 1].low in tables.MEASURES
+    behind = i > 0 and tokens[i - 1].low in tables.MEASURES
+    half = _AND_A_HALF * (_phrase(tokens, i + 2, _AND_A_HALF) == "and a half")
+    measured = tokens[i].low in ARTICLES and (behind or half or tokens[i + 2].low in tables.AWAY)
     if not measured or unit is None or unit.dimension not in {"time", "length"} or unit.name == "s":
         return None
-    bound, first, after = read_bound(tokens, i, i + 2)
-    return _figure(Kind.QUANTITY, tokens, first, after, values=(1.0,), unit=unit.name, bound=bound)
+    bound, first, after = read_bound(tokens, i, i + 2 + half)
+    value = 1.5 if half else 1.0
+    return _figure(Kind.QUANTITY, tokens, first, after, values=(value,), unit=unit.name, bound=bound)
+
+
+def _phrase(tokens: list[Token], i: int, count: int) -> str:
+    return " ".join(token.low for token in tokens[i : i + count])
 
 
 def _is_pronoun(tokens: list[Token], j: int, suffix: Suffix) -> bool:

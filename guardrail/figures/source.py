@@ -81,7 +81,7 @@ class Sentence:
         found = next((other for other in agreeing if not opposed(figure, other)), None)
         found = found or next(iter(agreeing), None)
         if found is None and figure.kind in _ELLIPTIC:
-            meant = ((other, self._meant.get(other.start)) for other in likely)
+            meant = ((other, self.meant.get(other.start)) for other in likely)
             found = next((other for other, full in meant if full and agrees(figure, full)), None)
         return found
 
@@ -91,7 +91,7 @@ class Sentence:
         return next((other for other in likely if agrees(figure, other)), None)
 
     @cached_property
-    def _meant(self) -> dict[int, Figure]:
+    def meant(self) -> dict[int, Figure]:
         """What bare numbers mean, by where they begin: "adults 12 euros, children 5" are 5 euros."""
         found: dict[int, Figure] = {}
         for before, figure in pairwise(self.figures):
@@ -235,7 +235,7 @@ class FigureSource:
             ends = []
         if ends:
             first, second = map(sentence.backing, ends)
-            return None if second is None else first
+            return None if second is None or (first is second and figure.last is not None) else first
         if own is None and figure.kind is Kind.IDENTIFIER and figure.key in sentence.folded:
             return _parted(figure, sentence.text)
         return own

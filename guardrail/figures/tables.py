@@ -100,11 +100,13 @@ FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 RECKONING_HINTS: Final = _words(_TABLES["reckoning_hints"])
+COMPARING: Final = _words(_TABLES["comparing"])
 OPERATORS: Final = {
     word: sign for sign, phrases in _TABLES["operators"].items() for word in _phrases(phrases)
 }
 PRICING: Final = _words(_TABLES["pricing"])
 AHEAD: Final = _words(_TABLES["ahead"]) | {"in advance"}
+AWAY: Final = _words(_TABLES["away"])
 PRONOUNS: Final = _words(_TABLES["pronouns"])
 FILLERS: Final = _words(_TABLES["fillers"])
 TELLING: Final = _words(_TABLES["telling"])

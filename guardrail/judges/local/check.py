@@ -192,14 +192,14 @@ class ClaimChecker:
         left_out = (
             _FEWER if pressure == _READS_ONE and not settled and reader.readable(words, windows) else None
         )
-        facts = self._open_facts(view, features) if pressure >= 0 and left_out is None else []
+        facts = self._open_facts(view, words.known, features) if pressure >= 0 and left_out is None else []
         if pressure == _READS_ONE and facts:
             left_out = _WHOLE
         elif facts:
             features |= self._least_of(facts, features, read, reader, stopped)
         return Examination(view, found, figures, features, read, left_out)
 
-    def _open_facts(self, view: ClaimView, features: Mapping[str, float]) -> list[str]:
+    def _open_facts(self, view: ClaimView, known: str, features: Mapping[str, float]) -> list[Reworded]:
         """The facts of a claim of several that is supported, unless it surely is: those are worth a reading
         each.
 
@@ -209,11 +209,11 @@ class ClaimChecker:
         told = self._read.combiner.probabilities(features).supported
         if not self._read.lines.supported <= told < _FACTS_SURE:
             return []
-        return [view.text[start:end] for start, end in facts_of(view.text)]
+        return [Reworded(view.text[start:end], (), known) for start, end in facts_of(view.text)]
 
     def _least_of(
         self,
-        facts: Sequence[str],
+        facts: Sequence[Reworded],
         features: dict[str, float],
         read: Sequence[Read],
         reader: Reader,
@@ -224,7 +224,7 @@ class ClaimChecker:
         lowest = _DOUBTED
         for fact in facts:
             window = iter([best_of(read).window])
-            found = read_features(list(reader.reads(Reworded(fact, ()), window, stopped)) or read)
+            found = read_features(list(reader.reads(fact, window, stopped)) or read)
             support = self._read.combiner.probabilities(features | found).supported
             if support < lowest:
                 least, lowest = found, support

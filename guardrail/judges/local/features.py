@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from guardrail.evidence.tokens import words
 from guardrail.figures import FigureCheck, State
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
@@ -31,10 +32,16 @@ class Read:
 
 
 def word_features(view: ClaimView, found: Candidates, figures: Sequence[FigureCheck]) -> dict[str, float]:
-    """Those of ``WORDS``; ``share`` is by rarity, 0..1."""
+    """Those of ``WORDS``; ``share`` is by rarity, 0..1, with the words of figures that the sources back."""
     strong = [check for check in figures if not check.figure.name]
+    backed = {
+        term
+        for check in figures
+        if check.state in (State.FOUND, State.DERIVED, State.ECHOED)
+        for _, term, _ in words(check.figure.text)
+    }
     return {
-        "share": view.share(found.present),
+        "share": view.share(found.present | backed),
         "figures_absent": float(any(check.state is State.ABSENT for check in strong)),
         "figures_conflicting": float(any(check.state is State.CONFLICT for check in strong)),
     }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from guardrail.figures import FigureCheck, State
-from guardrail.figures.agreement import interchangeable
+from guardrail.figures import Figure, FigureCheck, Kind, State
+from guardrail.figures.agreement import dimension, interchangeable, opposed, same_rate
 from guardrail.judges.local.features import Read
 from guardrail.judges.local.verifier import Verifier
 from guardrail.judges.local.windows import Window
@@ -21,6 +21,10 @@ _LEAST_ROOM: Final = 64  # tokens that a claim must leave for a window
 _MOST_CHARS_A_TOKEN: Final = 40  # in the mean over a text; one of more is no prose
 _MOST_UNKNOWN: Final = 0.5  # of a claim's tokens, in words
 _TEXTS_REMEMBERED: Final = 256
+_MOST_KNOWN: Final = 8  # figures of a claim
+_LEAST_FRAME: Final = 0.25  # of what a claim says around a figure, in the sentence that has it otherwise
+_HALVED: Final = re.compile(r"[ap]\.?m\b", re.IGNORECASE)
+_EXACT: Final = ("key", "date", "number")
 _MOST_LEADING: Final = 200  # characters of a lead-in
 
 
@@ -69,7 +73,7 @@ class Reader:
         if room < _LEAST_ROOM or verifier.forged(own) or unknown.total() > _MOST_UNKNOWN * len(own.ids):
             return
         for window in windows:
-            premise = window.text[:most_chars]
+            premise = window.text[:most_chars] + claim.known
             text = self._encode(premise)
             if verifier.forged(text):
                 continue
@@ -127,6 +131,8 @@ class Reworded:
     text: str
     pieces: tuple[tuple[int, int, int, int], ...]
     """``(start, end, start in the claim, end in the claim)`` of what was put in, ascending."""
+    known: str = ""
+    """What was found out about its figures, read behind every window: "$588 follows from $49 and 12."."""
 
     def in_claim(self, start: int, end: int) -> tuple[int, int]:
         """The span of the claim that a span of ``text`` stands for."""
@@ -150,18 +156,63 @@ def reworded(text: str, checks: Sequence[FigureCheck], lead_in: str = "") -> Rew
     parts = [before]
     at, length = 0, len(before)
     pieces = [(0, length, 0, 0)] if before else []
+    told = {check.figure: other for check in checks if (other := _told_otherwise(check, checks)) is not None}
     for check in checks:
-        figure, source = check.figure, check.source
-        if check.state is not State.FOUND or source is None or figure.start < at:
+        figure = check.figure
+        if (other := told.get(figure)) is None or figure.start < at:
             continue
-        if figure.text.casefold() == source.text.casefold() or not interchangeable(figure, source):
-            continue
-        parts += (text[at : figure.start], source.text)
+        parts += (text[at : figure.start], other)
         length += figure.start - at
-        pieces.append((length, length + len(source.text), figure.start, figure.end))
-        length += len(source.text)
+        pieces.append((length, length + len(other), figure.start, figure.end))
+        length += len(other)
         at = figure.end
-    return Reworded("".join((*parts, text[at:])), tuple(pieces))
+    return Reworded("".join((*parts, text[at:])), tuple(pieces), _known(checks, told))
+
+
+def _told_otherwise(check: FigureCheck, checks: Sequence[FigureCheck]) -> str | None:
+    """How the sources write a figure of a claim; of a time that is reckoned, as they write the time before
+    it: with hours up to 24."""
+    figure, source = check.figure, check.source
+    if check.state is State.FOUND and source is not None and interchangeable(figure, source):
+        return source.text if figure.text.casefold() != source.text.casefold() else None
+    if check.state is not State.DERIVED or figure.kind is not Kind.TIME or not _halved(figure):
+        return None
+    times = [c.source for c in checks if c.figure in check.operands and c.source is not None]
+    if not times or any(time.kind is Kind.TIME and _halved(time) for time in times):
+        return None
+    hour, minute = divmod(int(figure.values[0]), 60)
+    return f"{hour:02}:{minute:02}"
+
+
+def _halved(time: Figure) -> bool:
+    """Whether a time is written with "a.m." or "p.m."."""
+    return _HALVED.search(time.text) is not None
+
+
+def _known(checks: Sequence[FigureCheck], told: Mapping[Figure, str]) -> str:
+    """What the sources' figures make of a claim's, in words: the verifier can't reckon or convert."""
+    said = []
+    for check in checks[:_MOST_KNOWN]:
+        figure, source = check.figure, check.source
+        if check.state is State.DERIVED and check.operands:
+            operands = " and ".join(told.get(operand, _folded(operand)) for operand in check.operands)
+            said.append(f" {told.get(figure, _folded(figure))} follows from {operands}.")
+        elif source is not None and check.state is State.FOUND and _rounds(figure, source, check.frame):
+            said.append(f" {_folded(figure)} is {_folded(source)}.")
+    return "".join(said)
+
+
+def _rounds(figure: Figure, source: Figure, frame: float) -> bool:
+    """Whether a figure is a source's with a limit or in another unit: "about 180 °F" of 82 °C."""
+    spans = figure.upper is not None or source.upper is not None
+    if frame < _LEAST_FRAME or spans or dimension(figure) != dimension(source) or dimension(figure) in _EXACT:
+        return False
+    other = figure.bound is not source.bound and not opposed(figure, source) and same_rate(figure, source)
+    return other and not interchangeable(figure, source)
+
+
+def _folded(figure: Figure) -> str:
+    return " ".join(figure.text.split())
 
 
 def _leading(lead_in: str) -> str:

@@ -121,7 +121,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     support = told.supported
     if conflict is not None or absent:
         support = min(support, max(0.0, lines.supported - _BELOW))
-    reckoned = any(check.state is State.DERIVED for check in examined.figures)
+    reckoned = any(check.state in (State.DERIVED, State.ECHOED) for check in examined.figures)
     verdict = _verdict(told, lines, support, conflict, reckoned=reckoned)
     spans = _unsupported(examined, verdict)
     return Judgement(

@@ -156,6 +156,31 @@ def test_a_claim_is_read_as_its_sources_write_its_figures_behind_what_leads_in_t
             assert claim[start:end] == word
 
 
+@pytest.mark.parametrize(
+    ("claim", "source", "known"),
+    [
+        ("It costs $588 a year.", "It costs $49 per month.", " $588 a year follows from $49 per month."),
+        ("It is 3 × $7 = $21.", "One is $7.", " $21 follows from 3 × $7."),
+        ("The oven is hot at about 356 °F.", "The oven is hot at 180 °C.", " about 356 °F is 180 °C."),
+        ("It costs $600 a year.", "It costs $49 per month.", ""),
+        ("It costs $49 per month.", "It costs $49 a month.", ""),
+        ("A 7-year-old pays.", "Those aged 4 to 15 pay.", ""),
+    ],
+)
+def test_what_the_figures_make_is_read_behind_the_window(claim: str, source: str, known: str) -> None:
+    checks = check_figures(claim, FigureSource([SourceText("d0", 0, len(source), source)]), [0])
+    assert reworded(claim, checks).known == known
+
+
+def test_a_time_that_is_reckoned_is_read_as_the_sources_write_theirs() -> None:
+    source = "The pool closes at 20:30 and the desk one hour before."
+    claim = "The pool closes at 8:30 p.m. and the desk one hour earlier, so come by 7:30 p.m. then."
+    checks = check_figures(claim, FigureSource([SourceText("d0", 0, len(source), source)]), [0])
+    found = reworded(claim, checks)
+    assert found.text == "The pool closes at 20:30 and the desk one hour earlier, so come by 19:30 then."
+    assert found.known == " 19:30 follows from 20:30 and one hour."
+
+
 def test_marks_of_what_was_reworded_are_those_of_the_claim(verifier: Noting) -> None:
     claim = "sky is azure or red"
     inside = Reworded("alpha sky is blue or red", ((0, 6, 0, 0), (13, 17, 7, 12)))
