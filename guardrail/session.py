@@ -40,6 +40,7 @@ _NOTHING: Final[list[Effect]] = []
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
+_WAITED: Final = 0.25
 
 
 @dataclass(slots=True)
@@ -180,6 +181,13 @@ class Session:
     def due(self, claim_ids: Iterable[str]) -> float:
         """When the last of these claims is given up."""
         return max(self._pending[claim_id].due for claim_id in claim_ids)
+
+    def can_wait_until(self, claim_ids: Iterable[str], max_wait_s: float) -> float:
+        """Until when all of these claims may wait for others to be judged with: ``max_wait_s`` each from when
+        it was cut, but never so long that the time left to judge it is less than three quarters."""
+        pending = [self._pending[claim_id] for claim_id in claim_ids if claim_id in self._pending]
+        waits = (one.asked_at + min(max_wait_s, (one.due - one.asked_at) * _WAITED) for one in pending)
+        return min(waits, default=float("inf"))
 
     # ------------------------------------------------------------------------------------ input
 
