@@ -36,6 +36,7 @@ from guardrail.events import (
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.fair_slots import FairSlots
 from guardrail.finished import digest
+from guardrail.gathering import Gatherer
 from guardrail.judges.base import Judge, Judgement
 from guardrail.judging import ask
 from guardrail.limits import Limits
@@ -86,6 +87,9 @@ class Engine:
         self._table = RunTable(self._limits)
         self._runs, self._bounds = self._table.by_id, self._table.bounds
         self._cutters = Cutters()
+        self._gatherer = Gatherer(
+            judge, self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
+        )
         self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -415,7 +419,7 @@ class Engine:
             return
         if run.session.decided:
             run.evidence = None  # it holds the contexts
-        elif run.waiting and len(run.calls) < (1 if run.session.reading else 2):
+        elif run.may_call and self._gatherer.to_judge(run):
             call = self.spawn(self._judge_claims(run), name="judge")
             run.calls.add(call)
             call.add_done_callback(run.calls.discard)
@@ -427,6 +431,7 @@ class Engine:
 
     def _cancel(self, run: Run) -> None:
         run.waiting.clear()
+        run.put_off.clear()
         for call in run.calls - {asyncio.current_task()}:
             call.cancel()
 
@@ -455,7 +460,7 @@ class Engine:
 
         A timer that fires early just arms itself again, so deadlines that move away cost nothing.
         """
-        due = run.session.next_deadline
+        due = min(run.session.next_deadline, self._gatherer.due(run))
         if due >= run.timer_due:
             return
         if run.timer is not None:
@@ -466,10 +471,8 @@ class Engine:
 
     def _on_timer(self, run: Run) -> None:
         run.timer, run.timer_due = None, float("inf")
-        if run.session.next_deadline <= self._clock():
-            self._carry_out(run, run.session.tick(self._clock()))
-        else:
-            self._arm(run)
+        now = self._clock()
+        self._carry_out(run, run.session.tick(now) if run.session.next_deadline <= now else [])
 
     # ------------------------------------------------------------------------------------ judge
 
@@ -478,23 +481,33 @@ class Engine:
 
         One call at a time for each response while its text is coming: its claims go together and share their
         contexts. What is left at the end of the text goes at once, beside a call that is under way, since
-        now somebody waits for it. Responses are judged beside each other.
+        now somebody waits for it. Responses are judged beside each other. Claims that the judge puts off go
+        with the next that come, when they have waited long enough, or at the end of the text.
         """
         try:
-            while run.waiting and not run.session.decided:
+            while self._gatherer.to_judge(run) and not run.session.decided:
                 async with self._slots.slot(run.lane.key):
-                    batch = run.next_batch(self._limits.max_claims_per_call)
+                    batch, known = run.next_batch(self._limits.max_claims_per_call)
                     if not batch:
                         continue
                     evidence = run.evidence = run.evidence or EvidenceIndex(run.session.head.contexts)
                     now, heard = self._clock(), partial(self._heard, run)
-                    found = await ask(self._judge, run.session, evidence, batch, now, heard)
+                    gathering = self._gatherer.gathering(run, batch, known)
+                    try:
+                        found, put_off = await ask(
+                            self._judge, run.session, evidence, batch, now, heard, gathering
+                        )
+                    finally:
+                        run.sifting.discard(gathering)
                 if run.dropped:
                     return  # a judge that does not mind being cancelled
+                run.put_off.update((each.claim_id, (batch[each.claim_id], each)) for each in put_off)
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             # At once: the next claim may come before the loop has told that this task is done.
             run.calls.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            if run.put_off and not run.dropped:
+                self._arm(run)
 
     def _heard(self, run: Run, judgement: Judgement) -> None:
         """A verdict that came before its call ended."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from guardrail.claims.model import Claim
 from guardrail.effects import Channel
@@ -14,11 +14,13 @@ from guardrail.engine_load import Bounds, Load, over_their_share
 from guardrail.events import OutputEvent, Response, ResponseHead
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.finished import FinishedResponses
+from guardrail.judges.base import Judgement
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.session import Session
 
 Headers = tuple[tuple[str, bytes], ...]
+_AT_THE_END: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +86,34 @@ class Run:
     silence_captured: bool = False
     evidence: EvidenceIndex | None = None
     waiting: list[tuple[str, Claim]] = field(default_factory=list)
+    put_off: dict[str, tuple[Claim, Judgement]] = field(default_factory=dict)
     calls: set[asyncio.Task[None]] = field(default_factory=set)
+    sifting: set[object] = field(default_factory=set)  # the gatherings of calls that may be joined
     timer: asyncio.TimerHandle | None = None
     timer_due: float = float("inf")
     pending: int = 0
     silent: bool = False
     dropped: bool = False
 
-    def next_batch(self, most: int) -> dict[str, Claim]:
-        """Take the first claims that wait to be put to the judge, those that still need a verdict."""
-        taken = self.waiting[:most]
+    @property
+    def may_call(self) -> bool:
+        """May another call of the judge begin? One at a time while the text is coming, two at its end; the
+        second not beside one whose claims may still go with it."""
+        return not self.calls if self.session.reading else len(self.calls) < _AT_THE_END and not self.sifting
+
+    def next_batch(self, most: int) -> tuple[dict[str, Claim], dict[str, Judgement]]:
+        """Take the first claims to be put to the judge, those that still need a verdict, and what it said of
+        those among them that it had put off."""
+        batch: dict[str, Claim] = {}
+        known: dict[str, Judgement] = {}
+        for claim_id in list(self.put_off)[:most]:
+            claim, said = self.put_off.pop(claim_id)
+            if self.session.awaits(claim_id):
+                batch[claim_id], known[claim_id] = claim, said
+        taken = self.waiting[: most - len(batch)]
         del self.waiting[: len(taken)]
-        return {claim_id: claim for claim_id, claim in taken if self.session.awaits(claim_id)}
+        batch.update((claim_id, claim) for claim_id, claim in taken if self.session.awaits(claim_id))
+        return batch, known
 
     def closed(self) -> ClosedResponse:
         """What there is to say of it when it is over."""

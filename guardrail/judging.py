@@ -11,7 +11,15 @@ from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
 from guardrail.events import Usage
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.base import (
+    Gathering,
+    Judge,
+    Judgement,
+    JudgeReply,
+    JudgeRequest,
+    reconcile,
+    unverified,
+)
 from guardrail.judges.taking_in import claims_with_absent_links, take_in
 from guardrail.judges.usage import attempts_of, less, told_usage, total
 from guardrail.session import Session
@@ -32,8 +40,10 @@ async def ask(
     batch: dict[str, Claim],
     now: float,
     heard: Callable[[Judgement], None],
-) -> list[Judgement]:
-    """One judgement for each claim of ``batch``, which the session awaits.
+    gathering: Gathering | None = None,
+) -> tuple[list[Judgement], list[Judgement]]:
+    """One judgement for each claim of ``batch``, which the session awaits; the second list has those that are
+    put off, with what is known of them.
 
     What the call consumes is in the session's usage from when the judge tells of it on: the call may be
     cancelled by the very verdict that decides the response, which is to say what it took all the same.
@@ -57,13 +67,19 @@ async def ask(
         spent=session.usage,
         on_judgement=early.hear,
         on_usage=(meter := _Meter(session)).read,
+        gathering=gathering,
     )
+    put_off: list[Judgement] = []
+    may_put_off = gathering is not None and gathering.may_put_off(False)
     try:
         async with asyncio.timeout(deadline - now):
             early.absent_links = await claims_with_absent_links(batch, evidence)
             reply = await judge.judge(request)
         meter.read(reply.usage)
-        found = list(reconcile(batch, reply, name).values())
+        put_off = early.put_off(reply) if may_put_off else []
+        left = {each.claim_id for each in put_off}
+        asked = {claim_id: claim for claim_id, claim in batch.items() if claim_id not in left}
+        found = list(reconcile(asked, reply, name).values())
     except TimeoutError:
         found = [unverified(claim_id, name, "no verdict in time") for claim_id in batch]
     except JudgeError as error:
@@ -79,7 +95,8 @@ async def ask(
     finally:
         early.close()
     found = [take_in(one, batch[one.claim_id], early.absent_links) for one in found]
-    return [early.last if early.last and early.last.claim_id == one.claim_id else one for one in found]
+    last = early.last
+    return [last if last and last.claim_id == one.claim_id else one for one in found], put_off
 
 
 class _Meter:
@@ -137,6 +154,11 @@ class _Early:
             self.last = sound
             at = min(self._loop.time() + LAST_HELD_S, given_up_at - DEADLINE_MARGIN_S)
             self._timer = self._loop.call_at(at, self._heard, sound)
+
+    def put_off(self, reply: JudgeReply) -> list[Judgement]:
+        """Those of the claims put off that have no verdict after all."""
+        told = {judgement.claim_id for judgement in reply.judgements}
+        return [each for each in reply.put_off if each.claim_id in self._open and each.claim_id not in told]
 
     def close(self) -> None:
         """The call is over: what was held is in its result."""

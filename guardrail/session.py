@@ -42,6 +42,7 @@ _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
 MOST_CUT_CHARS: Final = 2_000
 """Of a text, at a time: some milliseconds of work, for which other responses wait."""
+_WAITED: Final = 0.25
 
 
 @dataclass(slots=True)
@@ -201,6 +202,13 @@ class Session:
         if pending.taken:
             return pending.due
         return min(max(pending.due, self._heard_at + self._claim_timeout_s), self._due)
+
+    def can_wait_until(self, claim_ids: Iterable[str], max_wait_s: float) -> float:
+        """Until when all of these claims may wait for others to be judged with: ``max_wait_s`` each from when
+        it was cut, but never so long that the time left to judge it is less than three quarters."""
+        pending = [self._pending[claim_id] for claim_id in claim_ids if claim_id in self._pending]
+        waits = (one.asked_at + min(max_wait_s, (one.due - one.asked_at) * _WAITED) for one in pending)
+        return min(waits, default=float("inf"))
 
     # ------------------------------------------------------------------------------------ input
 

@@ -14,6 +14,22 @@ from guardrail.judges.spans import spans_within
 _WITHOUT_SPANS: Final = (Verdict.SUPPORTED, Verdict.UNVERIFIED)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathering:
+    """That a judge may put claims off: leave them to the next request, to be judged with those that come till
+    then.
+
+    ``known`` is what the judge said when it put claims of this request off before. ``may_put_off(urgent)``
+    tells whether claims may be put off now; ``urgent`` ones only for the sake of claims that wait already.
+    A judge calls ``going`` when it begins what takes long: until then no other request is made for the
+    response, so that its claims can go together.
+    """
+
+    known: Mapping[str, Judgement]
+    may_put_off: Callable[[bool], bool]
+    going: Callable[[], None]
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
     """Claims of *one* response, to be judged in one go.
@@ -26,7 +42,10 @@ class JudgeRequest:
     that makes several calls for a request (again, to another model) calls ``admit`` ahead of each of them,
     the first too; it raises JudgeUnavailable where no more may be made. A call may be cancelled before its
     reply tells what it took: a judge calls ``on_usage``, on the event loop, with all that the request has
-    consumed so far as far as it knows, as each call is sent and whenever it knows more.
+    consumed so far as far as it knows, as each call is sent and whenever it knows more. Without ``gathering``
+    no claim may be put off. Where ``turn_within_s`` is set, another judge can answer better: one at which
+    requests queue takes those first that have none, and after that many seconds says what it can tell at once
+    (and in ``degraded_from`` that it did); with 0 it does so even when it is free.
     """
 
     response_id: str
@@ -40,6 +59,8 @@ class JudgeRequest:
     on_judgement: Callable[[Judgement], None] | None = None
     admit: Callable[[], None] | None = None
     on_usage: Callable[[Usage], None] | None = None
+    gathering: Gathering | None = None
+    turn_within_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +92,15 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """The judgements of one request, joined by claim id, and what they cost."""
+    """The judgements of one request, joined by claim id, and what they cost.
+
+    ``put_off`` are claims that the judge would rather judge with later ones, each with what it knows by now.
+    That is no verdict: it comes back with the claim (``Gathering.known``).
+    """
 
     judgements: tuple[Judgement, ...]
     usage: Usage = field(default_factory=Usage)
+    put_off: tuple[Judgement, ...] = ()
 
 
 @runtime_checkable
@@ -93,6 +119,14 @@ class Judge(Protocol):
     async def judge(self, request: JudgeRequest) -> JudgeReply: ...
 
     async def aclose(self) -> None: ...
+
+
+@runtime_checkable
+class GatheringJudge(Judge, Protocol):
+    """A judge that puts claims off while more text comes, for ``max_wait_s`` seconds each at most."""
+
+    @property
+    def max_wait_s(self) -> float: ...
 
 
 def unverified(

@@ -8,9 +8,10 @@ from guardrail.judges.cascade.settings import CascadeSettings
 
 
 def settled(judgement: Judgement, severity: Severity, settings: CascadeSettings) -> bool:
-    """Whether ``judgement`` stands. What could not be checked, or has no probability, never does."""
+    """Whether ``judgement`` stands. What could not be checked, or only in part, or has no probability, never
+    does: the bands were chosen on what the first judge says when it has looked at all it looks at."""
     support = judgement.support
-    if judgement.verdict is Verdict.UNVERIFIED or support is None:
+    if judgement.verdict is Verdict.UNVERIFIED or support is None or judgement.degraded_from:
         return False
     if judgement.verdict is Verdict.CONTRADICTED and severity is Severity.CRITICAL:
         # The gravest case: a wrong dosage shown, or a right one withheld. Never left to a probability.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.base import Gathering, Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
 from guardrail.judges.cascade.bands import settled
 from guardrail.judges.cascade.settings import CascadeSettings
 from guardrail.judges.usage import ToldUsage, attempts_of, told_usage, total
@@ -21,6 +21,9 @@ _log = logging.getLogger(__name__)
 _NAME = "cascade"
 _WHY_CHARS = 200
 _GRACE_S = 0.05
+_TURN_S = 0.02
+_DOUBTED = 0.5
+_ENOUGH = 4
 
 
 @dataclass(slots=True)
@@ -59,22 +62,40 @@ class CascadeJudge:
         """``cascade``; judgements bear the names of the tiers."""
         return _NAME
 
+    @property
+    def max_wait_s(self) -> float:
+        """How long claims that the first judge can't settle gather for the second; 0: not at all."""
+        return self._settings.max_wait_ms / 1000
+
     async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """All claims by the first judge, those it can't settle by the second, in one call."""
+        """All claims by the first judge, those it can't settle by the second, in one call, now or later."""
         announced: dict[str, Judgement] = {}
-        first = await self._ask_first(request, announced)
+        gathering = request.gathering
+        known = {} if gathering is None else gathering.known
+        fresh = {claim_id: claim for claim_id, claim in request.claims.items() if claim_id not in known}
+        first = await self._ask_first(request, fresh, announced, _turn_within_s(gathering))
+        first.found.update(known)
         open_ids = [
             claim_id
             for claim_id, claim in request.claims.items()
-            if claim_id not in announced
-            and not settled(first.found[claim_id], claim.severity, self._settings)
+            if claim_id in known
+            or (
+                claim_id not in announced
+                and not settled(first.found[claim_id], claim.severity, self._settings)
+            )
         ]
         for claim_id in request.claims:
             if claim_id not in open_ids and claim_id not in announced:
                 _announce(request, first.found[claim_id], announced)
         if not open_ids:
             return JudgeReply(tuple(announced[claim_id] for claim_id in request.claims), first.usage)
+        if gathering is not None:
+            open_ = tuple(first.found[claim_id] for claim_id in open_ids)
+            if gathering.may_put_off(_urgent(open_)):
+                return JudgeReply(tuple(announced.values()), first.usage, open_)
+            gathering.going()
         second = await self._ask_second(request, open_ids, first, announced)
+        first = await self._look_again(request, open_ids, first, announced)
         judgements = {
             claim_id: announced.get(claim_id) or self._degraded(request, claim_id, first, second)
             for claim_id in request.claims
@@ -88,18 +109,30 @@ class CascadeJudge:
         finally:
             await self._second.aclose()
 
-    async def _ask_first(self, request: JudgeRequest, announced: dict[str, Judgement]) -> _Answers:
+    async def _ask_first(
+        self,
+        request: JudgeRequest,
+        claims: dict[str, Claim],
+        announced: dict[str, Judgement],
+        turn_within_s: float | None,
+    ) -> _Answers:
+        """What the first judge says of ``claims``, of each something; what it is sure of is announced."""
+        if not claims:
+            return _Answers()
+
         def heard(judgement: Judgement) -> None:
-            claim = request.claims.get(judgement.claim_id)
+            claim = claims.get(judgement.claim_id)
             if claim is None or judgement.claim_id in announced:
                 return
             sound = _sound(judgement, claim, self._first.name)
             if sound is not None and settled(sound, claim.severity, self._settings):
                 _announce(request, sound, announced)
 
-        asked = replace(request, on_judgement=heard)
+        asked = replace(
+            request, claims=claims, on_judgement=heard, gathering=None, turn_within_s=turn_within_s
+        )
         answers = await _ask(self._first, asked, request.deadline - self._clock(), Usage())
-        for claim_id in request.claims:
+        for claim_id in claims:
             if claim_id not in answers.found:
                 reason = f"{self._first.name}: {answers.missing or 'no verdict'}"
                 answers.found[claim_id] = unverified(
@@ -127,6 +160,7 @@ class CascadeJudge:
             deadline=deadline,
             spent=total(request.spent, first.usage),
             on_judgement=heard,
+            gathering=None,
         )
         # A judge that keeps its deadline says at it what it knows and what that took; that must get through.
         seconds = left + min(self._settings.reserve_ms / 2000, _GRACE_S)
@@ -136,6 +170,27 @@ class CascadeJudge:
             if given is not None and given.verdict is not Verdict.UNVERIFIED and claim_id not in announced:
                 _announce(request, _with_findings(given, first), announced)
         return answers
+
+    async def _look_again(
+        self, request: JudgeRequest, open_ids: list[str], first: _Answers, announced: dict[str, Judgement]
+    ) -> _Answers:
+        """What the first judge says now of claims that it had looked at in part, where that has to do: the
+        second has not answered."""
+        claims = {
+            claim_id: request.claims[claim_id]
+            for claim_id in open_ids
+            if claim_id not in announced and first.found[claim_id].degraded_from
+        }
+        if not claims:
+            return first
+        again = await self._ask_first(request, claims, announced, None)
+        found = dict(first.found)
+        for claim_id, judgement in again.found.items():
+            if judgement.verdict is not Verdict.UNVERIFIED:
+                found[claim_id] = judgement
+                if settled(judgement, claims[claim_id].severity, self._settings):
+                    _announce(request, judgement, announced)
+        return replace(first, found=found, usage=total(first.usage, again.usage))
 
     def _degraded(self, request: JudgeRequest, claim_id: str, first: _Answers, second: _Answers) -> Judgement:
         """What a claim gets that the second judge should have given a verdict on and did not."""
@@ -163,6 +218,26 @@ class CascadeJudge:
         return replace(
             own, attempts=own.attempts + attempts, degraded_from=(*own.degraded_from, *path), usage=own.usage
         )
+
+
+def _turn_within_s(gathering: Gathering | None) -> float | None:
+    """How long the first judge may be waited for before it looks at claims in part only.
+
+    Not at all where others go to the second judge now: it could save a claim, but no call.
+    """
+    if gathering is None:
+        return None
+    return 0.0 if gathering.known and not gathering.may_put_off(False) else _TURN_S
+
+
+def _urgent(open_: Sequence[Judgement]) -> bool:
+    """Shall the second judge be asked before more claims come?
+
+    It shall where the first finds a claim more likely wrong than right, since that should be known soon, and
+    where so many have gathered that whoever waits for the last of them would wait for a long reply.
+    """
+    doubted = any(each.support is not None and each.support < _DOUBTED for each in open_)
+    return doubted or len(open_) >= _ENOUGH
 
 
 async def _ask(judge: Judge, request: JudgeRequest, seconds: float, spent: Usage) -> _Answers:

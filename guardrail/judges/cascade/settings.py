@@ -78,6 +78,13 @@ class CascadeSettings(BaseModel):
         "default. unverified: UNVERIFIED, so that the policy's on_unverified decides. One word instead of a "
         "mapping holds for all severities.",
     )
+    max_wait_ms: Annotated[int, Field(ge=0)] = Field(
+        default=1500,
+        description="How long a claim that the first judge can't settle waits, while the answer is being "
+        "written, for others to go to the second with, so that fewer calls are made. Never longer than a "
+        "quarter of claim_timeout_ms; claims that look wrong don't wait, and at the end of the answer none "
+        "does. 0: each goes at once.",
+    )
     reserve_ms: Annotated[int, Field(ge=0)] = Field(
         default=100,
         description="Time before the claims' deadline at which the second judge is given up, so that the "

@@ -6,16 +6,19 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeReply, JudgeRequest
 from guardrail.judges.local.check import NAME, build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.local.turns import Turns
 
 _CLOSED: Final = "the judge is closed"
 _UNHURRIED: Final = 0.5  # of the time from the request to its deadline
 _IN_HASTE: Final = 0.75  # of it
+_NOTHING_READ: Final = 2
 
 
 class LocalJudge:
@@ -24,7 +27,9 @@ class LocalJudge:
     Of claims that come up when half of the time to the deadline is gone, waiting for a thread included, one
     window is read, and of those that come up when three quarters are gone, none (``degraded_from`` says so).
     A job stops between two claims, or two windows, when its caller was cancelled or its deadline has passed;
-    what it has by then is the reply, and the claims that are missing from it become UNVERIFIED.
+    what it has by then is the reply, and the claims that are missing from it become UNVERIFIED. Requests that
+    another judge can answer better (``turn_within_s``) come after the others, and are judged without reading
+    any window when their turn does not come.
     """
 
     def __init__(self, settings: LocalJudgeSettings | None = None) -> None:
@@ -32,7 +37,9 @@ class LocalJudge:
         self.settings = settings or LocalJudgeSettings()
         self._checker = build_checker(self.settings)
         self._closed = threading.Event()
-        self._pool = ThreadPoolExecutor(self.settings.workers, thread_name_prefix="local-judge")
+        self._turns = Turns(self.settings.workers)
+        # One more for requests whose turn did not come: judging them is little work.
+        self._pool = ThreadPoolExecutor(self.settings.workers + 1, thread_name_prefix="local-judge")
 
     @property
     def name(self) -> str:
@@ -44,11 +51,16 @@ class LocalJudge:
 
         Raises JudgeError when the verifier fails, and JudgeUnavailable once the judge is closed.
         """
+        asked = time.monotonic()
+        async with self._turns.turn(request.turn_within_s) as came:
+            return await self._in_thread(request, asked, reading=came)
+
+    async def _in_thread(self, request: JudgeRequest, asked: float, *, reading: bool) -> JudgeReply:
         if self._closed.is_set():
             raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
-        asked = time.monotonic()
-        job = asyncio.get_running_loop().run_in_executor(self._pool, self._judge, request, asked, stopped)
+        work = partial(self._judge, request, asked, reading, stopped)
+        job = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await job
         except asyncio.CancelledError:
@@ -62,15 +74,20 @@ class LocalJudge:
     async def aclose(self) -> None:
         """Let running jobs end at their next claim or window, drop waiting ones, and free the threads."""
         self._closed.set()
+        self._turns.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _judge(self, request: JudgeRequest, asked: float, stopped: threading.Event) -> JudgeReply:
+    def _judge(
+        self, request: JudgeRequest, asked: float, reading: bool, stopped: threading.Event
+    ) -> JudgeReply:
         time_given = max(0.0, request.deadline - asked)
 
         def over() -> bool:
             return stopped.is_set() or self._closed.is_set() or time.monotonic() >= request.deadline
 
         def pressed() -> int:
+            if not reading:
+                return _NOTHING_READ
             gone = time.monotonic() - asked
             return (gone >= _UNHURRIED * time_given) + (gone >= _IN_HASTE * time_given)
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.events import Severity, Usage, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import Gathering, GatheringJudge, Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.cascade.judge import CascadeJudge
 from guardrail.judges.cascade.settings import DEFAULT_BANDS, Band, CascadeSettings
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
@@ -370,3 +370,134 @@ async def test_a_failure_that_tells_no_usage_takes_back_none_that_was_told() -> 
     told: list[Usage] = []
     reply = await judge.judge(replace(request("a"), on_usage=told.append))
     assert reply.usage == told[-1] == Usage(judge_calls=2)
+
+
+class TestGathering:
+    """Open claims wait for others to go to the second judge with."""
+
+    def ask(
+        self, *texts: str, known: dict[str, Judgement] | None = None, over: bool = False, **fields: Any
+    ) -> tuple[JudgeRequest, list[bool], list[str]]:
+        """A request whose claims may be put off unless they are urgent or it is ``over``; what the judge
+        asked about that, and whether it went on.
+        """
+        asked: list[bool] = []
+        went: list[str] = []
+
+        def may_put_off(urgent: bool) -> bool:
+            asked.append(urgent)
+            return not over and not urgent
+
+        gathering = Gathering(known or {}, may_put_off, lambda: went.append("went"))
+        return replace(request(*texts, **fields), gathering=gathering), asked, went
+
+    async def test_open_claims_are_put_off_with_what_is_known_and_settled_ones_stand(self) -> None:
+        judge, second = cascade({"a": SURE, "b": UNSURE}, {"b": X})
+        heard: list[Judgement] = []
+        sent, _, went = self.ask("a", "b", heard=heard.append)
+        reply = await judge.judge(sent)
+        assert [(each.claim_id, each.judge) for each in reply.judgements] == [("k0", "local")]
+        assert [(each.claim_id, each.support) for each in reply.put_off] == [("k1", UNSURE.support)]
+        assert heard == list(reply.judgements)
+        assert not second.asked
+        assert not went
+
+    async def test_the_first_is_not_asked_again_about_what_was_put_off(self) -> None:
+        first = ScriptedJudge({"a": UNSURE, "b": UNSURE, "c": SURE}, name="local", usage=Usage())
+        judge, second = cascade(first, {"a": X, "b": S})
+        sent, _, _ = self.ask("a")
+        (known,) = (await judge.judge(sent)).put_off
+        sent, _, went = self.ask("a", "b", "c", known={"k0": known}, over=True)
+        reply = await judge.judge(sent)
+        assert first.asked == [["a"], ["b", "c"]]
+        assert second.asked == [["a", "b"]]
+        assert went == ["went"]
+        assert not reply.put_off
+        assert [(j.verdict, j.judge) for j in reply.judgements] == [(X, LLM), (S, LLM), (S, "local")]
+
+    @pytest.mark.parametrize(
+        ("said", "urgent"),
+        [(local(S, 0.7), False), (local(P, 0.5), False), (local(N, 0.49), True), (local(X, 0.2), True)],
+    )
+    async def test_a_claim_that_the_first_doubts_does_not_wait(self, said: Judgement, urgent: bool) -> None:
+        judge, second = cascade({"a": said}, {"a": N})
+        sent, asked, went = self.ask("a")
+        reply = await judge.judge(sent)
+        assert asked[-1] is urgent
+        assert second.asked == ([["a"]] if urgent else [])
+        assert went == (["went"] if urgent else [])
+        assert bool(reply.put_off) is not urgent
+
+    async def test_nor_does_one_that_the_first_could_not_judge_for_that_reason_alone(self) -> None:
+        first = ScriptedJudge(name="local", error=JudgeUnavailable("busy"))
+        judge, second = cascade(first, {"a": S})
+        sent, asked, _ = self.ask("a")
+        (known,) = (await judge.judge(sent)).put_off
+        assert (asked[-1], known.verdict, second.asked) == (False, U, [])
+
+    async def test_when_many_have_gathered_they_go(self) -> None:
+        judge, second = cascade(dict.fromkeys("abcd", UNSURE), dict.fromkeys("abcd", S))
+        sent, _, _ = self.ask("a", "b", "c")
+        known = {each.claim_id: each for each in (await judge.judge(sent)).put_off}
+        assert second.asked == []
+        sent, _, _ = self.ask("a", "b", "c", "d", known=known)
+        reply = await judge.judge(sent)
+        assert second.asked == [["a", "b", "c", "d"]]
+        assert not reply.put_off
+
+    async def test_the_first_is_hurried_where_text_is_coming_or_others_go_anyway(self) -> None:
+        first = ScriptedJudge({"a": SURE}, name="local", usage=Usage())
+        judge, _ = cascade(first, {"b": S})
+        known = {"k1": replace(UNSURE, claim_id="k1")}
+        asked = (
+            self.ask("a")[0],
+            self.ask("a", "b", known=known, over=True)[0],
+            self.ask("a", over=True)[0],
+            request("a"),
+        )
+        for sent in asked:
+            await judge.judge(sent)
+        within = [each.turn_within_s for each in first.requests]
+        assert within == [0.02, 0.0, 0.02, None]
+        assert all(each.gathering is None for each in first.requests)
+
+    async def test_what_the_first_has_seen_in_part_does_not_stand_and_is_seen_wholly_if_the_second_fails(
+        self,
+    ) -> None:
+        class Hurried(ScriptedJudge):
+            async def judge(self, request: JudgeRequest) -> JudgeReply:
+                reply = await super().judge(request)
+                if request.turn_within_s is None:
+                    return reply
+                in_part = [
+                    replace(each, support=0.95, degraded_from=("in part",)) for each in reply.judgements
+                ]
+                return JudgeReply(tuple(in_part), reply.usage)
+
+        first = Hurried({"a": UNSURE, "b": SURE, "c": UNSURE}, name="local", usage=Usage())
+        judge, second = cascade(first, {"c": X})
+        sent, _, _ = self.ask("a", "b", "c")
+        known = {each.claim_id: each for each in (await judge.judge(sent)).put_off}
+        assert list(known) == ["k0", "k1", "k2"]
+        reply = await judge.judge(self.ask("a", "b", "c", known=known, over=True)[0])
+        assert second.asked == [["a", "b", "c"]]
+        assert first.asked == [["a", "b", "c"], ["a", "b"]]
+        failed = (f"{LLM}: left out of the reply",)
+        assert [(j.verdict, j.support, j.judge, j.degraded_from) for j in reply.judgements] == [
+            (S, 0.7, "local", failed),
+            (S, 0.99, "local", ()),
+            (X, 0.1, LLM, ()),
+        ]
+
+    async def test_what_it_has_seen_in_part_is_kept_where_it_fails_too(self) -> None:
+        known = {"k0": replace(UNSURE, claim_id="k0", degraded_from=("in part",))}
+        judge, _ = cascade(ScriptedJudge(name="local", error=JudgeUnavailable("closed")), {})
+        (found,) = (await judge.judge(self.ask("a", known=known, over=True)[0])).judgements
+        failed = ("in part", f"{LLM}: left out of the reply")
+        assert (found.support, found.degraded_from) == (0.7, failed)
+
+    async def test_without_waiting_the_engine_is_told_so(self) -> None:
+        judge, _ = cascade({}, {}, max_wait_ms=0)
+        assert isinstance(judge, GatheringJudge)
+        assert judge.max_wait_s == 0
+        assert CascadeJudge(ScriptedJudge(), ScriptedJudge()).max_wait_s == 1.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,6 +52,25 @@ def gated_judge() -> tuple[LocalJudge, Gated]:
     judge, checker = LocalJudge(), Gated()
     judge._checker = checker
     return judge, checker
+
+
+async def test_a_request_that_another_judge_can_answer_better_does_not_wait_for_long(tmp_path: Path) -> None:
+    """Without its turn nothing is read, but figures are compared."""
+    folder = write_verifier(tmp_path / "v")
+    path = write_parameters(tmp_path / "parameters.json", parameters_for(folder))
+    judge = LocalJudge(LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder)))
+    wrong = request_of("Basic costs 30 a month.")
+
+    async def told(within_s: float) -> list[tuple[bool, bool]]:
+        reply = await judge.judge(replace(wrong, turn_within_s=within_s))
+        return [(bool(each.findings), bool(each.degraded_from)) for each in reply.judgements]
+
+    assert await told(60.0) == [(True, False)]
+    assert await told(0.0) == [(True, True)]
+    async with judge._turns.turn(None):
+        assert await told(0.01) == [(True, True)]
+    assert await told(60.0) == [(True, False)]
+    await judge.aclose()
 
 
 async def test_answers_each_claim_under_its_id() -> None:
@@ -157,7 +177,7 @@ async def test_a_request_that_waited_is_judged_by_less(
     claims = {"c0": claim_of("Sky is blue.")}
     evidence = index_of(f"Sky is red. {FILLER} Sky is blue.")
     free = threading.Event()
-    for _ in range(judge.settings.workers):
+    for _ in range(judge._pool._max_workers):
         judge._pool.submit(free.wait)
     asked = asyncio.create_task(judge.judge(JudgeRequest("r", "", claims, evidence, now + 4.0)))
     await asyncio.sleep(0)  # it has asked by now, and waits for a thread
