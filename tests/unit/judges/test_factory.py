@@ -49,7 +49,7 @@ def fixed_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     packaged = load_parameters()
     weights = {"share": (4.0, 0.0, 0.0, 0.0), "figures_conflicting": (-10.0, 0.0, 0.0, 0.0)}
     words = packaged.words.model_copy(
-        update={"combiner": Combiner(biases=(-0.9, -9.0, 0.0, -9.0), weights=weights)}
+        update={"combiner": Combiner(biases=(-1.8, -9.0, 0.0, -9.0), weights=weights)}
     )
     fixed = packaged.model_copy(update={"words": words})
     monkeypatch.setattr("guardrail.judges.local.check.load_parameters", lambda path: fixed)

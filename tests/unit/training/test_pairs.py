@@ -68,11 +68,12 @@ def test_readings_are_the_windows_of_the_judge(text: Callable[[random.Random, in
 
 def test_a_reading_that_lacks_words_of_the_claim_is_not_settled() -> None:
     random_ = random.Random(5)
-    far = "The otter of Oslo came by boat. " + document(random_, 14)
-    near = "It is old. The otter of Oslo weighs 412 kilograms today. " + document(random_, 14)
-    row = made(example(far, near))
+    who = "The otter of Oslo came by boat. " + document(random_, 14)
+    how = f"{document(random_, 7)} By now it weighs 412 kilograms. {document(random_, 7)}"
+    row = made(example(who, how))
     for text, settled in zip(texts(row), row["settled"], strict=True):
-        assert settled == ("412" in text)
+        assert settled == ("otter of Oslo" in text and "412" in text)
+    assert any(row["settled"])
     assert not all(row["settled"])
 
 
