@@ -235,7 +235,7 @@ CONFIDENT_CONTRADICTION: Final = 0.85
 """A contradiction of this probability stops the answer. Not above the 0.9 that LLM judges assume unasked."""
 NEARLY_SUPPORTED: Final = 0.5
 """From this probability of support on, a critical claim that is partly supported needs no reviewer."""
-INVENTED: Final = 0.3
+INVENTED: Final = 0.15
 """Below this probability of support a critical figure that stands in no source is taken out."""
 FLAG_BELOW: Final = 0.55
 BLOCK_BELOW: Final = 0.05

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SEED: Final = 20260101
 SURE: Final = 0.55
-HOPELESS: Final = 0.25
+HOPELESS: Final = 0.03
 """Where reading ends: ``benchmarks.local_judge_latency --windows`` shows what they cost and save."""
 _PACKAGED: Final = Path("guardrail/judges/local/parameters.json")
 

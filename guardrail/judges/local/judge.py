@@ -12,6 +12,7 @@ from typing import Final
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeReply, JudgeRequest
 from guardrail.judges.local.check import NAME, build_checker
+from guardrail.judges.local.processors import default_threads
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.turns import Turns
 
@@ -37,9 +38,10 @@ class LocalJudge:
         self.settings = settings or LocalJudgeSettings()
         self._checker = build_checker(self.settings)
         self._closed = threading.Event()
-        self._turns = Turns(self.settings.workers)
+        workers = self.settings.workers or default_threads()
+        self._turns = Turns(workers)
         # One more for requests whose turn did not come: judging them is little work.
-        self._pool = ThreadPoolExecutor(self.settings.workers + 1, thread_name_prefix="local-judge")
+        self._pool = ThreadPoolExecutor(workers + 1, thread_name_prefix="local-judge")
 
     @property
     def name(self) -> str:

@@ -10,6 +10,12 @@ from typing import Final
 
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
+_MOST_THREADS: Final = 2
+
+
+def default_threads() -> int:
+    """Two, or one where only one processor may be used, by affinity or a container's quota."""
+    return min(_MOST_THREADS, usable_processors())
 
 
 def usable_processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:

@@ -26,8 +26,8 @@ class VerifierSettings(BaseModel):
         default=None,
         ge=1,
         le=64,
-        description="Threads of one run of the model; unset: 2, or 1 where only one processor may be "
-        "used, by affinity or a container's quota.",
+        description="Threads of a run of the model while no other runs; beside others it has one. Unset: 2, "
+        "or 1 where only one processor may be used, by affinity or a container's quota.",
     )
 
 
@@ -36,13 +36,13 @@ class LocalJudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    workers: int = Field(
-        default=1,
+    workers: int | None = Field(
+        default=None,
         ge=1,
         le=64,
-        description="Threads that judge. Search and figures are pure Python and hold the interpreter's lock; "
-        "the verifier, which takes most of the time, doesn't hold it: threads add up as far as processors "
-        "are idle.",
+        description="Threads that judge; unset: 2, or 1 where only one processor may be used. Search and "
+        "figures are pure Python and hold the interpreter's lock; the verifier, which takes most of the "
+        "time, doesn't hold it: threads add up as far as processors are idle.",
     )
     supported_at: float | None = Field(
         default=None,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.local.fitted import FittedVerifier
-from guardrail.judges.local.processors import usable_processors
+from guardrail.judges.local.processors import default_threads
 from guardrail.judges.local.verifier_files import (
     MANIFEST,
     MODEL,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 _FIELD: Final = "judge.local.verifier.path"
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUTS: Final = ("logits", "token_logits")
-_MOST_THREADS: Final = 2
 _SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
 _LOADED: Final = 2  # verifiers kept in memory for judges to come
 _LOADING: Final = threading.Lock()
@@ -52,17 +51,26 @@ class Reading:
 
 
 class Verifier:
-    """A loaded verifier. Thread-safe: judges and their threads share one."""
+    """A loaded verifier. Thread-safe: judges and their threads share one.
 
-    def __init__(self, manifest: Manifest, session: Any, tokenizer: Tokenizer) -> None:
+    A run takes the threads it may as long as it is the only one, and one beside others: several runs that
+    share processors take less time with a thread each.
+    """
+
+    def __init__(
+        self, manifest: Manifest, session: Any, tokenizer: Tokenizer, beside: Any | None = None
+    ) -> None:
         """Pairs are given to the model one by one: on processors a batch takes as long as its pairs one
         after the other, and a graph in int8 rounds by all that is in the batch, so that a claim's score would
-        depend on its neighbours.
+        depend on its neighbours. ``session`` runs a pair while no other runs, ``beside`` (the same model)
+        one beside others; without it ``session`` runs all.
         """
         import numpy as np
 
         self._np: Any = np
-        self._session = session
+        self._alone, self._beside = session, beside or session
+        self._running = 0
+        self._counting = threading.Lock()
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -129,10 +137,16 @@ class Verifier:
         np = self._np
         columns = (pair.ids, pair.attention_mask, pair.type_ids)
         feeds = {name: np.array([values], np.int64) for name, values in zip(_INPUTS, columns, strict=True)}
+        with self._counting:
+            session = self._beside if self._running else self._alone
+            self._running += 1
         try:
-            logits, tokens = self._session.run(list(_OUTPUTS), feeds)
+            logits, tokens = session.run(list(_OUTPUTS), feeds)
         except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root, and texts in them)
             raise JudgeUnavailable(f"the verifier failed ({type(error).__name__})") from None
+        finally:
+            with self._counting:
+                self._running -= 1
         if logits.shape != (1, 2) or tokens.shape != (1, len(pair.ids)):
             raise JudgeReplyError(
                 f"the verifier gave outputs of shapes {logits.shape} and {tokens.shape} for a pair of "
@@ -157,11 +171,6 @@ def _logistic(value: float) -> float:
         return 1.0 / (1.0 + math.exp(-value))
     grown = math.exp(value)
     return grown / (1.0 + grown)
-
-
-def default_threads() -> int:
-    """Two, or one where only one processor may be used, by affinity or a container's quota."""
-    return min(_MOST_THREADS, usable_processors())
 
 
 def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
@@ -191,7 +200,8 @@ def _load(folder: Path, threads: int) -> Verifier:
     session = _session(onnxruntime, folder, model, threads)
     _fitting(session, folder)
     try:
-        verifier = Verifier(manifest, session, tokenizer)
+        beside = _session(onnxruntime, folder, model, 1) if threads > 1 else None
+        verifier = Verifier(manifest, session, tokenizer, beside)
         verifier.score([("The sky is blue.", "The sky is blue today.")])
     except Exception as error:  # noqa: BLE001 (the runtimes' errors have no common root)
         raise ConfigError(

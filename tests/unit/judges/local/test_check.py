@@ -219,7 +219,7 @@ def test_lines_can_be_set(folder: Path) -> None:
 def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:
     """No verdict without what the combiner was fitted with: the error is the judge's."""
     broken = Counting(folder)
-    broken._session = None
+    broken._alone = None
     checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), broken)
     with pytest.raises(JudgeUnavailable, match="the verifier failed"):
         checker.check("c", claim_of(SURE), "", SKY)

@@ -49,14 +49,14 @@ class Gated(ClaimChecker):
 
 
 def gated_judge() -> tuple[LocalJudge, Gated]:
-    judge, checker = LocalJudge(), Gated()
+    judge, checker = LocalJudge(LocalJudgeSettings(workers=1)), Gated()
     judge._checker = checker
     return judge, checker
 
 
 async def test_a_request_that_another_judge_can_answer_better_does_not_wait_for_long() -> None:
     """Without its turn nothing is read, but figures are compared."""
-    judge = LocalJudge()
+    judge = LocalJudge(LocalJudgeSettings(workers=1))
     wrong = request_of("Basic costs $30 per month.")
 
     async def told(within_s: float) -> list[tuple[bool, bool]]:

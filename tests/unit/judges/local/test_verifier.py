@@ -9,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
-from guardrail.errors import ConfigError, JudgeReplyError
-from guardrail.judges.local.verifier import Reading, Verifier, default_threads, load_verifier
+from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.local.processors import default_threads
+from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
 from guardrail.judges.local.verifier_files import MOST_BYTES, packaged_folder
 from tests.unit.judges.local.tiny_verifier import SPECIAL, graph, write_verifier
 
@@ -102,6 +104,34 @@ def test_whatever_stands_in_texts_a_pair_has_its_three_marks(
 
 def test_the_model_is_loaded_once(folder: Path) -> None:
     assert load_verifier(folder, 2) is load_verifier(folder, 2)
+
+
+def test_a_run_beside_another_has_one_thread_and_reads_the_same(folder: Path) -> None:
+    verifier = Verifier.__new__(Verifier)
+    verifier.__dict__.update(load_verifier(folder, 2).__dict__)
+    pair = ("alpha beta", "alpha beta gamma")
+    ran: list[str] = []
+    nested: list[Reading] = []
+
+    class Watched:
+        def __init__(self, name: str, session: Any) -> None:
+            self.name, self.session = name, session
+
+        def run(self, *arguments: Any) -> Any:
+            ran.append(self.name)
+            if self.name == "alone":
+                nested.extend(verifier.score([pair]))
+                if len(ran) > 2:
+                    raise RuntimeError
+            return self.session.run(*arguments)
+
+    verifier._alone = Watched("alone", verifier._alone)
+    verifier._beside = Watched("beside", verifier._beside)
+    assert verifier.score([pair]) == nested
+    with pytest.raises(JudgeUnavailable):
+        verifier.score([pair])
+    assert ran == ["alone", "beside", "alone", "beside"]
+    assert verifier._running == 0
 
 
 def test_threads_that_are_unset_are_the_default_ones(folder: Path) -> None:
