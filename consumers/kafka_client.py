@@ -35,6 +35,7 @@ from guardrail.kafka_settings import KafkaSettings
 
 _RETRY_S: Final = 0.25
 _CLOSE_S: Final = 0.1
+_NEWS_TAKES_S: Final = 0.5
 _LOG_AGAIN_S: Final = 10.0
 _NOISY: Final = (
     "aiokafka",
@@ -173,13 +174,14 @@ def _unreachable(settings: KafkaSettings, error: BaseException) -> TransportUnav
 
 
 async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: Collection[str]) -> None:
-    """Raise TransportUnavailable naming those of ``names`` that do not exist. Creates none of them."""
-    try:
-        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            known = set(await admin.list_topics())
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise _unreachable(settings, error) from error
-    missing = sorted(set(names) - known)
+    """Raise TransportUnavailable naming those of ``names`` that do not exist. Creates none of them.
+
+    Asks twice before it does: a broker hears a little late of a topic that was made a moment ago.
+    """
+    missing = await _missing(admin, settings, names)
+    if missing:
+        await asyncio.sleep(_NEWS_TAKES_S)
+        missing = await _missing(admin, settings, names)
     if missing:
         raise TransportUnavailable(
             f"Kafka at {settings.bootstrap_servers} has no topic {', '.join(missing)}, or this user "
@@ -188,6 +190,14 @@ async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, na
         )
     if settings.topics.sessions in names:
         await _require_compacted(admin, settings, settings.topics.sessions)
+
+
+async def _missing(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: Collection[str]) -> list[str]:
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            return sorted(set(names).difference(await admin.list_topics()))
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise _unreachable(settings, error) from error
 
 
 async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s: float) -> bool:

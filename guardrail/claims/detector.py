@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.claims.phrases import expression, pattern, words
+from guardrail.claims.silence import silence_of
 from guardrail.claims.telling import tells
 from guardrail.events import SegmentKind, Span
 
@@ -212,6 +213,8 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
     first: int | None = None
     last = at = start
     said: Statement | None = None
+    silence = silence_of(plain[start:end])
+    silent = (start + silence.span[0], start + silence.span[1]) if silence else (end, end)
     framed = turn = False
     while at < end:
         while at < end and plain[at].isspace():
@@ -221,11 +224,15 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
         stop = joint.start() if joint else end
         clause = plain[at:stop].strip(" .!?")
         frame = head and _frames(plain, head, stop)
+        checkable = at < silent[1] and silent[0] < stop
+        if frame is Statement.ABSTENTION and checkable:
+            frame, said = None, said or Statement.ABSTENTION  # what the documents lack can be checked
+            at = max(at, silent[0])
         if clause:
             if frame and (first is None or frame in _CUT_BEHIND):
                 said = frame if said is None or frame is Statement.ABSTENTION else said
                 framed = True
-            elif not framed or not _says_nothing(clause, turn=turn):
+            elif not framed or checkable or not _says_nothing(clause, turn=turn):
                 first = (at if said else start) if first is None else first
                 last = at + len(plain[at:stop].rstrip())
                 framed = False

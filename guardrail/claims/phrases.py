@@ -28,6 +28,11 @@ def pattern(*names: str) -> re.Pattern[str]:
     return re.compile(expression(*names))
 
 
+def patterns(name: str) -> tuple[re.Pattern[str], ...]:
+    """The patterns of this list, each compiled by itself."""
+    return tuple(re.compile(_expanded(each)) for each in _data[name])
+
+
 def words(name: str) -> frozenset[str]:
     """The words of this list."""
     return frozenset(_data[name].split())

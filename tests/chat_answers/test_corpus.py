@@ -12,10 +12,10 @@ from guardrail.config import load_settings
 from tests.chat_answers import Answer, Part, load
 
 # Rates over the measured part, with the default policy and the default judge.
-RIGHT_WITHHELD_AT_MOST = 0.08
-RIGHT_UNTOUCHED_AT_LEAST = 0.69
+RIGHT_WITHHELD_AT_MOST = 0.05
+RIGHT_UNTOUCHED_AT_LEAST = 0.72
 WRONG_UNTOUCHED_AT_MOST = 0.24
-WRONG_WITHHELD_AT_LEAST = 0.33
+WRONG_WITHHELD_AT_LEAST = 0.23
 TOLD_APART_AT_LEAST = 0.48
 
 ANSWER = {

@@ -10,8 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, overload
 
+from guardrail.claims.detector import fold
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
+from guardrail.claims.silence import silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figures
@@ -23,7 +25,6 @@ from guardrail.judges.local.features import Read, best_of, read_features, word_f
 from guardrail.judges.local.rarity import load_rarity
 from guardrail.judges.local.reader import Reader, Reworded, reworded
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.silence import silence_of
 from guardrail.judges.local.verdict import (
     Examined,
     judgement_of,
@@ -107,7 +108,7 @@ class ClaimChecker:
             if stopped():
                 return
             pressure = 0 if reader is None else pressed()
-            silence = silence_of(_text(claim))
+            silence = silence_of(fold(_text(claim)))
             if silence is not None and silence.rest is None:
                 yield judgement_of_silence(claim_id, NAME, silence, evidence, self._rarity)
                 continue
@@ -174,7 +175,7 @@ class ClaimChecker:
         features = word_features(view, found, figures)
         if reader is None:
             return Examination(view, found, figures, features, ())
-        words = reworded(view.text, figures, claim.lead_in)
+        words = reworded(view.text, figures, claim.lead_in, question)
         windows = windows_of(view, evidence, found.sentences)
         if pressure >= _READS_NOTHING:
             left_out = _NONE if reader.readable(words, windows) else None

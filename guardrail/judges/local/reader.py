@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from guardrail.claims.phrases import pattern
 from guardrail.figures import Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import dimension, interchangeable, opposed, same_rate
 from guardrail.judges.local.features import Read
@@ -25,7 +26,9 @@ _MOST_KNOWN: Final = 8  # figures of a claim
 _LEAST_FRAME: Final = 0.25  # of what a claim says around a figure, in the sentence that has it otherwise
 _HALVED: Final = re.compile(r"[ap]\.?m\b", re.IGNORECASE)
 _EXACT: Final = ("key", "date", "number")
-_MOST_LEADING: Final = 200  # characters of a lead-in
+_MOST_LEADING: Final = 200  # characters of a lead-in or question
+_FEW_WORDS: Final = 8
+_FINITE: Final = pattern("finite")
 
 
 class Reader:
@@ -149,10 +152,10 @@ class Reworded:
         return at + shift
 
 
-def reworded(text: str, checks: Sequence[FigureCheck], lead_in: str = "") -> Reworded:
+def reworded(text: str, checks: Sequence[FigureCheck], lead_in: str = "", question: str = "") -> Reworded:
     """A claim with those of its figures that a source has in another notation as that source writes them,
-    after the end of a lead-in that goes on in it."""
-    before = _leading(lead_in)
+    after the end of a lead-in that goes on in it, or the question that a few words answer."""
+    before = _leading(lead_in) or ("" if lead_in else _asking(question, text))
     parts = [before]
     at, length = 0, len(before)
     pieces = [(0, length, 0, 0)] if before else []
@@ -222,3 +225,13 @@ def _leading(lead_in: str) -> str:
         return ""
     sentence = re.split(r"(?<=[.!?])\s", text[-_MOST_LEADING:])[-1]
     return f"{sentence[:-1].strip()} "
+
+
+def _asking(question: str, text: str) -> str:
+    """What is asked, where the answer is no sentence of its own: "$49" is right of one plan only."""
+    asked = question.strip()
+    if not asked.endswith("?") or len(asked) > _MOST_LEADING:
+        return ""
+    if text.count(" ") >= _FEW_WORDS or _FINITE.search(text.lower()):
+        return ""
+    return f"{asked[:-1].strip()}: "

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from guardrail.claims.silence import Silence
 from guardrail.events import Evidence, Finding, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
@@ -22,7 +23,7 @@ from guardrail.judges.local.combiner import Lines, Probabilities
 from guardrail.judges.local.features import Read, best_of
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.reader import unsupported_spans
-from guardrail.judges.local.silence import Silence, mentioned
+from guardrail.judges.local.silence import mentioned
 from guardrail.judges.spans import spans_within
 
 _NOTHING_SHARED: Final = 0.01

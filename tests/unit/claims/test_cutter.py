@@ -108,9 +108,7 @@ def test_lead_ins_are_bounded() -> None:
 
 def test_a_honest_i_dont_know_holds_no_claim() -> None:
     assert (
-        claims(
-            "I'm sorry, but I can't find the price in the documents. Let me know if you need anything else!"
-        )
+        claims("I'm sorry, but I can't find this in the documents. Let me know if you need anything else!")
         == []
     )
 

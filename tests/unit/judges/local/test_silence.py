@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from guardrail.claims.silence import silence_of
 from guardrail.events import Verdict
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.silence import mentioned, silence_of
+from guardrail.judges.local.silence import mentioned
 from tests.unit.judges.local.contexts import claim_of, index_of
 
 SOURCE = "The Basic plan costs $29 per month. A refund is paid within 14 days."
@@ -23,6 +24,12 @@ BY_WORDS = ClaimChecker(LocalJudgeSettings(), load_parameters())
         ("The provided context does not specify the warranty period.", None),
         ("A trial isn't mentioned in the documents.", None),
         ("There is no information about parking.", None),
+        ("The rate card doesn't list a courier.", None),
+        ("It does not say anything about dogs or cats.", None),
+        ("I'm sorry, but I couldn't find any details on the warranty in the texts you provided.", None),
+        ("Sadly, the handbook is silent on overtime.", None),
+        ("For parking, there is no information about fees.", None),
+        ("No information is available on spare parts.", None),
         ("The documents don't mention a trial, but the Basic plan costs $29.", "the Basic plan costs $29."),
         (
             "The plan costs $29 per month; a trial is not mentioned in the text.",
@@ -31,7 +38,7 @@ BY_WORDS = ClaimChecker(LocalJudgeSettings(), load_parameters())
     ],
 )
 def test_silence_is_told_from_what_else_is_said(claim: str, rest: str | None) -> None:
-    silence = silence_of(claim)
+    silence = silence_of(claim.lower())
     assert silence is not None
     assert (None if silence.rest is None else claim[slice(*silence.rest)].lstrip()) == rest
 
@@ -42,18 +49,25 @@ def test_silence_is_told_from_what_else_is_said(claim: str, rest: str | None) ->
         "The Basic plan does not include phone support.",
         "The policy covers fire.",
         "Refunds are not available.",
+        "The policy does not cover floods.",
+        "Parking is not provided.",
+        "The plan doesn't come with a manual.",
+        "It does not contain nuts.",
+        "There is no information about that in the documents.",
+        "It is not specified in the documents.",
+        "I couldn't find the answer to your question in the sources.",
         "The documents mention a trial.",
         "The documents don't mention any fee other than the $29 per month.",
         "",
     ],
 )
 def test_what_says_nothing_of_the_documents_is_no_silence(claim: str) -> None:
-    assert silence_of(claim) is None
+    assert silence_of(claim.lower()) is None
 
 
 @pytest.mark.parametrize(("claim", "number"), [("a refund", 1), ("a trial", None), ("a refund in Ulm", None)])
 def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str, number: int | None) -> None:
-    silence = silence_of(f"The documents don't mention {claim}.")
+    silence = silence_of(f"the documents don't mention {claim}.")
     assert silence is not None
     assert mentioned(silence, index_of(SOURCE), Rarity({})) == number
 
@@ -101,5 +115,5 @@ def test_verdicts_on_silence(claim: str, verdict: Verdict, reason: str) -> None:
 )
 def test_hostile_texts_are_read_in_linear_time(piece: str) -> None:
     """This many took hours where they were not."""
-    silence_of("The documents do not mention a" + piece * 200_000)
+    silence_of("the documents do not mention a" + piece * 200_000)
     silence_of(piece * 200_000)

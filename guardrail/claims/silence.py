@@ -1,0 +1,84 @@
+"""What a text says of the documents' silence: "the documents don't mention a trial, but ...".
+
+That can be checked, where it names what they are silent on: it is then a claim, and no abstention.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from guardrail.claims.phrases import pattern, patterns, words
+from guardrail.events import Span
+
+_SILENT: Final = patterns("silence")
+_IDLE: Final = words("idle_topics")
+_FINITE: Final = pattern("finite")
+_DENIES: Final = re.compile(r"\b(?:not?|nothing|never|silent|cannot)\b|n't\b")
+_CLAUSE: Final = re.compile(r"[;:–—]\s|,\s|\bbut\b")
+_LINKING: Final = re.compile(
+    r"(?:\s|,|(?:and|but|though|although|while|however|yet|so|that|unfortunately|sadly|sorry|i'm|i am)\b)+"
+)
+_STATING: Final = re.compile(r"\d|\b(?:but|however|though|although|while|yet|so|which|who)\b")
+"""What no topic has: a figure, or a statement of its own."""
+_ITEMS: Final = re.compile(r",|\b(?:or|and|nor)\b")
+_SAVE: Final = re.compile(
+    r"\b(?:other than|except|apart from|aside from|besides|beyond|more than|anything else)\b"
+)
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_DIGIT: Final = re.compile(r"\d")
+_MOST_CHARS: Final = 1_000
+_MOST_CLAUSES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """``span`` is the clause that says so, ``topics`` are what the documents are said to be silent on;
+    ``rest`` is the span of what else is stated, None where that is nothing."""
+
+    span: Span
+    topics: tuple[str, ...]
+    rest: Span | None
+
+
+def silence_of(plain: str) -> Silence | None:
+    """What ``plain``, a sentence in lower case, says of the documents' silence; None where it says nothing of
+    it, names no topic, or says too much to tell."""
+    if len(plain) > _MOST_CHARS or not _DENIES.search(plain):
+        return None
+    for start, end in _clauses(plain):
+        clause = plain[start:end].rstrip(" .!")
+        match = next((m for m in (silent.fullmatch(clause) for silent in _SILENT) if m), None)
+        if match is None or _SAVE.search(clause) or _STATING.search(match["topic"]):
+            continue
+        topics = tuple(item.strip() for item in _ITEMS.split(match["topic"]) if _names_something(item))
+        if topics:
+            return Silence((start, end), topics, _rest(plain, start, end))
+    return None
+
+
+def _names_something(item: str) -> bool:
+    return any(word not in _IDLE for word in _WORD.findall(item))
+
+
+def _rest(plain: str, start: int, end: int) -> Span | None:
+    first, last = max((0, start), (end, len(plain)), key=lambda span: span[1] - span[0])
+    linking = _LINKING.match(plain, first, last)
+    first = linking.end() if linking else first
+    stated = plain[first:last]
+    return (first, last) if _FINITE.search(stated) or _DIGIT.search(stated) else None
+
+
+def _clauses(plain: str) -> Iterator[Span]:
+    """Stretches that may be a clause, the longest first: from one border to another, without what links
+    them."""
+    borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(plain)), (len(plain), len(plain))]
+    if len(borders) > _MOST_CLAUSES:
+        return
+    for width in range(len(borders) - 1, 0, -1):
+        for at in range(len(borders) - width):
+            start, end = borders[at][1], borders[at + width][0]
+            linking = _LINKING.match(plain, start, end)
+            yield linking.end() if linking else start, end
