@@ -53,9 +53,11 @@ async def ask(
     are UNVERIFIED; nothing but cancellation is raised.
     """
     session.taken_up(batch)
-    deadline = session.due(batch)
+    due = {claim_id: session.due(claim_id) for claim_id in batch}
+    # Of claims that gathered the first is given up long before the last.
+    deadline = max(due.values()) if gathering is None else min(due.values())
     name = judge.name
-    early = _Early(batch, {claim_id: session.due([claim_id]) - now for claim_id in batch}, name, heard)
+    early = _Early(batch, {claim_id: at - now for claim_id, at in due.items()}, name, heard)
     request = JudgeRequest(
         response_id=session.head.response_id,
         question=session.head.question,

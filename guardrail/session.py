@@ -186,9 +186,9 @@ class Session:
         """Is a verdict on this claim still wanted?"""
         return claim_id in self._pending
 
-    def due(self, claim_ids: Iterable[str]) -> float:
-        """When the last of these claims is given up."""
-        return max(self._due_at(self._pending[claim_id]) for claim_id in claim_ids)
+    def due(self, claim_id: str) -> float:
+        """When this claim is given up."""
+        return self._due_at(self._pending[claim_id])
 
     def taken_up(self, claim_ids: Iterable[str]) -> None:
         """These claims, which are waited for, are with the judge now: from here on their time runs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -139,6 +140,27 @@ async def test_nor_longer_than_leaves_the_judge_three_quarters_of_their_time() -
         assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED]
         b.complete(1)
         await b.until(lambda: bool(b.closed))
+
+
+async def test_a_judge_that_ends_at_its_deadline_is_heard_on_the_claim_that_waited_longest() -> None:
+    class Punctual(PatientJudge):
+        async def judge(self, request: JudgeRequest) -> JudgeReply:
+            self.deadline = request.deadline
+            return await super().judge(request)
+
+        async def go(self) -> None:
+            await asyncio.sleep(self.deadline - time.monotonic() - 0.06)
+
+    judge = Punctual(max_wait_s=0.2)
+    async with bench(judge, Policy(mode="observe", claim_timeout_ms=1_000)) as b:
+        b.start()
+        b.delta(0, f"{SENTENCES[0]} And")
+        await asyncio.sleep(0.15)
+        b.delta(1, f" {SENTENCES[1]} And")
+        b.complete(2)
+        await b.until(lambda: bool(b.closed))
+        assert judge.judged[0][0] == SENTENCES[0]
+        assert Verdict.UNVERIFIED not in {claim.verdict for claim in b.claims()}
 
 
 async def test_what_is_urgent_goes_at_once_and_takes_along_what_has_gathered() -> None:

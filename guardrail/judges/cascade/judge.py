@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ _NAME = "cascade"
 _WHY_CHARS = 200
 _GRACE_S = 0.05
 _TURN_S = 0.02
+_LAST_WORD_S = 0.03
 _DOUBTED = 0.5
 _ENOUGH = 4
 
@@ -94,8 +96,7 @@ class CascadeJudge:
             if gathering.may_put_off(_urgent(open_)):
                 return JudgeReply(tuple(announced.values()), first.usage, open_)
             gathering.going()
-        second = await self._ask_second(request, open_ids, first, announced)
-        first = await self._look_again(request, open_ids, first, announced)
+        first, second = await self._ask_on(request, open_ids, first, announced)
         judgements = {
             claim_id: announced.get(claim_id) or self._degraded(request, claim_id, first, second)
             for claim_id in request.claims
@@ -113,16 +114,17 @@ class CascadeJudge:
         self,
         request: JudgeRequest,
         claims: dict[str, Claim],
-        announced: dict[str, Judgement],
+        announced: dict[str, Judgement] | None,
         turn_within_s: float | None,
     ) -> _Answers:
-        """What the first judge says of ``claims``, of each something; what it is sure of is announced."""
+        """What the first judge says of ``claims``, of each something; what it is sure of is ``announced``,
+        unless that is None."""
         if not claims:
             return _Answers()
 
         def heard(judgement: Judgement) -> None:
             claim = claims.get(judgement.claim_id)
-            if claim is None or judgement.claim_id in announced:
+            if announced is None or claim is None or judgement.claim_id in announced:
                 return
             sound = _sound(judgement, claim, self._first.name)
             if sound is not None and settled(sound, claim.severity, self._settings):
@@ -171,26 +173,48 @@ class CascadeJudge:
                 _announce(request, _with_findings(given, first), announced)
         return answers
 
-    async def _look_again(
+    async def _ask_on(
         self, request: JudgeRequest, open_ids: list[str], first: _Answers, announced: dict[str, Judgement]
-    ) -> _Answers:
-        """What the first judge says now of claims that it had looked at in part, where that has to do: the
-        second has not answered."""
-        claims = {
-            claim_id: request.claims[claim_id]
-            for claim_id in open_ids
-            if claim_id not in announced and first.found[claim_id].degraded_from
-        }
-        if not claims:
-            return first
-        again = await self._ask_first(request, claims, announced, None)
+    ) -> tuple[_Answers, _Answers]:
+        """What both judges say in the end of the claims that the first left open.
+
+        Claims that the first has looked at in part only it reads when the second has not answered, or half of
+        its time is gone: there has to be a whole verdict, should it never answer.
+        """
+        over = asyncio.Event()
+        half = (request.deadline - self._clock()) / 2
+
+        async def look_again() -> _Answers:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(half):
+                    await over.wait()
+            claims = {
+                claim_id: request.claims[claim_id]
+                for claim_id in open_ids
+                if claim_id not in announced and first.found[claim_id].degraded_from
+            }
+            # What it says by then must get through before the claims are given up.
+            within = replace(request, deadline=request.deadline - _LAST_WORD_S)
+            return await self._ask_first(within, claims, None, None)
+
+        async with asyncio.TaskGroup() as group:
+            looking = group.create_task(look_again())
+            second = await self._ask_second(request, open_ids, first, announced)
+            over.set()
+            if all(claim_id in announced for claim_id in open_ids):
+                looking.cancel()
+        if looking.cancelled():
+            return first, second
+        again = looking.result()
         found = dict(first.found)
         for claim_id, judgement in again.found.items():
             if judgement.verdict is not Verdict.UNVERIFIED:
                 found[claim_id] = judgement
-                if settled(judgement, claims[claim_id].severity, self._settings):
+                if claim_id not in announced and settled(
+                    judgement, request.claims[claim_id].severity, self._settings
+                ):
                     _announce(request, judgement, announced)
-        return replace(first, found=found, usage=total(first.usage, again.usage))
+        return replace(first, found=found, usage=total(first.usage, again.usage)), second
 
     def _degraded(self, request: JudgeRequest, claim_id: str, first: _Answers, second: _Answers) -> Judgement:
         """What a claim gets that the second judge should have given a verdict on and did not."""

@@ -40,8 +40,8 @@ class Band(BaseModel):
 # Of claims of real answers that people rated (benchmarks.cascade_share --lfqa), what these settle is right in
 # 99 of 100 or more. No low probability of support is so sure that another verdict than SUPPORTED may stand.
 DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
-    Severity.MINOR: Band(accept_support=0.8, reject_support=0.1),
-    Severity.NORMAL: Band(accept_support=0.9, reject_support=0.0),
+    Severity.MINOR: Band(accept_support=0.8, reject_support=0.0),
+    Severity.NORMAL: Band(accept_support=0.92, reject_support=0.0),
     Severity.MAJOR: Band(accept_support=0.91, reject_support=0.0),
     Severity.CRITICAL: Band(accept_support=0.93, reject_support=0.0),
 }

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeReply, JudgeRequest
@@ -39,7 +40,9 @@ class LocalJudge:
         self._checker = build_checker(self.settings)
         self._closed = threading.Event()
         workers = self.settings.workers or default_threads()
-        self._turns = Turns(workers)
+        self._workers = workers
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+        self._sharing = threading.Lock()
         # One more for requests whose turn did not come: judging them is little work.
         self._pool = ThreadPoolExecutor(workers + 1, thread_name_prefix="local-judge")
 
@@ -54,8 +57,13 @@ class LocalJudge:
         Raises JudgeError when the verifier fails, and JudgeUnavailable once the judge is closed.
         """
         asked = time.monotonic()
-        async with self._turns.turn(request.turn_within_s) as came:
+        async with self._turns_here().turn(request.turn_within_s) as came:
             return await self._in_thread(request, asked, reading=came)
+
+    def _turns_here(self) -> Turns:
+        """Those of the running loop: guards on several loops may share a judge, and take turns on each."""
+        with self._sharing:
+            return self._turns.setdefault(asyncio.get_running_loop(), Turns(self._workers))
 
     async def _in_thread(self, request: JudgeRequest, asked: float, *, reading: bool) -> JudgeReply:
         if self._closed.is_set():
@@ -76,7 +84,10 @@ class LocalJudge:
     async def aclose(self) -> None:
         """Let running jobs end at their next claim or window, drop waiting ones, and free the threads."""
         self._closed.set()
-        self._turns.close()
+        with self._sharing:
+            for loop, turns in self._turns.items():
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(turns.close)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _judge(

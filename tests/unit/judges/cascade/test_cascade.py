@@ -372,6 +372,17 @@ async def test_a_failure_that_tells_no_usage_takes_back_none_that_was_told() -> 
     assert reply.usage == told[-1] == Usage(judge_calls=2)
 
 
+class Hurried(ScriptedJudge):
+    """Sees what it is hurried with in part only."""
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        reply = await super().judge(request)
+        if request.turn_within_s is None:
+            return reply
+        in_part = [replace(each, support=0.95, degraded_from=("in part",)) for each in reply.judgements]
+        return JudgeReply(tuple(in_part), reply.usage)
+
+
 class TestGathering:
     """Open claims wait for others to go to the second judge with."""
 
@@ -464,16 +475,6 @@ class TestGathering:
     async def test_what_the_first_has_seen_in_part_does_not_stand_and_is_seen_wholly_if_the_second_fails(
         self,
     ) -> None:
-        class Hurried(ScriptedJudge):
-            async def judge(self, request: JudgeRequest) -> JudgeReply:
-                reply = await super().judge(request)
-                if request.turn_within_s is None:
-                    return reply
-                in_part = [
-                    replace(each, support=0.95, degraded_from=("in part",)) for each in reply.judgements
-                ]
-                return JudgeReply(tuple(in_part), reply.usage)
-
         first = Hurried({"a": UNSURE, "b": SURE, "c": UNSURE}, name="local", usage=Usage())
         judge, second = cascade(first, {"c": X})
         sent, _, _ = self.ask("a", "b", "c")
@@ -488,6 +489,27 @@ class TestGathering:
             (S, 0.99, "local", ()),
             (X, 0.1, LLM, ()),
         ]
+
+    async def test_what_the_first_has_seen_in_part_is_seen_wholly_while_the_second_hangs(self) -> None:
+        """In time: who asked gives the claims up at the request's deadline."""
+        first = Hurried({"a": UNSURE, "b": SURE}, name="local", usage=Usage())
+        judge, second = cascade(first, ScriptedJudge({}, gate=asyncio.Event()), reserve_ms=100)
+        known = {f"k{n}": replace(UNSURE, claim_id=f"k{n}", degraded_from=("in part",)) for n in range(2)}
+        sent = replace(self.ask("a", "b", known=known, over=True)[0], deadline=time.monotonic() + 0.6)
+        async with asyncio.timeout(sent.deadline - time.monotonic()):
+            reply = await judge.judge(sent)
+        assert (first.asked, second.cancelled) == ([["a", "b"]], 1)
+        assert [(j.support, j.judge, j.degraded_from) for j in reply.judgements] == [
+            (0.7, "local", (f"{LLM}: late",)),
+            (0.99, "local", ()),
+        ]
+
+    async def test_nobody_looks_again_at_what_the_second_answers(self) -> None:
+        first = Hurried({"a": UNSURE}, name="local", usage=Usage())
+        judge, _ = cascade(first, {"a": X})
+        known = {"k0": replace(UNSURE, claim_id="k0", degraded_from=("in part",))}
+        reply = await judge.judge(self.ask("a", known=known, over=True)[0])
+        assert ([j.verdict for j in reply.judgements], first.asked) == ([X], [])
 
     async def test_what_it_has_seen_in_part_is_kept_where_it_fails_too(self) -> None:
         known = {"k0": replace(UNSURE, claim_id="k0", degraded_from=("in part",))}

@@ -65,10 +65,28 @@ async def test_a_request_that_another_judge_can_answer_better_does_not_wait_for_
 
     assert await told(60.0) == [(True, False)]
     assert await told(0.0) == [(True, True)]
-    async with judge._turns.turn(None):
+    async with judge._turns_here().turn(None):
         assert await told(0.01) == [(True, True)]
     assert await told(60.0) == [(True, False)]
     await judge.aclose()
+
+
+def test_loops_share_a_judge() -> None:
+    judge = LocalJudge(LocalJudgeSettings(workers=1))
+    found: list[int] = []
+
+    async def ask() -> None:
+        async with asyncio.timeout(30):
+            asked = (judge.judge(request_of("Basic has 5 users.")) for _ in range(8))
+            found.extend(len(reply.judgements) for reply in await asyncio.gather(*asked))
+
+    threads = [threading.Thread(target=asyncio.run, args=(ask(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [1] * 24
+    asyncio.run(judge.aclose())
 
 
 async def test_answers_each_claim_under_its_id() -> None:
