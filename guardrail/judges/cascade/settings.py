@@ -42,7 +42,7 @@ class Band(BaseModel):
 DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
     Severity.MINOR: Band(accept_support=0.8, reject_support=0.0),
     Severity.NORMAL: Band(accept_support=0.92, reject_support=0.0),
-    Severity.MAJOR: Band(accept_support=0.91, reject_support=0.0),
+    Severity.MAJOR: Band(accept_support=0.92, reject_support=0.0),
     Severity.CRITICAL: Band(accept_support=0.93, reject_support=0.0),
 }
 

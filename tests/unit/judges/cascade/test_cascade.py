@@ -89,9 +89,9 @@ async def test_what_lies_between_the_limits_goes_on(
     assert (found.judge, found.degraded_from) == (LLM if goes_on else "local", ())
 
 
-@pytest.mark.parametrize(("severity", "goes_on"), [(MINOR, 0), (NORMAL, 0), (MAJOR, 1), (CRITICAL, 1)])
+@pytest.mark.parametrize(("severity", "goes_on"), [(MINOR, 0), (NORMAL, 0), (MAJOR, 0), (CRITICAL, 1)])
 async def test_by_default_a_graver_claim_needs_more_certainty(severity: Severity, goes_on: int) -> None:
-    judge, second = cascade({"a": local(S, 0.905)}, {"a": S}, bands={})
+    judge, second = cascade({"a": local(S, 0.925)}, {"a": S}, bands={})
     await judge.judge(request("a", severities=[severity]))
     assert len(second.asked) == goes_on
 
@@ -345,7 +345,7 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("wrong", "said"),
         [
-            ({"bands": {"minor": {"accept_support": 0.01}}}, "reject_support 0.1 is above"),
+            ({"bands": {"minor": {"reject_support": 0.85}}}, "reject_support 0.85 is above"),
             ({"bands": {"critical": {"accept_support": 1.5}}}, "less than or equal to 1"),
             ({"bands": {"grave": {"accept_support": 0.5}}}, "critical"),
             ({"bands": {"critical": 0.5}}, "Band"),
