@@ -20,7 +20,7 @@ LETTERS = Reply(
 
 
 @BOTH
-@pytest.mark.parametrize("silence", [Hang(), Hang(0), Hang(2), Drip(0.001)], ids=repr)
+@pytest.mark.parametrize("silence", [Hang(), Hang(0), Hang(2), Drip(0.001)])
 async def test_a_caller_who_gives_up_is_seen_and_others_are_answered(
     silence: Behaviour, stream: bool
 ) -> None:
@@ -38,7 +38,7 @@ async def test_a_caller_who_gives_up_is_seen_and_others_are_answered(
 
 
 @BOTH
-@pytest.mark.parametrize("silence", [Hang(), Hang(2), Drip(0.001)], ids=repr)
+@pytest.mark.parametrize("silence", [Hang(), Hang(2), Drip(0.001)])
 async def test_a_test_that_ends_first_leaves_nothing_behind(silence: Behaviour, stream: bool) -> None:
     async with serving(silence) as (server, client):
         asking = asyncio.create_task(ask(client, stream=stream))
@@ -85,7 +85,7 @@ async def test_a_server_may_keep_a_stream_open_behind_its_done() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("cut", [Cut(after=0), Cut(), Cut(chunks=0), Cut(chunks=0, inside=True)], ids=repr)
+@pytest.mark.parametrize("cut", [Cut(after=0), Cut(), Cut(chunks=0), Cut(chunks=0, inside=True)])
 async def test_a_connection_that_is_cut(cut: Cut, stream: bool) -> None:
     async with serving(cut, Reply("x")) as (server, client):
         heard = Heard()
