@@ -3,6 +3,8 @@
 .PHONY: help demo install test lint format types unit kafka-test kafka llm-test training-test bench clean
 
 BIN := .venv/bin
+# Each process starts a Kafka of its own; a file's tests stay together.
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples)
 
 help: ## List the targets
@@ -20,7 +22,7 @@ test: install ## Lint, type-check and test, on a real Kafka and a real Redis too
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy --strict $(SOURCES)
-	$(BIN)/pytest
+	$(PYTEST)
 
 lint: install ## Check style
 	$(BIN)/ruff check $(SOURCES)
@@ -34,11 +36,11 @@ types: install ## Check types
 	$(BIN)/mypy --strict $(SOURCES)
 
 unit: install ## Test without Kafka
-	$(BIN)/pytest -m "not kafka"
+	$(PYTEST) -m "not kafka"
 
 kafka-test: install ## Test on a real Kafka only
 	@scripts/test-requirements.sh
-	$(BIN)/pytest -m kafka
+	$(PYTEST) -m kafka
 
 llm-test: install ## Test the LLM judge on llama.cpp's server; compiles it once, in some ten minutes
 	@scripts/llama-server.sh

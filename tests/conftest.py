@@ -65,6 +65,23 @@ def own_broker(config: pytest.Config, **options: Any) -> KafkaBroker:
         pytest.skip(f"needs a real Kafka: {error}")
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of pytest-xdist hands on what is said at the end."""
+    told: dict[str, str] | None = getattr(session.config, "workeroutput", None)
+    if told is not None:
+        told["skipped"] = session.config.stash.get(_SKIPPED, "")
+        told["kept"] = str(session.config.stash.get(_KEPT_LOG, ""))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    told: dict[str, str] = getattr(node, "workeroutput", {})
+    if told.get("skipped"):
+        node.config.stash[_SKIPPED] = told["skipped"]
+    if told.get("kept"):
+        node.config.stash[_KEPT_LOG] = Path(told["kept"])
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say at the end what was not tested, where nobody overlooks it."""
     skipped = config.stash.get(_SKIPPED, None)
