@@ -25,7 +25,7 @@ __all__ = ["Link", "Prose", "read_prose"]
 _MOST_READINGS: Final = 4
 _MAX_LINKS: Final = 64
 _LINK_SIGNS: Final = ("@", "://", "](", "w.", "W.")
-_TAG: Final = re.compile(r"<[A-Za-z]")
+_LINKING: Final = re.compile(r"<[A-Za-z]|(?:script|data|file):", re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\.[A-Za-z]{2}")
 _SIGN: Final = re.compile(r"(?<=\d)[.,](?=\d)|[^\W_]|\s")
 
@@ -118,7 +118,7 @@ def _deceptive(raw: str) -> tuple[Span, ...]:
 def _may_link(text: str) -> bool:
     return (
         any(sign in text for sign in _LINK_SIGNS)
-        or _TAG.search(text) is not None
+        or _LINKING.search(text) is not None
         or _DOMAIN.search(text) is not None
     )
 
