@@ -279,7 +279,9 @@ class CitationReader:
         if leads is None:
             return None
         alone = _stands_alone(raw, at, target.end()) and not tells(fold(text[1]))
-        start = at if alone else target.start()
+        # "According to the [price list](prices.pdf), …": what it is called is no part of the sentence either.
+        frames = _COMMA.match(raw, target.end()) and _LEADING_PHRASE.search(raw[max(0, at - _REACH) : at])
+        start = at if alone or frames else target.start()
         return start, target.end(), leads
 
     def _definition(self, raw: str, at: int, label: re.Match[str]) -> _Found | None:

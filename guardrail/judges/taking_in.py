@@ -65,6 +65,6 @@ def take_in(judgement: Judgement, claim: Claim, absent_links: Collection[str] = 
     if len(findings) > len(judgement.findings):
         judgement = replace(judgement, findings=tuple(dict.fromkeys(findings)))
     if judgement.unsupported_spans and prose.text != claim.text:
-        raw = [prose.raw_span(*span) for span in judgement.unsupported_spans]
+        raw = [piece for span in judgement.unsupported_spans for piece in prose.raw_spans(claim.text, *span)]
         judgement = replace(judgement, unsupported_spans=spans_within(claim.text, raw))
     return judgement
