@@ -107,7 +107,7 @@ class SegmentKind(StrEnum):
 class WireModel(BaseModel):
     """Base of everything on the wire: immutable, tolerant of unknown fields."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
 class Event(WireModel):
