@@ -30,10 +30,10 @@ class Cutters:
             cached = self._raters[id(policy)] = (policy, BuiltinSeverityRater(policy.severity))
             if len(self._raters) > _RATERS_KEPT:  # policies of restored responses come and go
                 self._raters.popitem(last=False)
-        citations = CitationReader(contexts, policy.citation_pattern)
+        links = KnownLinks(contexts)
         return ClaimCutter(
             cached[1],
-            citations=citations,
-            links=KnownLinks(contexts),
+            citations=CitationReader(contexts, policy.citation_pattern, links),
+            links=links,
             max_segment_chars=policy.max_segment_chars,
         )

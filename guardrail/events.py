@@ -60,6 +60,8 @@ class Finding(StrEnum):
     """A figure of the claim stands in no source, nor follows from theirs by plain arithmetic."""
     LINK_ABSENT = "link_absent"
     """A link or an address that is in no source."""
+    CITATION_ABSENT = "citation_absent"
+    """A citation that names none of the contexts."""
     DISPLAY_MISMATCH = "display_mismatch"
     """The text displays otherwise than it reads."""
 
@@ -105,7 +107,7 @@ class SegmentKind(StrEnum):
 class WireModel(BaseModel):
     """Base of everything on the wire: immutable, tolerant of unknown fields."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
 class Event(WireModel):
@@ -282,8 +284,8 @@ class ClaimVerdict(OutputEvent):
         default=(),
         description="What was found out exactly, each once. figure_conflict: a source gives another figure "
         "for the same thing. figure_absent: a figure of the claim stands in no source, plain arithmetic "
-        "aside. link_absent: a link or an address that is in no source. display_mismatch: text that displays "
-        "otherwise than it reads.",
+        "aside. link_absent: a link or an address that is in no source. citation_absent: a citation that "
+        "names none of the contexts. display_mismatch: text that displays otherwise than it reads.",
     )
     evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict rests on.")
     citations: tuple[ClaimCitation, ...] = Field(

@@ -7,13 +7,16 @@ happens to the response. The harder of the two wins.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.claims.citation_pattern import compile_pattern
+from guardrail.claims.severity import SEVERITY_REASONS
 from guardrail.claims.severity_rules import SeverityRules
 from guardrail.events import (
     CitationBacking,
@@ -50,6 +53,7 @@ class OnIncomplete(StrEnum):
 _COMPARISON: Final = re.compile(
     r"(?P<field>[a-z_]+)\s*(?P<op>>=|<=|==|>|<|is\b|in\b|)\s*(?P<value>.+)", re.IGNORECASE
 )
+_OR: Final = re.compile(r"\s(?:or|\|\|)\s", re.IGNORECASE)
 _RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
     "finding NAME|NAME, citation other|none, severity [>=|<=|==] minor|normal|major|critical, support < 0.3, "
@@ -196,6 +200,11 @@ def parse_rule(text: str) -> dict[str, Any]:
     for condition in re.split(r"\s+and\s+", conditions.strip(), flags=re.IGNORECASE):
         if condition.lower() == "always":
             continue
+        if _OR.search(condition):
+            raise ValueError(
+                f"condition {condition!r} has an 'or', which rules don't know; write two rules, one for each "
+                "side; for any of several values of one condition: verdict A|B"
+            )
         match = _COMPARISON.fullmatch(condition.strip())
         if match is None:
             raise ValueError(f"condition {condition!r} can't be read; {_RULE_HELP}")
@@ -377,6 +386,20 @@ class Policy(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _reasons_exist(self) -> Policy:
+        disabled = self.severity.disabled_reasons
+        own = dict.fromkeys(pattern.reason for pattern in self.severity.patterns)
+        given = {name: None for name in SEVERITY_REASONS if name not in disabled} | own
+        for name in (name for rule in self.rules for name in rule.reason):
+            if name not in given:
+                raise ValueError(f"rules: no claim ever has the reason {name!r}; {_one_of(name, given)}")
+        for name in sorted(disabled):
+            if name not in SEVERITY_REASONS:
+                remedy = _one_of(name, SEVERITY_REASONS)
+                raise ValueError(f"severity.disabled_reasons: there is no reason {name!r}; {remedy}")
+        return self
+
     @property
     def ref(self) -> PolicyRef:
         return PolicyRef(name=self.name, version=self.version)
@@ -404,3 +427,10 @@ class Policy(BaseModel):
         if score < self.flag_below:
             return Decision.FLAG, f"score < flag_below {self.flag_below:g}"
         return Decision.RELEASE, "score and rules passed"
+
+
+def _one_of(name: str, known: Iterable[str]) -> str:
+    """What to write for an unknown name."""
+    names = list(known)
+    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.75)
+    return f"did you mean {close[0]}?" if close else f"write one of {', '.join(names)}"

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import CutPosition
+from guardrail.claims.links import KnownLinks
 from guardrail.claims.model import Claim, Segment
 from guardrail.deliveries import Ready
 from guardrail.errors import StateError, UnreadableSession
@@ -243,7 +244,7 @@ class _Reader:
     def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_Progress]) -> None:
         self._head = head
         self._make = OutputEvents(head.response_id, policy)
-        self._citations = CitationReader(head.contexts, policy.citation_pattern)
+        self._citations = CitationReader(head.contexts, policy.citation_pattern, KnownLinks(head.contexts))
         self._records = records
         self._text = ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -56,7 +57,7 @@ class ContextNames:
     difference where only one can be meant. Contexts of the same source are all meant by its name.
     """
 
-    __slots__ = ("_exact", "_links", "_loose", "_names", "order")
+    __slots__ = ("_bare", "_exact", "_links", "_loose", "_names", "order")
 
     def __init__(self, contexts: Sequence[Named]) -> None:
         self.order: Ids = tuple(by for by, _ in contexts)
@@ -67,6 +68,10 @@ class ContextNames:
         sources = [(source, by) for by, source in contexts if source]
         addresses = [(_address(name), by) for name, by in (*whole, *sources) if _is_address(name)]
         self._add(self._links, addresses)
+        # Addresses without the query that they have, as far as only one is left.
+        bare = Counter(name.partition("?")[0] for name in self._links)
+        queried = {name: ids for name, ids in self._links.items() if bare[name.partition("?")[0]] == 1}
+        self._bare = {name.partition("?")[0]: ids for name, ids in queried.items()}
         last = _last_parts((*whole, *sources))
         for level in (whole, sources, last):
             self._add(self._names, [(fold(name), by) for name, by in level])
@@ -113,8 +118,16 @@ class ContextNames:
         return joined(self.numbered(str(number)) for number in numbers)
 
     def linked(self, target: str) -> Ids | None:
-        """The contexts that a link leads to; None where it leads to none."""
-        found = self._links.get(_address(target)) if len(target) <= 2 * MAX_NAME_CHARS else None
+        """The contexts that a link leads to; None where it leads to none.
+
+        A query more or less makes no difference ("?utm_source=…"); another one, "?id=2" for "?id=1", is
+        another document's.
+        """
+        found: Ids | None = None
+        if len(target) <= 2 * MAX_NAME_CHARS:
+            address = _address(target)
+            bare, query, _ = address.partition("?")
+            found = self._links.get(address) or (self._links if query else self._bare).get(bare)
         if found is None and not _SCHEME.match(target):
             found = self.named(unquote(target).lstrip("#./"))
         return found
@@ -164,4 +177,5 @@ def _is_address(name: str) -> bool:
 def _address(target: str) -> str:
     """An address without what makes no difference: scheme, www, fragment, a slash at the end."""
     whole = unquote(target.strip()).partition("#")[0]
-    return _SCHEME.sub("", whole, count=1).rstrip("/").casefold()
+    path, query, asked = whole.partition("?")
+    return _SCHEME.sub("", path.rstrip("/") + query + asked, count=1).rstrip("/").casefold()

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
+from guardrail.claims.patterns import compile_quietly
+
 MAX_PATTERN_CHARS: Final = 200
 MAX_MATCH_CHARS: Final = 256
 """A longer match may be missed: the text is searched in windows."""
@@ -33,10 +35,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """
     if len(pattern) > MAX_PATTERN_CHARS:
         raise ValueError(f"the pattern has more than {MAX_PATTERN_CHARS} characters")
-    try:
-        compiled = re.compile(pattern, re.IGNORECASE)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+    compiled = compile_quietly(pattern)
     if compiled.groups != 1:
         raise ValueError(
             f"{pattern!r} has {compiled.groups} groups; it needs one, around what names the source, as in "

@@ -16,6 +16,7 @@ from typing import Final
 
 from guardrail.claims.citation_names import ContextNames, Ids, fold, joined, one_of, words
 from guardrail.claims.citation_pattern import compile_pattern, matches
+from guardrail.claims.links import KnownLinks, Link, find_addresses, find_targets, leads_away
 from guardrail.claims.telling import tells
 from guardrail.events import Context, Span
 
@@ -72,6 +73,7 @@ _LINE_REST: Final = re.compile(r"[^\n]{0,1000}")
 # Code goes on behind an index: "a[1].b", "a[1][2]", "a[1] = 2".
 _CODE_BEHIND: Final = re.compile(r"\.\w|\w| ?=")
 
+_MAY_LINK: Final = re.compile(r"\]\(|<[A-Za-z]|[./@][^\W_]")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
 _NUMBER: Final = re.compile(r"\d{1,4}")
 _RANGE: Final = re.compile(r"(\d{1,4})\s*[-–—]\s*(\d{1,4})")
@@ -141,16 +143,21 @@ class CitationReader:
     if there is such an id, else the place of a context, counted from 1. Of "【4:1†pricing.pdf】" the name
     counts where it is that of a context; else the first number, as if it stood alone; else, where there is
     no fourth context, the second one, counted from 0, as OpenAI's assistants count. ``pattern`` finds
-    further marks, by its only group; raises ValueError as ``compile_pattern`` does. What the contexts are
-    called is looked at when the first text that may hold a mark is read.
+    further marks, by its only group; raises ValueError as ``compile_pattern`` does. A mark that links to an
+    address which no context has names nothing, whatever it is called: "[1](https://elsewhere.example)".
+    Which addresses stand in their texts ``links`` tells; without it only sources and ids are known. What the
+    contexts are called is looked at when the first text that may hold a mark is read.
     """
 
-    __slots__ = ("_contexts", "_known", "_pattern")
+    __slots__ = ("_contexts", "_known", "_links", "_pattern")
 
-    def __init__(self, contexts: Sequence[Context], pattern: str | None = None) -> None:
+    def __init__(
+        self, contexts: Sequence[Context], pattern: str | None = None, links: KnownLinks | None = None
+    ) -> None:
         # Their texts may be dropped before this is.
         self._contexts = tuple((context.id, context.source) for context in contexts)
         self._pattern = compile_pattern(pattern) if pattern else None
+        self._links = links
         self._known: ContextNames | None = None
 
     def find(self, raw: str) -> tuple[Citation, ...]:
@@ -163,7 +170,7 @@ class CitationReader:
                 found += more
                 found.sort()
         if found:
-            found = _with_phrases(raw, found)
+            found = _with_phrases(raw, self._as_linked(raw, found))
         return tuple(Citation((start, end), raw[start:end], ids) for start, end, ids in found)
 
     @property
@@ -171,6 +178,35 @@ class CitationReader:
         if self._known is None:
             self._known = ContextNames(self._contexts)
         return self._known
+
+    def _as_linked(self, raw: str, found: list[_Found]) -> list[_Found]:
+        """The marks; one that links elsewhere names only what its other links lead to."""
+        if not any(ids for _, _, ids in found) or not _MAY_LINK.search(raw):
+            return found
+        links = [list(find_addresses(raw[start:end])) for start, end, _ in found]
+        for link in find_targets(raw):
+            start, end = link.span
+            around = raw[end - 1] == ">"  # "<a href=…>[1]</a>"
+            at = max(0, bisect_left(found, (start,)) - 1)
+            while at < len(found) and found[at][0] < end + around:
+                if found[at][1] > start:
+                    links[at].append(link)
+                at += 1
+        return [
+            (start, end, self._led(ids, own) if ids and own else ids)
+            for (start, end, ids), own in zip(found, links, strict=True)
+        ]
+
+    def _led(self, ids: Ids, links: Sequence[Link]) -> Ids:
+        if not any(self._is_foreign(link) for link in links):
+            return ids
+        led = {by for link in links for by in self._names.linked(link.target) or ()}
+        return tuple(by for by in ids if by in led)
+
+    def _is_foreign(self, link: Link) -> bool:
+        if not leads_away(link.target) or self._names.linked(link.target) is not None:
+            return False
+        return self._links is None or self._links.any_foreign((link,))
 
     # ------------------------------------------------------------------------------------ where marks stand
 
@@ -243,7 +279,9 @@ class CitationReader:
         if leads is None:
             return None
         alone = _stands_alone(raw, at, target.end()) and not tells(fold(text[1]))
-        start = at if alone else target.start()
+        # "According to the [price list](prices.pdf), …": what it is called is no part of the sentence either.
+        frames = _COMMA.match(raw, target.end()) and _LEADING_PHRASE.search(raw[max(0, at - _REACH) : at])
+        start = at if alone or frames else target.start()
         return start, target.end(), leads
 
     def _definition(self, raw: str, at: int, label: re.Match[str]) -> _Found | None:
@@ -255,6 +293,9 @@ class CitationReader:
         ids = self._listed(said.strip(_EDGES), "[", numbers=False) if said else None
         if ids:
             return at, end, ids
+        target = Link((0, 0), said.split(maxsplit=1)[0].strip("<>")) if said else None
+        if mark and target and self._is_foreign(target):
+            mark = ()
         return None if mark is None else (at, label.end() + 1, mark)
 
     def _superscript(self, raw: str, at: int) -> tuple[_Found | None, int]:

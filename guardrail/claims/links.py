@@ -47,8 +47,14 @@ _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _GOES_BEFORE: Final = re.compile(r"[\w@-]\Z|(?<!www)(?<!WWW)\.\Z")
 _GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
 _REACH: Final = 4
-# Anchors within the page, telephone numbers and the like: no address that a source could have.
-_PLACELESS: Final = ("#", "tel:", "sms:", "javascript:", "data:")
+# Anchors within the page and telephone numbers: no address that a source could have.
+_PLACELESS: Final = ("#", "tel:", "sms:")
+# What runs or holds its content: in angle brackets, or behind a label, "[f]:", which may be cut off.
+_RUNS: Final = re.compile(
+    r"(?:^[ ]{0,3}(?:\[[^\]\n]{1,300}\]:[ \t]{0,4})?<?|<)"
+    r"((?:(?:javascript|vbscript):|data:[^\s,<>]{0,200},|file:/)[^\s<>]{0,2000})>?",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Characters of contexts that are read on the event loop for one response: 25 ms at the worst.
 _MAX_READ: Final = 1_000_000
 
@@ -75,7 +81,8 @@ def find_addresses(text: str) -> Iterator[Link]:
 
 
 def find_targets(raw: str) -> Iterator[Link]:
-    """The targets of Markdown's links and images, and of HTML's, in ``raw``. Spans are apart or the same."""
+    """The targets of Markdown's links and images, and of HTML's, in ``raw``. Spans are apart or the same, but
+    for what runs, within an element."""
     if "](" in raw:
         for match in _MARKDOWN.finditer(raw):
             opened = raw.rfind("[", max(0, match.start() - _LONGEST_LINK_TEXT), match.start())
@@ -84,6 +91,8 @@ def find_targets(raw: str) -> Iterator[Link]:
         for element in _ELEMENT.finditer(raw):
             for match in _ATTRIBUTE.finditer(element[0]):
                 yield Link(element.span(), _plain(match[1]))
+    for match in _RUNS.finditer(raw) if ":" in raw else ():
+        yield Link(match.span(), _plain(match[1]))
 
 
 def _plain(target: str) -> str:

@@ -11,7 +11,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final
 
 from guardrail.claims.display import apart, misleading
@@ -25,8 +25,9 @@ __all__ = ["Link", "Prose", "read_prose"]
 _MOST_READINGS: Final = 4
 _MAX_LINKS: Final = 64
 _LINK_SIGNS: Final = ("@", "://", "](", "w.", "W.")
-_TAG: Final = re.compile(r"<[A-Za-z]")
+_LINKING: Final = re.compile(r"<[A-Za-z]|(?:script|data|file):", re.IGNORECASE)
 _DOMAIN: Final = re.compile(r"\.[A-Za-z]{2}")
+_AROUND_WORDS: Final = " \t\n,;:.!?()"
 _SIGN: Final = re.compile(r"(?<=\d)[.,](?=\d)|[^\W_]|\s")
 
 
@@ -49,6 +50,25 @@ class Prose:
         """Where ``text[start:end]`` stands in the raw text; 0 <= start <= end <= len(text)."""
         first = self.offsets[start]
         return first, self.ends[end - 1] if end > start else first
+
+    def raw_spans(self, raw: str, start: int, end: int) -> list[Span]:
+        """As ``raw_span``, in ``raw``, in pieces: apart where words stand between that are not shown, such as
+        the address of a link."""
+        borders = [
+            at
+            for at in range(start + 1, end)
+            if self.offsets[at] > self.ends[at - 1] + 1
+            and any(sign.isalnum() for sign in raw[self.ends[at - 1] : self.offsets[at]])
+        ]
+        if not borders:
+            return [self.raw_span(start, end)]
+        words = ((a, b) for a, b in pairwise((start, *borders, end)) if self.text[a:b].strip(_AROUND_WORDS))
+        return [
+            self.raw_span(
+                b - len(self.text[a:b].lstrip(_AROUND_WORDS)), a + len(self.text[a:b].rstrip(_AROUND_WORDS))
+            )
+            for a, b in words
+        ]
 
 
 def read_prose(raw: str, citations: Sequence[Span] = (), *, begins_line: bool = True) -> Prose:
@@ -118,7 +138,7 @@ def _deceptive(raw: str) -> tuple[Span, ...]:
 def _may_link(text: str) -> bool:
     return (
         any(sign in text for sign in _LINK_SIGNS)
-        or _TAG.search(text) is not None
+        or _LINKING.search(text) is not None
         or _DOMAIN.search(text) is not None
     )
 

@@ -17,6 +17,7 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Final
 
+from guardrail.claims.patterns import compile_quietly
 from guardrail.claims.severity_figures import NO_NAMES, figure_reasons
 from guardrail.claims.severity_lexicon import Reason, lexicon, words_of
 from guardrail.claims.severity_rules import SeverityPattern, SeverityRules
@@ -137,7 +138,7 @@ def _compile(rule: SeverityPattern) -> tuple[re.Pattern[str], ...]:
     """The operator's expression, and one for the keywords as whole words with any white space between."""
     expressions = []
     if rule.pattern is not None:
-        expressions.append(re.compile(rule.pattern, re.IGNORECASE))
+        expressions.append(compile_quietly(rule.pattern))
     words = [r"\s+".join(map(re.escape, keyword.split())) for keyword in rule.keywords if keyword.strip()]
     if words:
         expressions.append(re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE))

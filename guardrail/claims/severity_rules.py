@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from guardrail.claims.patterns import compile_quietly
 from guardrail.events import Severity
 
 
@@ -27,10 +26,7 @@ class SeverityPattern(BaseModel):
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
-            try:
-                re.compile(value)
-            except re.error as error:
-                raise ValueError(f"{value!r} is no regular expression: {error}") from None
+            compile_quietly(value)
         return value
 
 

@@ -50,6 +50,7 @@ _WRITE: Final = {
 _LIST_TYPES: Final = {"tuple_type", "list_type"}
 _SECTION_TYPES: Final = {"model_type", "model_attributes_type", "dict_type"}
 _SECTION_NAMES: Final = 3
+_CLOSE: Final = 0.75  # how alike two spellings are for one to be a slip for the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,10 @@ def _paths(root: Any, prefix: Loc = ()) -> list[Loc]:
 
 def _close(name: str, known: Sequence[str], section: str = "") -> str | None:
     folded = {candidate.lower(): candidate for candidate in known}
-    found = difflib.get_close_matches(name.lower().replace("-", "_"), folded, n=1, cutoff=0.6)
-    if not found:
+    name = name.lower().replace("-", "_")
+    found = difflib.get_close_matches(name, folded, n=1, cutoff=0.6)
+    # "delete" is as near to "release" as "model" to "model_name", and means the opposite.
+    ratio = difflib.SequenceMatcher(a=found[0], b=name).ratio() if found else 0.0
+    if not found or (ratio < _CLOSE and not found[0].startswith(name)):
         return None
     return f"did you mean {section + '.' if section else ''}{folded[found[0]]}?"

@@ -21,6 +21,8 @@ _DENSE: Final = (
 _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
 _LETTER: Final = rf"(?:(?![{_DENSE}])[^\W\d_]|[{_MARKS}])"
 _TOKEN: Final = re.compile(rf"\d+(?:[.,:/]\d+)*|[{_DENSE}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+# What is neither space nor stands around words.
+_WRITTEN: Final = re.compile(r"[^\s—…。、，；：！？（）「」『』【】《》〈〉()\[\]{}\"“”„«»;!?*|<>`~]+")
 _IS_DENSE: Final = re.compile(f"[{_DENSE}]")
 CITATION: Final = re.compile(r"\[\d{1,3}(?:[,;–-] ?\d{1,3}){0,20}\]")
 """A citation mark such as "[3]" or "[1, 2]": says nothing about the facts."""
@@ -210,4 +212,19 @@ def words(text: str) -> list[tuple[int, int, str]]:
             )
         else:
             found.append((start, term_of(word), word))
+    return found
+
+
+def written(text: str) -> list[tuple[int, int]]:
+    """Where the words of ``text`` stand as they are written: "$0.04", "x86", "six-month", "50%".
+
+    Code points, ascending. Scripts without spaces have no shorter words than what stands between two marks.
+    """
+    found = []
+    for match in _WRITTEN.finditer(text):
+        word = match[0]
+        start = match.start() + len(word) - len(word.lstrip(",:'’‘/_–"))
+        end = match.end() - len(word) + len(word.rstrip(".,:'’‘/_–-"))
+        if any(char.isalnum() for char in word):
+            found.append((start, end))
     return found

@@ -1,7 +1,8 @@
 """What every verdict goes through on its way into a response, whoever gave it.
 
 Judges read claims as prose; here what they say is led back to the raw text. What they can't see, or must not
-be trusted to see, is found out here: text that displays otherwise than it reads, links that are in no source.
+be trusted to see, is found out here: text that displays otherwise than it reads, links that are in no source,
+citations of what is not there.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def take_in(judgement: Judgement, claim: Claim, absent_links: Collection[str] = 
     """The judgement as it counts: spans in the raw claim, with the findings that no judge has to make.
 
     A claim that displays otherwise than it reads is never SUPPORTED. ``absent_links`` are the ids of claims
-    with a link that is in no source, which leaves the verdict as it is.
+    with a link that is in no source. That leaves the verdict as it is, and so do citations that name no
+    context.
     """
     findings = list(judgement.findings)
     prose = claim.prose
@@ -58,9 +60,11 @@ def take_in(judgement: Judgement, claim: Claim, absent_links: Collection[str] = 
             )
     if judgement.claim_id in absent_links:
         findings.append(Finding.LINK_ABSENT)
+    if any(not citation.context_ids for citation in claim.citations):
+        findings.append(Finding.CITATION_ABSENT)
     if len(findings) > len(judgement.findings):
         judgement = replace(judgement, findings=tuple(dict.fromkeys(findings)))
     if judgement.unsupported_spans and prose.text != claim.text:
-        raw = [prose.raw_span(*span) for span in judgement.unsupported_spans]
+        raw = [piece for span in judgement.unsupported_spans for piece in prose.raw_spans(claim.text, *span)]
         judgement = replace(judgement, unsupported_spans=spans_within(claim.text, raw))
     return judgement

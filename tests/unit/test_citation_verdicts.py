@@ -6,11 +6,11 @@ import pytest
 
 from guardrail import Context, Decision, Guard, Policy
 from guardrail.claims.citations import Citation
-from guardrail.events import CitationBacking, ClaimVerdict, Evidence, FlaggedCase, Verdict
+from guardrail.events import CitationBacking, ClaimVerdict, Evidence, Finding, FlaggedCase, Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.output_events import backing
 
-V, B = Verdict, CitationBacking
+V, B, D = Verdict, CitationBacking, Decision
 HOURS, TOURS = "The museum is open from 10 to 18.", "Public guided tours last about 60 minutes."
 CONTEXTS = [Context(id="kb-2213", text=HOURS), Context(id="kb-2214", text=TOURS, source="tours.pdf")]
 
@@ -49,6 +49,12 @@ async def claims_of(answer: str, policy: Policy | None = None) -> tuple[ClaimVer
         ("Guided tours last 60 minutes. (Source: tours.pdf)", "(Source: tours.pdf)", ("kb-2214",), B.CITED),
         ("Guided tours last 60 minutes【1:0†source】.", "【1:0†source】", ("kb-2213",), B.OTHER),
         ("Guided tours last 60 minutes [7].", "[7]", (), B.OTHER),
+        (
+            "Guided tours last 60 minutes [2](https://elsewhere.example).",
+            "[2](https://elsewhere.example)",
+            (),
+            B.OTHER,
+        ),
         ("Guided tours never last 60 minutes [2].", "[2]", ("kb-2214",), B.NONE),
     ],
 )
@@ -60,6 +66,26 @@ async def test_a_verdict_tells_what_its_claim_cites_and_what_that_is_worth(
     assert (citation.text, citation.contexts) == (mark, contexts)
     assert answer[slice(*citation.span)] == mark
     assert claim.citation_backing is worth
+    assert (Finding.CITATION_ABSENT in claim.findings) is not bool(contexts)
+
+
+async def test_a_number_that_links_to_what_a_text_names_is_a_citation_of_it() -> None:
+    contexts = [*CONTEXTS, Context(id="more", text="See https://tours.example/more for the rest.")]
+    async with Guard(judge=QuotingJudge()) as guard:
+        answer = "Guided tours last 60 minutes [3](https://tours.example/more)."
+        (claim,) = (await guard.check("How long?", contexts, answer)).claims
+    assert [citation.contexts for citation in claim.citations] == [("more",)]
+    assert claim.findings == ()
+
+
+async def test_a_policy_can_act_on_a_citation_of_what_is_not_there() -> None:
+    policy = Policy.model_validate({"rules": ["finding citation_absent: flag"]})
+    async with Guard(judge=QuotingJudge(), policy=policy) as guard:
+        decisions = [
+            (await guard.check("How long?", CONTEXTS, f"Guided tours last 60 minutes {mark}.")).decision
+            for mark in ("[1]", "[2][1]", "[2][9]", "[kb-3]", "")
+        ]
+    assert decisions == [D.RELEASE, D.RELEASE, D.FLAG, D.FLAG, D.RELEASE]
 
 
 async def test_citations_are_placed_in_the_whole_answer() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from guardrail.events import INPUT_EVENTS, parse_input, parse_output
+from guardrail import Guard
+from guardrail.events import INPUT_EVENTS, AnyOutputEvent, parse_input, parse_output
 from guardrail.kafka_settings import Topics
 from guardrail.schema import event_type, json_schemas
 
@@ -52,6 +55,39 @@ def test_words_without_support_in_the_examples_stand_in_their_claim() -> None:
         told = [case["answer"][start:end] for start, end in claim["unsupported_spans"]]
         assert told == ["$60 a month"]
         assert all(first <= start and end <= last for start, end in claim["unsupported_spans"])
+
+
+def test_the_examples_are_what_the_guard_says() -> None:
+    by_type = {example["type"]: example for example in EXAMPLES}
+    head = {name: value for name, value in by_type["response.started"].items() if name != "type"}
+    asked = (head.pop("question"), head.pop("contexts"))
+    answer = by_type["case.flagged"]["answer"]
+    first = by_type["response.delta"]["text"]
+    assert answer.startswith(first)
+
+    async def said() -> list[AnyOutputEvent]:
+        async with Guard() as guard:
+            blocked = [e async for e in guard.stream(*asked, [first, answer.removeprefix(first)], **head)]
+            released = by_type["delivery.segment"]
+            right = guard.stream(*asked, [released["text"]], response_id=released["response_id"])
+            return blocked + [e async for e in right if e.type.startswith("delivery.")]
+
+    events = [json.loads(event.model_dump_json()) for event in asyncio.run(said())]
+    assert {event["type"] for event in events} == {example["type"] for example in EXAMPLES} - INPUTS
+    for event in events:
+        assert event == _as_run(by_type[event["type"]])
+
+
+def _as_run(value: Any) -> Any:
+    """An example as a run may say it: any times, probabilities within 0.05."""
+    if isinstance(value, dict):
+        return {
+            name: ANY if name in ("latency_ms", "timings") else _as_run(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_as_run(inner) for inner in value]
+    return pytest.approx(value, abs=0.05) if isinstance(value, float) else value
 
 
 def test_the_topics_are_named_as_they_are_by_default() -> None:

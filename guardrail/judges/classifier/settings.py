@@ -162,7 +162,8 @@ class ClassifierSettings(BaseModel):
         low = self.partially_supported_at
         if low is not None and low > self.supported_at:
             raise ValueError(
-                f"partially_supported_at ({low}) must not be above supported_at ({self.supported_at})"
+                f"partially_supported_at ({low:g}) is above supported_at ({self.supported_at:g}); lower the "
+                "first or raise the second"
             )
         if self.allow_remote_code and self.backend == "onnx":
             raise ValueError("allow_remote_code has no meaning for backend onnx; leave it out")

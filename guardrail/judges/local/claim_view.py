@@ -22,14 +22,13 @@ PRONOUNS: Final = frozenset(
 class ClaimView:
     """The tokens of one claim. ``content`` maps each term that says what the claim is about to its rarity.
 
-    ``terms`` and ``surfaces`` are parallel: one entry a token of ``text``. ``hints`` are terms of the
+    ``terms`` has one entry a token of ``text``. ``hints`` are terms of the
     question and the lead-in, for finding the place that the claim speaks of, never for supporting it.
     ``weight`` is the sum of all rarities of ``content``.
     """
 
     text: str
     terms: tuple[int, ...]
-    surfaces: tuple[str, ...]
     content: dict[int, float]
     hints: dict[int, float]
     weight: float
@@ -51,7 +50,6 @@ def view_of(text: str, question: str, lead_in: str, rarity: Rarity) -> ClaimView
     return ClaimView(
         text=text,
         terms=terms,
-        surfaces=tuple(surface for _, _, surface in tokens),
         content=content,
         hints={term: rarity.of(term) for term in asked if term not in content},
         weight=sum(content.values()),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from guardrail.claims.phrases import pattern
+from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import dimension, interchangeable, opposed, same_rate
 from guardrail.judges.local.features import Read
@@ -105,21 +107,20 @@ def unsupported_spans(
 ) -> list[tuple[int, int]]:
     """The spans of ``text``, a claim, whose words are unsupported with a probability of at least ``least``.
 
-    Code points, ascending, whole words; neighbouring words are one span.
+    Code points, ascending, whole words as they are written; neighbouring words are one span.
     """
+    words = written(text)
+    starts, ends = [start for start, _ in words], [end for _, end in words]
     spans: list[tuple[int, int]] = []
     for start, end, unsupported in tokens:
-        if unsupported < least or end <= start:
+        first, after = bisect_right(ends, start), bisect_left(starts, end)
+        if unsupported < least or end <= start or first >= after:
             continue
-        while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
-            start -= 1
-        while end < len(text) and text[end].isalnum() and text[end - 1].isalnum():
-            end += 1
-        if spans and not any(text[at].isalnum() for at in range(spans[-1][1], start)):
-            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        if spans and first <= bisect_left(ends, spans[-1][1]) + 1:
+            spans[-1] = spans[-1][0], max(ends[after - 1], spans[-1][1])
         else:
-            spans.append((start, end))
-    return [span for span in spans if any(text[at].isalnum() for at in range(*span))]
+            spans.append((starts[first], ends[after - 1]))
+    return spans
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,5 +68,8 @@ class LocalJudgeSettings(BaseModel):
     def _ordered(self) -> Self:
         low, high = self.partially_supported_at, self.supported_at
         if low is not None and high is not None and low > high:
-            raise ValueError(f"partially_supported_at ({low}) must not be above supported_at ({high})")
+            raise ValueError(
+                f"partially_supported_at ({low:g}) is above supported_at ({high:g}); lower the first or "
+                "raise the second"
+            )
         return self

@@ -7,14 +7,17 @@ supported.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from guardrail.claims.phrases import pattern
 from guardrail.claims.silence import Silence
 from guardrail.events import Evidence, Finding, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
+from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates
@@ -34,6 +37,7 @@ _SAME_WORDS: Final = 0.95
 _MOST_QUOTED: Final = 60  # characters of a claim
 _MOST_OF_A_SOURCE: Final = 160
 _MOST_PROOF: Final = 3
+_NAMES_A_SOURCE: Final = pattern("source_named")
 _TELLING: Final = 0.8  # rarity; that the sources lack a word such as "comes" tells nobody anything
 
 
@@ -202,15 +206,48 @@ def _deciding(examined: Examined, verdict: Verdict, conflict: FigureCheck | None
 
 
 def _best_sentence(examined: Examined, verdict: Verdict) -> int:
-    """The best sentence of the window that decides."""
+    """The best sentence of the window that decides.
+
+    Of one that contradicts the claim that is the sentence with most of what the verifier does not mark: of
+    "the hall was designed by Ann Lee" the one on who designed it, not one that has her name.
+    """
     matches = examined.found.sentences
-    if examined.read:
-        window = best_of(examined.read).window
-        if verdict is Verdict.CONTRADICTED:
-            window = max(examined.read, key=lambda each: each.reading.contradiction).window
-        held = set(window.sentences)
-        return next((match.number for match in matches if match.number in held), window.best)
-    return matches[0].number
+    if not examined.read:
+        return matches[0].number
+    read = best_of(examined.read)
+    marked: frozenset[int] = frozenset()
+    if verdict is Verdict.CONTRADICTED:
+        read = _most_contradicting(examined.read)
+        marked = _marked_terms(examined.view, read)
+    held = set(read.window.sentences)
+    within = [match for match in matches if match.number in held]
+    if marked:
+        within.sort(key=lambda match: -examined.view.share(match.terms - marked))
+    return within[0].number if within else read.window.best
+
+
+def _most_contradicting(read: Sequence[Read]) -> Read:
+    return max(read, key=lambda each: each.reading.contradiction)
+
+
+def _marked_terms(view: ClaimView, read: Read) -> frozenset[int]:
+    """The terms of the words that the verifier marks, beside one window."""
+    spans = unsupported_spans(view.text, read.reading.tokens, _MARKED)
+    starts = [start for start, _ in spans]
+    return frozenset(
+        term
+        for at, term, _ in words_of(view.text)
+        if (last := bisect_right(starts, at)) and at < spans[last - 1][1]
+    )
+
+
+def _says_otherwise(examined: Examined) -> bool:
+    """Whether it is a window that contradicts the claim: beside it the verifier finds that likeliest. Without
+    the verifier all there is are the words of the best sentence."""
+    if not examined.read:
+        return True
+    reading = _most_contradicting(examined.read).reading
+    return reading.contradiction > max(reading.support, 1.0 - reading.support - reading.contradiction)
 
 
 def _reason(
@@ -223,12 +260,14 @@ def _reason(
     if conflict is not None and conflict.source is not None:
         claimed, given = _quoted(conflict.figure), _quoted(conflict.source)
         return f"The claim says {claimed}, the source says {given}."
-    if verdict is Verdict.CONTRADICTED:
+    if verdict is Verdict.CONTRADICTED and _says_otherwise(examined):
         quote = examined.quote(_best_sentence(examined, verdict)).quote
         return f"The source says otherwise: '{_shortened(quote)}'"
     if absent:
         quoted = list(dict.fromkeys(_quoted(check.figure) for check in absent))[:2]
         return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
+    if verdict is Verdict.CONTRADICTED:
+        return "The sources say otherwise."
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
     if not examined.found.shared:
@@ -264,15 +303,38 @@ def _shortened(text: str) -> str:
 
 def _unsaid(examined: Examined, spans: Sequence[Span]) -> str:
     """What of the claim the sources do not say, quoted: what the verifier finds no support for and has a word
-    that the contexts lack; else the rarest words that they lack; else what the verifier marks."""
-    view, present = examined.view, examined.found.present
-    lacking = {
-        surface: view.content[term]
-        for surface, term in zip(view.surfaces, view.terms, strict=True)
-        if term in view.content and term not in present
-    }
-    said = (" ".join(view.text[start:end].split()) for start, end in spans if end - start <= _MOST_QUOTED)
-    marked = sorted(said, key=len, reverse=True)
-    words = sorted((word for word in lacking if lacking[word] >= _TELLING), key=lambda word: -lacking[word])
-    lacked = [text for text in marked if any(word in lacking for _, _, word in words_of(text))]
-    return " or ".join(f"'{text}'" for text in (lacked or words or marked)[:2])
+    that the contexts lack; else the rarest words that they lack.
+
+    Words are quoted as they are written. What names the source ("According to the price list, …") is none
+    of them, nor is a figure that the sources have in another notation.
+    """
+    view = examined.view
+    opener = _NAMES_A_SOURCE.match(view.text.lower().replace("’", "'"))
+    begin = opener.end() if opener else 0
+    found = [check.figure for check in examined.figures if check.state not in (State.CONFLICT, State.ABSENT)]
+    words = written(view.text)
+    lacking: dict[Span, float] = {}
+    for at, term, _ in words_of(view.text):
+        weight = 0.0 if term in examined.found.present else view.content.get(term, 0.0)
+        start, end = words[bisect_right(words, (at, len(view.text))) - 1] if words else (0, 0)
+        if (
+            weight
+            and begin <= start <= at < end
+            and not any(figure.start < end and start < figure.end for figure in found)
+        ):
+            lacking[start, end] = max(weight, lacking.get((start, end), 0.0))
+    places = [start for start, _ in lacking]
+    marked = [
+        (max(start, begin), end)
+        for start, end in spans
+        if bisect_left(places, start) < bisect_left(places, end)
+    ]
+    rare = [span for span in lacking if lacking[span] >= _TELLING]
+    said = _short(view.text, sorted(marked, key=lambda span: span[0] - span[1]))
+    said = said or _short(view.text, sorted(rare, key=lambda span: -lacking[span]))
+    return " or ".join(f"'{text}'" for text in said[:2])
+
+
+def _short(text: str, spans: Sequence[Span]) -> list[str]:
+    said = (" ".join(text[start:end].split()) for start, end in spans if end - start <= _MOST_QUOTED)
+    return list(dict.fromkeys(said))

@@ -183,11 +183,10 @@ class Life:
         """Cut the text anew: every claim in what left has a verdict under which it may leave."""
         if not self.shown:
             return
-        citations = CitationReader(self.contexts, self.policy.citation_pattern)
+        links = KnownLinks(self.contexts)
+        citations = CitationReader(self.contexts, self.policy.citation_pattern, links)
         bound = self.policy.max_segment_chars
-        cutter = ClaimCutter(
-            rater, citations=citations, links=KnownLinks(self.contexts), max_segment_chars=bound
-        )
+        cutter = ClaimCutter(rater, citations=citations, links=links, max_segment_chars=bound)
         by_span = {verdict.span: verdict for verdict in self.verdicts.values()}
         redacted = {event.span for event in self.shown if event.decision is Decision.REDACT}
         for segment, claims in (*cutter.feed(self.text), *cutter.finish()):

@@ -97,6 +97,14 @@ policies:
                 "action",
                 "add it, one of release, flag, redact,",
             ),
+            ("policies: {a: {rules: ['always: relase']}}", "action", "did you mean release? Or write one of"),
+            # As near to "release" as some slips are, and the opposite.
+            ("policies: {a: {rules: ['always: delete']}}", "action", "write one of release, flag, redact,"),
+            (
+                "judge: {llm: {model: x, base: 'http://h'}}",
+                "judge.llm.base",
+                "did you mean judge.llm.base_url?",
+            ),
             ("limits: {max_sessions: many}", "limits.max_sessions", "write a whole number:"),
             ("logging: {log_texts: perhaps}", "logging.log_texts", "write true or false:"),
             ("kafka: {bootstrap_servers: kafka}", "kafka.bootstrap_servers", "write HOST:PORT"),
@@ -106,7 +114,9 @@ policies:
         (message,) = (
             message for where, message in problems_of(write(tmp_path, text)).items() if where.endswith(path)
         )
-        assert remedy in message.partition("remedy: ")[2]
+        told = message.partition("remedy: ")[2]
+        assert remedy in told
+        assert ("did you mean" in told) is ("did you mean" in remedy)
 
     @pytest.mark.parametrize(
         "servers", ["kafka", "kafka:", "a:1,b", "a:1,", "::1", "[::1]", "a:0", "a:70000"]
@@ -129,11 +139,24 @@ policies:
         assert "block_below (0.9) is above flag_below (0.8)" in message
         assert "remedy: " in message
         assert "lower block_below" in message
+        message = problems_of(
+            None, {"judge": {"local": {"supported_at": 0.4, "partially_supported_at": 0.6}}}
+        )["judge.local"]
+        assert "partially_supported_at (0.6) is above supported_at (0.4)" in message
+        assert "remedy: lower the first or raise the second" in message
 
     @pytest.mark.parametrize(
         ("rule", "wrong", "remedy"),
         [
             ("finding figure_clash: block", "input should be 'figure_conflict'", "figure_conflict"),
+            ("support < 0.1 or verdict UNSUPPORTED: flag", "has an 'or'", "write two rules"),
+            ("verdict UNSUPPORTED OR CONTRADICTED: flag", "has an 'or'", "verdict A|B"),
+            (
+                "reason dosis|price: block",
+                "no claim ever has the reason 'dosis'",
+                "write one of dosage, safety",
+            ),
+            ("reason dosages: block", "no claim ever has the reason 'dosages'", "did you mean dosage?"),
             ("contradiction > 0.8: block", "can't be read", "contradiction >= 0.8"),
             ("support >= 0.6 and support < 0.4: flag", "never 0.6 or more and under 0.4", "lower the first"),
             ("severity >= critical and severity <= minor: flag", "never critical or more and minor", "swap"),
@@ -145,6 +168,29 @@ policies:
         [message] = problems_of(write(tmp_path, f"policies: {{a: {{rules: ['{rule}']}}}}")).values()
         assert wrong in message.partition("remedy: ")[0]
         assert remedy in message.partition("remedy: ")[2]
+
+    def test_reasons_are_those_that_the_policy_gives(self, tmp_path: Path) -> None:
+        own = "patterns: [{reason: recall, severity: major, keywords: [recalled]}]"
+        rule = "rules: ['reason recall|price: block']"
+        fine = write(tmp_path, f"policies: {{a: {{severity: {{{own}}}, {rule}}}}}")
+        assert load_settings(fine).policies["a"].rules[0].reason == ("recall", "price")
+        without = write(
+            tmp_path, f"policies: {{a: {{severity: {{{own}, disabled_reasons: [price]}}, {rule}}}}}"
+        )
+        assert "no claim ever has the reason 'price'" in problems_of(without)["policies.a"]
+        unknown = write(tmp_path, "policies: {a: {severity: {disabled_reasons: [permissions]}}}")
+        assert "did you mean permission?" in problems_of(unknown)["policies.a"]
+
+    @pytest.mark.parametrize(
+        "setting",
+        ["citation_pattern: '[['", "severity: {patterns: [{reason: r, severity: major, pattern: '[['}]}"],
+    )
+    def test_a_wrong_expression_is_told_of_in_one_place(
+        self, tmp_path: Path, setting: str, recwarn: pytest.WarningsRecorder
+    ) -> None:
+        [message] = problems_of(write(tmp_path, f"policies: {{a: {{{setting}}}}}")).values()
+        assert "'[[' is no regular expression" in message
+        assert not recwarn.list
 
     def test_credits_that_count_for_nothing(self, tmp_path: Path) -> None:
         text = "policies: {a: {credits: {PARTIALLY_SUPPORTED: 0.25}}}"

@@ -79,3 +79,18 @@ def test_spans_are_led_back_to_the_raw_text() -> None:
     said = take_in(sound, about)
     marked = [about.text[start:end] for start, end in said.unsupported_spans]
     assert marked == ["pro** plan", "&amp;", "basic"]
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("See [the basic plan](https://shop.example/plan), it is $5.", ["See [the basic plan", "it is $5"]),
+        ("It is <b>quite</b> old.", ["It is", "quite", "old"]),
+        ("It is **quite** old.", ["It is **quite** old."]),
+        ("It is [old](https://shop.example/plan).", ["It is [old"]),
+    ],
+)
+def test_spans_cover_no_address_that_is_not_shown(text: str, marked: list[str]) -> None:
+    about = claim(text)
+    offered = replace(judgement(verdict=Verdict.UNSUPPORTED), unsupported_spans=((0, len(about.prose.text)),))
+    assert [text[start:end] for start, end in take_in(offered, about).unsupported_spans] == marked

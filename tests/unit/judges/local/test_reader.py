@@ -115,7 +115,7 @@ TEXT = "Meals are reimbursed daily."
         ([(10, 20, 0.9)], ["reimbursed"]),
         ([(10, 12, 0.1), (12, 15, 0.9), (15, 20, 0.1)], ["reimbursed"]),  # a piece of a word marks the word
         ([(0, 5, 0.9), (6, 9, 0.5)], ["Meals are"]),
-        ([(0, 5, 0.9), (6, 9, 0.4), (21, 26, 0.9), (26, 27, 0.9)], ["Meals", "daily."]),
+        ([(0, 5, 0.9), (6, 9, 0.4), (21, 26, 0.9), (26, 27, 0.9)], ["Meals", "daily"]),
         ([(26, 27, 0.9)], []),
         ([(3, 3, 0.9)], []),
         ([], []),
@@ -123,6 +123,27 @@ TEXT = "Meals are reimbursed daily."
 )
 def test_words_that_are_unsupported(tokens: list[tuple[int, int, float]], words: list[str]) -> None:
     assert [TEXT[start:end] for start, end in unsupported_spans(TEXT, tokens, 0.5)] == words
+
+
+@pytest.mark.parametrize(
+    ("piece", "word"),
+    [
+        ("5", "€5.20"),
+        ("20", "€5.20"),
+        ("82", "B82"),
+        ("days", "three-days-a-week"),
+        ("half", "(half)"),
+        ("10", "-10"),
+        ("7", "+7%"),
+        ("9", "8/9"),
+        ("青", "青い空"),
+    ],
+)
+def test_no_piece_of_a_word_is_marked(piece: str, word: str) -> None:
+    text = f"It says: {word}, “or” so; 青い、空。"
+    at = text.find(piece, 9)
+    marked = unsupported_spans(text, [(at, at + len(piece), 0.9)], 0.5)
+    assert [text[start:end] for start, end in marked] == [word.strip("()")]
 
 
 @pytest.mark.parametrize(

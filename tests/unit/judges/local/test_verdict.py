@@ -9,8 +9,12 @@ import pytest
 from guardrail.events import Finding, Verdict
 from guardrail.judges.base import Judgement
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import Combiner, Fit, Lines, load_parameters
+from guardrail.judges.local.combiner import Combiner, Fit, Lines, Probabilities, load_parameters
+from guardrail.judges.local.features import Read
 from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.local.verdict import Examined, judgement_of
+from guardrail.judges.local.verifier import Reading
+from guardrail.judges.local.windows import Window
 from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
 
 SURE = (0.9, 0.05, 0.04, 0.01)
@@ -162,3 +166,58 @@ def test_without_a_word_to_compare_with_nothing_is_supported(contexts: tuple[str
     found = judged("Basic costs $29 per month.", SURE, *contexts)
     assert (found.verdict, found.evidence) == (Verdict.UNSUPPORTED, ())
     assert found.reasoning == "There is no context to support it."
+
+
+FERRY = (
+    "The ferry costs €18 and runs until dusk. A bike costs €4.50 on top. "
+    "The harbour was opened by Karl Weng in 1911. The pier was planned by Ines Moll."
+)
+
+
+def read_as(
+    claim: str, told: tuple[float, float, float, float], marked: str, support: float, contradiction: float
+) -> Judgement:
+    """The judgement on a claim beside ``FERRY`` where the verifier says this, and marks these pieces."""
+    parameters = load_parameters()
+    index = index_of(FERRY)
+    examined = ClaimChecker(LocalJudgeSettings(), parameters).examine(claim_of(claim), "", index)
+    assert examined is not None
+    places = [(claim.index(piece), len(piece)) for piece in marked.split()]
+    tokens = tuple((at, at + length, 0.9) for at, length in places)
+    everything = tuple(range(len(index.layout.sentences)))
+    read = Read(Window(FERRY, everything, 0), Reading(support, contradiction, tokens))
+    lines = Lines(supported=0.6, partially=0.3, contradicted=0.5, sure=1.0, hopeless=0.0)
+    found = Examined(
+        examined.view, examined.found, examined.figures, [read], Probabilities(*told), lines, index
+    )
+    return judgement_of("c", "local", found, ())
+
+
+def test_what_contradicts_a_claim_is_the_sentence_on_its_matter() -> None:
+    found = read_as("The pier was planned by Karl Weng.", OTHERWISE, "Karl Weng", 0.1, 0.8)
+    assert found.reasoning == "The source says otherwise: 'The pier was planned by Ines Moll.'"
+    assert found.evidence[0].quote == "The pier was planned by Ines Moll."
+
+
+def test_no_sentence_is_said_to_contradict_where_the_verifier_finds_none_that_does() -> None:
+    found = read_as("The pier was planned by Karl Weng.", OTHERWISE, "", 0.1, 0.3)
+    assert (found.verdict, found.reasoning) == (Verdict.CONTRADICTED, "The sources say otherwise.")
+
+
+@pytest.mark.parametrize(
+    ("claim", "marked", "reason", "words"),
+    [
+        ("The ferry costs €4.50, a bike €18.", "4 18", "it", ["€4.50", "€18"]),
+        ("The ferry docks at pier z81.", "", "'docks' or 'z81'", []),
+        ("The ferry docks at pier z81.", "z", "'z81'", ["z81"]),
+        ("The ferry costs eighteen euros in winter.", "", "'winter'", []),
+        ("According to the fare page, a bike is carried by kayak.", "fare kay", "'kayak'", ["fare", "kayak"]),
+        ("Laut der Preisliste, a bike goes by kayak.", "", "'kayak'", []),
+    ],
+)
+def test_what_the_sources_do_not_say_is_quoted_in_whole_words(
+    claim: str, marked: str, reason: str, words: list[str]
+) -> None:
+    found = read_as(claim, NOT, marked, 0.1, 0.1)
+    assert found.reasoning == f"The sources do not say {reason}."
+    assert [claim[start:end] for start, end in found.unsupported_spans] == words
