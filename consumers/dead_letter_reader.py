@@ -13,14 +13,14 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from consumers.dead_letters import PREFIX, REPLAYED
-from consumers.kafka_client import (
+from consumers.kafka.client import (
     client_options,
     close_consumer,
     connect_admin,
     require_topics,
     translated,
 )
-from consumers.kafka_headers import read_any_header_name
+from consumers.kafka.workarounds import read_any_header_name
 from consumers.transport import Headers, Partition, Record
 from guardrail.errors import TransportError
 from guardrail.kafka_settings import KafkaSettings

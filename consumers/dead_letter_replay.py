@@ -19,9 +19,9 @@ from aiokafka.errors import KafkaError
 from consumers.dead_letter_progress import Progress, resume, rewound
 from consumers.dead_letter_reader import DeadLetter, DeadLetterReader, Selection, Span, open_reader
 from consumers.dead_letters import REPLAYED
-from consumers.kafka_client import require_topics, translated
-from consumers.kafka_positions import committed_positions
-from consumers.kafka_transactions import TransactionalProducer
+from consumers.kafka.client import require_topics, translated
+from consumers.kafka.recovery import committed_positions
+from consumers.kafka.producing import TransactionalProducer
 from consumers.transport import Commit, OutRecord, Partition
 from guardrail.errors import ConfigError, StepFailed
 from guardrail.kafka_settings import KafkaSettings

@@ -1,7 +1,7 @@
 """The seam between the guard and whatever carries its records.
 
 Two implementations, one contract suite (tests/contract/): ``consumers.memory`` in process and
-``consumers.kafka`` over aiokafka.
+``consumers.kafka.transport`` over aiokafka.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumers.dead_letter_reader import DeadLetter, open_reader
-from consumers.kafka_state import read_state
+from consumers.kafka.recovery import read_state
 from consumers.state_records import key_prefix
 from guardrail.events import DeliveryCompleted
 from guardrail.policy import Policy
