@@ -1,14 +1,10 @@
-"""What both producers share: their options, packing records into batches, sending them, and closing.
+"""Writing to Kafka: a producer without transactions, and the transactional one of an input partition.
 
 ``AIOKafkaProducer.send`` costs a coroutine, a future and a partition look-up for every record. Here the
 records of one call are packed into the producer's own batches, partition by partition, and the batches are
 sent, one future each: same wire format, same idempotence, about a third of the time.
 
-Writing many records at once, at least once: a producer without transactions.
-
-The transactional producer of one input partition: a step is one Kafka transaction.
-
-What the client library does not do by itself and this does:
+A step of exactly once is one Kafka transaction. What the client library does not do by itself and this does:
 
 - A failed send does not fail the library's transaction: it would commit without the record. So every send is
   awaited before the commit.
@@ -43,7 +39,7 @@ from aiokafka.util import create_future
 from consumers.kafka.client import client_options, translated
 from consumers.kafka.workarounds import hasten
 from consumers.partitioning import partition_of
-from consumers.state_records import key_prefix
+from consumers.sessions_topic import key_prefix
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings

@@ -1,12 +1,7 @@
 """What a new owner of partitions reads back: positions, stored state; and the producers it starts.
 
-Waiting for brokers that are away while partitions are taken over.
-
-Where a group reads on: its committed positions, with the notes that were committed with them.
-
-Reading the stored state of partitions: the compacted topic of sessions, from its beginning to its end.
-
-Exactly once over Kafka: a transactional producer per held partition, and what the broker has of each.
+Positions are the group's committed ones, with the notes that were committed with them; stored state is the
+compacted topic of sessions, read from its beginning to its end. Brokers that are away are waited for.
 """
 
 from __future__ import annotations
@@ -24,7 +19,7 @@ from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuth
 from consumers.kafka.client import client_options, close_consumer, translated
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.workarounds import read_any_header_name
-from consumers.state_records import key_prefix
+from consumers.sessions_topic import key_prefix
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
 from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable, only_cause
 from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
@@ -281,8 +276,6 @@ def _apply(state: dict[bytes, bytes], batch: Collection[Any], prefix: bytes) -> 
         state.pop(key, None)
         if record.value is not None:
             state[key] = record.value
-
-
 
 
 class Steps:

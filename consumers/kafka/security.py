@@ -1,8 +1,7 @@
 """How a Kafka client proves who it is, and makes sure who the broker is: TLS and SASL from settings.
 
-OAUTHBEARER tokens: from a file that somebody renews, or from a token endpoint (client credentials).
-
-The client library asks for a token whenever it opens a connection. It knows how to go on after a KafkaError
+OAUTHBEARER tokens come from a file that somebody renews or from a token endpoint (client credentials). The
+client library asks for a token whenever it opens a connection. It knows how to go on after a KafkaError
 and after nothing else, so the errors here are KafkaErrors: a connection is then tried again later, as with a
 broker that is away. No message holds a token or a secret.
 """
