@@ -20,9 +20,9 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from consumers.kafka import KafkaTransport
-from consumers.kafka_client import quiet_client_log
-from consumers.kafka_writer import KafkaWriter
+from consumers.kafka.client import quiet_client_log
+from consumers.kafka.producing import KafkaWriter
+from consumers.kafka.transport import KafkaTransport
 from consumers.transport import Commit, OutRecord, Partition, Restored
 from guardrail.kafka_settings import KafkaSettings
 

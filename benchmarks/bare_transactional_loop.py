@@ -23,7 +23,7 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from benchmarks.bare_kafka_loop import BATCH, BATCH_BYTES, create_topic, fill, kafka_for_benchmark
-from consumers.kafka_client import quiet_client_log
+from consumers.kafka.client import quiet_client_log
 
 
 class _Lane:

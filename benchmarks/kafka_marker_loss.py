@@ -30,7 +30,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
-from consumers.kafka_client import quiet_client_log
+from consumers.kafka.client import quiet_client_log
 from tests.support.kafka_broker import KafkaBroker
 
 TOPICS: Final = ("loss.a", "loss.b", "loss.c", "loss.d")

@@ -20,7 +20,7 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.workload import sentences
-from consumers.kafka_client import quiet_client_log
+from consumers.kafka.client import quiet_client_log
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.events import Context, Event, ResponseCompleted, ResponseDelta, ResponseStarted

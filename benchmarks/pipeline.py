@@ -25,8 +25,8 @@ from benchmarks.instant_judge import InstantJudge
 from benchmarks.timed_transport import Timed
 from benchmarks.workload import token_streams
 from consumers.guard import GuardConsumer
-from consumers.kafka import KafkaTransport
-from consumers.kafka_writer import KafkaWriter
+from consumers.kafka.producing import KafkaWriter
+from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import OutRecord, Transport
 from guardrail.config import LoggingSettings

@@ -26,7 +26,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
 from consumers.guard import GuardConsumer
-from consumers.kafka import KafkaTransport
+from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import OutRecord, Transport
 from guardrail.config import Settings

@@ -39,7 +39,7 @@ from aiokafka.errors import KafkaError
 from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
 from benchmarks.soak_load import write_load
 from benchmarks.soak_report import Sample, judge, write
-from consumers.kafka_client import quiet_client_log
+from consumers.kafka.client import quiet_client_log
 
 PARTITIONS = 4
 GRACE_S = 90.0

@@ -16,7 +16,7 @@ import uvloop
 from aiokafka import AIOKafkaProducer
 
 from benchmarks.workload import sentences
-from consumers.kafka_client import quiet_client_log
+from consumers.kafka.client import quiet_client_log
 from guardrail.events import (
     Context,
     Event,

@@ -3,28 +3,385 @@
 For each partition of the dead-letter topic there is one transactional producer, and its transactions hold the
 records written back together with the progress in a consumer group of its own: a replay that is killed, at
 any moment, is gone on with by the next, and two at a time are kept apart, the later one fencing the other.
+
+What was replayed is a position and what lies beyond it. A replay with filters leaves records behind, so one offset can't tell what is done. It is committed with a
+note of the ranges that are done after it, which is short as long as what is left behind is not scattered.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-from contextlib import aclosing
+import asyncio
+import base64
+import binascii
+import re
+import zlib
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import pairwise
+from typing import Final, NamedTuple
 
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from consumers.dead_letter_progress import Progress, resume, rewound
-from consumers.dead_letter_reader import DeadLetter, DeadLetterReader, Selection, Span, open_reader
-from consumers.dead_letters import REPLAYED
-from consumers.kafka_client import require_topics, translated
-from consumers.kafka_positions import committed_positions
-from consumers.kafka_transactions import TransactionalProducer
-from consumers.transport import Commit, OutRecord, Partition
-from guardrail.errors import ConfigError, StepFailed
+from consumers.dead_letters import PREFIX, REPLAYED
+from consumers.kafka.client import client_options, close_consumer, connect_admin, require_topics, translated
+from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka.recovery import committed_positions
+from consumers.kafka.workarounds import read_any_header_name
+from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
+from guardrail.errors import ConfigError, StepFailed, TransportError
 from guardrail.kafka_settings import KafkaSettings
+
+_PLAIN: Final = "1:"
+_PACKED: Final = "1z:"
+_MAX_UNPACKED: Final = 4_000_000
+"""More than what was packed into ``MAX_METADATA_BYTES`` can hold."""
+_NOTE: Final = re.compile(r"(?:\d{1,18}\+\d{1,18}(?:,|\Z))*")
+
+Ranges = Sequence[tuple[int, int]]
+"""Offsets from (included) and to (excluded), ascending, apart from each other."""
+
+
+class Progress:
+    """Progress of one partition while it is read once, in order, from ``begin`` on.
+
+    Every record read is said to be ``done`` or ``left``; offsets without a record belong to what is beside
+    them. What was done beyond the place reached stays done.
+    """
+
+    def __init__(self, begin: int, done: Ranges = ()) -> None:
+        """Raises ValueError for ranges that are not ascending."""
+        self.begin = begin
+        self._before = deque((start, end) for start, end in done if end > begin)
+        if any(start >= end for start, end in done) or any(
+            earlier[1] > later[0] for earlier, later in pairwise(done)
+        ):
+            raise ValueError(f"ranges {list(done)} are not ascending")
+        self._reached = begin
+        # The first range is what the position covers, and may be empty.
+        self._done: list[tuple[int, int]] = [(begin, begin)]
+        self._gap = False
+
+    def was_done(self, offset: int) -> bool:
+        """Was it replayed before? To be asked in ascending order, like ``done`` and ``left``."""
+        while self._before and self._before[0][1] <= offset:
+            self._before.popleft()
+        return bool(self._before) and self._before[0][0] <= offset
+
+    def done(self, offset: int) -> None:
+        """The record at this offset is replayed, now or before."""
+        if self._gap:
+            self._done.append((offset, offset + 1))
+            self._gap = False
+        else:
+            self._done[-1] = (self._done[-1][0], offset + 1)
+        self._reached = offset + 1
+
+    def left(self, offset: int) -> None:
+        """The record at this offset is left for another time."""
+        self._gap = True
+        self._reached = offset + 1
+
+    def commit(self) -> Commit:
+        """To be committed with what was written so far. Raises TransportError when it is too scattered."""
+        ahead = [(max(start, self._reached), end) for start, end in self._before if end > self._reached]
+        (_, position), *ranges = _joined([*self._done, *ahead])
+        note = _encode(position, ranges)
+        if len(note) > MAX_METADATA_BYTES:
+            raise TransportError(
+                f"what was replayed lies in {len(ranges)} separate ranges after offset {position}, which is "
+                "more than fits beside the position; nothing more was written. Replay the rest without a "
+                "filter, or with one that leaves fewer records in between"
+            )
+        return Commit(position, note)
+
+
+def _joined(ranges: Ranges) -> list[tuple[int, int]]:
+    """The same offsets, with ranges that touch as one."""
+    joined = [ranges[0]]
+    for start, end in ranges[1:]:
+        if start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> Progress:
+    """Progress as committed; of a partition whose ``oldest`` record kept may be younger than that.
+
+    With ``forget`` it begins at the oldest, as with nothing committed. Raises TransportError for a note that
+    can't be read.
+    """
+    if commit is None or forget:
+        return Progress(oldest)
+    try:
+        ranges = _decode(commit.offset, commit.metadata)
+        return Progress(max(commit.offset, oldest), ranges)
+    except (ValueError, binascii.Error, zlib.error) as error:
+        raise TransportError(
+            f"the note beside position {commit.offset} can't be read ({error}); was it written by a newer "
+            "version? Replay with --from-beginning to start over"
+        ) from error
+
+
+def rewound(commit: Commit | None, oldest: int) -> Progress:
+    """As ``resume``, but to be read from the oldest record on once more: what was done stays done."""
+    if commit is None or commit.offset <= oldest:
+        return resume(commit, oldest)
+    known = resume(commit, oldest)
+    return Progress(oldest, [(oldest, known.begin), *known._before])
+
+
+def _encode(position: int, ranges: Ranges) -> str:
+    """Gaps and lengths, one after the other; packed where that is needed."""
+    parts: list[str] = []
+    last = position
+    for start, end in ranges:
+        parts.append(f"{start - last}+{end - start}")
+        last = end
+    if not parts:
+        return ""
+    text = ",".join(parts)
+    if len(_PLAIN) + len(text) <= MAX_METADATA_BYTES:
+        return _PLAIN + text
+    return _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _decode(position: int, note: str) -> list[tuple[int, int]]:
+    """Raises ValueError, binascii.Error, zlib.error."""
+    if not note:
+        return []
+    if note.startswith(_PACKED):
+        packed = base64.b64decode(note.removeprefix(_PACKED), validate=True)
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(packed, _MAX_UNPACKED).decode("ascii")
+        if not unpacking.eof:
+            raise ValueError("it is longer than any that is written here")
+    elif note.startswith(_PLAIN):
+        text = note.removeprefix(_PLAIN)
+    else:
+        raise ValueError(f"unknown form {note[:8]!r}")
+    if not _NOTE.fullmatch(text):
+        raise ValueError("no list of ranges")
+    ranges: list[tuple[int, int]] = []
+    last = position
+    for part in text.split(","):
+        gap, length = (int(number) for number in part.split("+"))
+        ranges.append((last + gap, last + gap + length))
+        last += gap + length
+    return ranges
+
+
+_POLL_MS: Final = 100
+_CLOSE_S: Final = 2.0
+_MAX_DIGITS: Final = 18
+"""More of them are no number that Kafka has, and Python refuses thousands."""
+
+
+class Origin(NamedTuple):
+    """Where the refused record stood. ``timestamp_ms`` counts from 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record of the dead-letter topic, and what its headers say. ``headers`` are the refused record's own.
+
+    What a header does not say, because something else wrote the record, is empty or None.
+    """
+
+    record: Record
+    headers: Headers
+    reason: str = ""
+    error: str = ""
+    message: str = ""
+    stage: str = ""
+    origin: Origin | None = None
+    omitted_bytes: int | None = None
+    """Size of a value that did not fit and stands at its origin only."""
+    replays: int = 0
+    """How many times it was written back before."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the refused record's value."""
+        return len(self.record.value or b"") if self.omitted_bytes is None else self.omitted_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which dead letters are wanted; with everything at None, all."""
+
+    reason: str | None = None
+    key: bytes | None = None
+    since_ms: int | None = None
+    """Dead letters written at that time or later, in milliseconds since 1970."""
+
+    @property
+    def everything(self) -> bool:
+        """Does it leave nothing out?"""
+        return self == Selection()
+
+    def wants(self, letter: DeadLetter) -> bool:
+        """Is this dead letter one of them?"""
+        return (
+            (self.reason is None or letter.reason == self.reason)
+            and (self.key is None or letter.record.key == self.key)
+            and (self.since_ms is None or letter.record.timestamp_ms >= self.since_ms)
+        )
+
+
+class Span(NamedTuple):
+    """Offsets of a partition: the oldest kept, and the end of what was committed when it was asked."""
+
+    begin: int
+    end: int
+
+
+def read_letter(record: Record) -> DeadLetter:
+    """What the headers of a dead letter say. Never fails: the record may come from anywhere.
+
+    The guard's headers are the last ones. A refused record that had such headers itself keeps them.
+    """
+    first = max(
+        (index for index, (name, _) in enumerate(record.headers) if name == PREFIX + "reason"), default=None
+    )
+    if first is None:
+        return DeadLetter(record, record.headers, replays=_replays(record.headers))
+    about = {
+        name.removeprefix(PREFIX): (value or b"").decode("utf-8", "replace")
+        for name, value in record.headers[first:]
+    }
+    partition, offset = _number(about.get("partition")), _number(about.get("offset"))
+    origin = None
+    if about.get("topic") and partition is not None and offset is not None:
+        origin = Origin(about["topic"], partition, offset, _number(about.get("timestamp")))
+    headers = record.headers[:first]
+    return DeadLetter(
+        record,
+        headers,
+        reason=about["reason"],
+        error=about.get("error", ""),
+        message=about.get("message", ""),
+        stage=about.get("stage", ""),
+        origin=origin,
+        omitted_bytes=_number(about.get("value-bytes")),
+        replays=_replays(headers),
+    )
+
+
+def _replays(headers: Headers) -> int:
+    """What the last mark says; one that says nothing sensible was not made by a replay."""
+    marks = [value for name, value in headers if name == REPLAYED]
+    return _number((marks[-1] or b"").decode("ascii", "replace")) or 0 if marks else 0
+
+
+def _number(text: str | None) -> int | None:
+    if text is None or not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        return None
+    return int(text)
+
+
+class DeadLetterReader:
+    """Reads the dead-letter topic without a group. Made by ``open_reader``."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        admin: AIOKafkaAdminClient,
+        consumer: AIOKafkaConsumer,
+        spans: Mapping[Partition, Span],
+        topics: frozenset[str],
+    ) -> None:
+        self.admin = admin
+        self.topics = topics
+        """All topics of the cluster that this user may see."""
+        self.spans = spans
+        """Of every partition, what there was to read when the reader was opened."""
+        self._consumer = consumer
+        self._patience_s = settings.request_timeout_ms / 1000
+
+    async def read(self, partition: Partition, begin: int, end: int) -> AsyncGenerator[DeadLetter, None]:
+        """Dead letters from offset ``begin`` to before ``end``, in order; one read at a time.
+
+        Raises TransportError when the brokers give nothing for ``request_timeout_ms``.
+        """
+        tp = TopicPartition(*partition)
+        consumer = self._consumer
+        loop = asyncio.get_running_loop()
+        consumer.assign([tp])
+        consumer.seek(tp, begin)
+        position, moved = begin, loop.time()
+        while position < end:
+            try:
+                batch = (await consumer.getmany(tp, timeout_ms=_POLL_MS)).get(tp, [])
+            except (KafkaError, OSError) as error:
+                raise translated(error, f"reading {partition.topic}[{partition.index}]") from error
+            for found in batch:
+                if found.offset >= end:
+                    return
+                headers = tuple(found.headers)
+                yield read_letter(
+                    Record(partition, found.offset, found.key, found.value, headers, found.timestamp)
+                )
+            # Markers and aborted records move it too, without a record.
+            reached = await consumer.position(tp)
+            if reached != position or batch:
+                position, moved = reached, loop.time()
+            elif loop.time() - moved > self._patience_s:
+                raise TransportError(
+                    f"reading {partition.topic}[{partition.index}]: nothing came from Kafka for "
+                    f"{self._patience_s:g} s, at offset {position} of {end}; do the brokers answer?"
+                )
+
+
+@asynccontextmanager
+async def open_reader(settings: KafkaSettings) -> AsyncIterator[DeadLetterReader]:
+    """A reader of ``topics.dead_letters``. Raises TransportUnavailable, TransportError, ConfigError."""
+    topic = settings.topics.dead_letters
+    admin = await connect_admin(settings)
+    try:
+        await require_topics(admin, settings, [topic])
+        consumer = AIOKafkaConsumer(
+            **client_options(settings),
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            fetch_max_wait_ms=settings.fetch_max_wait_ms,
+            max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
+        )
+        try:
+            try:
+                async with asyncio.timeout(settings.request_timeout_ms / 1000):
+                    await consumer.start()
+                    read_any_header_name(consumer)
+                    spans = await _spans(admin, consumer, topic)
+                    topics = frozenset(await admin.list_topics())
+            except (KafkaError, OSError, TimeoutError) as error:
+                raise translated(error, f"reading topic {topic}") from error
+            yield DeadLetterReader(settings, admin, consumer, spans, topics)
+        finally:
+            await close_consumer(consumer, _CLOSE_S)
+    finally:
+        await admin.close()
+
+
+async def _spans(admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, topic: str) -> dict[Partition, Span]:
+    (described,) = await admin.describe_topics([topic])
+    tps = sorted(TopicPartition(topic, one["partition"]) for one in described["partitions"])
+    begins = await consumer.beginning_offsets(tps)
+    ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
+    return {Partition(*tp): Span(begins[tp], ends[tp]) for tp in tps}
+
 
 MAX_STEP_RECORDS: Final = 500
 MAX_STEP_BYTES: Final = 4 * 1024 * 1024

@@ -13,25 +13,415 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from consumers.checks import check_commits
-from consumers.memory_broker import MemoryBroker
-from consumers.memory_groups import Member
-from consumers.memory_log import CompactedLog, Log
-from consumers.state_records import key_prefix
+from consumers.partitioning import partition_of
+from consumers.sessions_topic import key_prefix
 from consumers.transport import (
     AssignmentListener,
     Commit,
+    Headers,
     OutRecord,
     Partition,
     Record,
     Restored,
     StateRecord,
+    check_commits,
 )
 from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
+
+
+class Log(Protocol):
+    """Records of one partition, from ``start`` (oldest kept) to ``end`` (next to be written)."""
+
+    @property
+    def partition(self) -> Partition: ...
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def end(self) -> int:
+        """Offset that the next record gets."""
+        ...
+
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
+        """Write one record at the end."""
+        ...
+
+    def read(self, offset: int, max_records: int | None) -> list[Record]:
+        """Records from ``offset`` (which is at least ``start``) on; fewer only when no more are there."""
+        ...
+
+
+class PartitionLog:
+    """A log that keeps every record, or the newest ones.
+
+    With a bound, the oldest are dropped in blocks so that appending stays constant in time: between one
+    and two times ``retention_records`` are kept.
+    """
+
+    __slots__ = ("_records", "_retention_records", "partition", "start")
+
+    def __init__(self, partition: Partition, retention_records: int | None) -> None:
+        if retention_records is not None and retention_records < 1:
+            raise ValueError(
+                f"retention_records {retention_records}: give at least 1, or None to keep everything"
+            )
+        self.partition = partition
+        self.start = 0
+        self._records: list[Record] = []
+        self._retention_records = retention_records
+
+    @property
+    def end(self) -> int:
+        """Offset that the next record gets."""
+        return self.start + len(self._records)
+
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
+        """Write one record at the end."""
+        records = self._records
+        record = Record(self.partition, self.start + len(records), key, value, headers, timestamp_ms)
+        records.append(record)
+        keep = self._retention_records
+        if keep is not None and len(records) >= 2 * keep:
+            self.start += len(records) - keep
+            del records[:-keep]
+        return record
+
+    def read(self, offset: int, max_records: int | None) -> list[Record]:
+        """Records from ``offset`` (which is at least ``start``) on."""
+        first = offset - self.start
+        return self._records[first : None if max_records is None else first + max_records]
+
+
+class CompactedLog:
+    """A log that keeps the latest record of every key, in the order of writing.
+
+    Kafka compacts now and then; here it is done at every write, and a deleted key goes at once with its
+    tombstone: memory follows the number of live keys, not that of writes. Offsets have gaps, as in Kafka.
+    """
+
+    __slots__ = ("_latest", "end", "partition", "start")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.start = 0
+        self.end = 0
+        self._latest: dict[bytes, Record] = {}
+
+    def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
+        """Write one record at the end; a value of None deletes the key. No key: TransportError."""
+        if key is None:
+            raise TransportError(f"topic {self.partition.topic} is compacted: every record needs a key")
+        record = Record(self.partition, self.end, key, value, headers, timestamp_ms)
+        self.end += 1
+        # Taken out first: a dict would leave the new value at the old one's place in the order.
+        self._latest.pop(key, None)
+        if value is not None:
+            self._latest[key] = record
+        return record
+
+    def read(self, offset: int, max_records: int | None) -> list[Record]:
+        """Records kept from ``offset`` on."""
+        return [record for record in self._latest.values() if record.offset >= offset][:max_records]
+
+    def latest(self) -> dict[bytes, bytes]:
+        """The value of every live key, in the order in which these values were written."""
+        return {key: record.value for key, record in self._latest.items() if record.value is not None}
+
+
+class TopicLog:
+    """The partitions of a topic, and who waits for a record in one of them."""
+
+    __slots__ = ("_turn", "compacted", "name", "partitions", "waiting")
+
+    def __init__(
+        self, name: str, partitions: int, retention_records: int | None, *, compacted: bool = False
+    ) -> None:
+        self.name = name
+        self.compacted = compacted
+        places = [Partition(name, index) for index in range(partitions)]
+        self.partitions: list[Log] = (
+            [CompactedLog(place) for place in places]
+            if compacted
+            else [PartitionLog(place, retention_records) for place in places]
+        )
+        self.waiting: set[asyncio.Future[None]] = set()
+        self._turn = 0
+
+    def next_without_key(self) -> Log:
+        """Records without a key go around the partitions."""
+        self._turn += 1
+        return self.partitions[self._turn % len(self.partitions)]
+
+    def wake(self) -> None:
+        """Tell everyone who waits that there is a new record."""
+        waiting, self.waiting = self.waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def appended(self) -> None:
+        """Return at the next record written to any partition."""
+        future = asyncio.get_running_loop().create_future()
+        self.waiting.add(future)
+        try:
+            await future
+        finally:
+            self.waiting.discard(future)
+
+
+Change = Callable[[Collection[Partition]], Awaitable[None]]
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One member: the partitions it subscribes to, what it holds, and how to tell it."""
+
+    name: str
+    subscribed: tuple[Partition, ...]
+    assigned: Change
+    revoked: Change
+    failed: Callable[[BaseException], None]
+    """Takes what ``assigned`` or ``revoked`` raised; the rebalance goes on without this member's consent."""
+    held: tuple[Partition, ...] = ()
+    telling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the member is being told, so that leaving waits for its listener to come back."""
+
+
+class Group:
+    """Members share partitions by range: partition i of all topics goes to the same member.
+
+    Every change of membership starts one rebalance in a background task: all members give up all they
+    hold, side by side, and are then assigned anew. Changes during a rebalance lead to another one.
+    """
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.committed: dict[Partition, Commit] = {}
+        self.epochs: dict[Partition, int] = {}
+        """Of each partition, the epoch of its latest holder: whoever holds an older one is fenced."""
+        self._members: list[Member] = []
+        self._changed = False
+        self._task: asyncio.Task[None] | None = None
+
+    def join(self, member: Member) -> None:
+        """Add a member; it is told its partitions by the rebalance that follows."""
+        self._members.append(member)
+        self._start_rebalance()
+
+    async def leave(self, member: Member) -> None:
+        """Remove a member without telling it. Returns when its listener is no longer running."""
+        if member in self._members:
+            self._members.remove(member)
+        async with member.telling:
+            member.held = ()
+        self._start_rebalance()
+        if not self._members and self._task is not None:
+            await self._task
+
+    def fence(self, partition: Partition) -> int:
+        """Raise the epoch of a partition, which shuts out every holder so far; returns the new one."""
+        epoch = self.epochs[partition] = self.epochs.get(partition, 0) + 1
+        return epoch
+
+    def _start_rebalance(self) -> None:
+        self._changed = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._rebalance(), name=f"rebalance {self.group_id}")
+
+    async def _rebalance(self) -> None:
+        while self._changed:
+            self._changed = False
+            await asyncio.gather(*(self._revoke(member) for member in tuple(self._members)))
+            if not self._changed:
+                shares = assign_ranges(self._members)
+                await asyncio.gather(*(self._assign(member, share) for member, share in shares))
+
+    async def _revoke(self, member: Member) -> None:
+        async with member.telling:
+            if member not in self._members or not member.held:
+                return
+            held, member.held = member.held, ()
+            await _tell(member, member.revoked, held)
+
+    async def _assign(self, member: Member, share: tuple[Partition, ...]) -> None:
+        async with member.telling:
+            if member not in self._members or not share:
+                return
+            member.held = share
+            await _tell(member, member.assigned, share)
+
+
+async def _tell(member: Member, change: Change, partitions: Collection[Partition]) -> None:
+    try:
+        await change(partitions)
+    except Exception as error:  # noqa: BLE001 - the member's own code: its next poll raises it
+        member.failed(error)
+
+
+def assign_ranges(members: Sequence[Member]) -> list[tuple[Member, tuple[Partition, ...]]]:
+    """Split each topic into contiguous ranges, one per subscribed member in order of name.
+
+    The first members get one more where the number of partitions does not divide (Kafka's RangeAssignor).
+    """
+    shares: dict[Member, list[Partition]] = {member: [] for member in members}
+    topics = sorted({partition.topic for member in members for partition in member.subscribed})
+    for topic in topics:
+        takers = sorted(
+            (
+                member
+                for member in members
+                if any(partition.topic == topic for partition in member.subscribed)
+            ),
+            key=lambda member: member.name,
+        )
+        partitions = sorted({p for member in takers for p in member.subscribed if p.topic == topic})
+        share, extra = divmod(len(partitions), len(takers))
+        first = 0
+        for position, member in enumerate(takers):
+            size = share + (position < extra)
+            shares[member].extend(partitions[first : first + size])
+            first += size
+    return [(member, tuple(share)) for member, share in shares.items()]
+
+
+class MemoryBroker:
+    """Topics and groups of one process."""
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | None = None,
+        *,
+        compacted: Collection[str] = (),
+        retention_records: int | None = None,
+    ) -> None:
+        """``topics`` are created, name to number of partitions; those named in ``compacted`` are so.
+
+        ``retention_records`` bounds every partition that is created without a bound of its own: at least
+        that many of its newest records are kept, at most twice as many. None keeps everything. A compacted
+        topic keeps the latest value of every key, whatever the bound.
+        """
+        self._retention_records = retention_records
+        self._topics: dict[str, TopicLog] = {}
+        self._groups: dict[str, Group] = {}
+        for name, partitions in (topics or {}).items():
+            self.create_topic(name, partitions, compacted=name in compacted)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        compacted: bool = False,
+        retention_records: int | None = None,
+    ) -> None:
+        """Add a topic; doing so again in the same way changes nothing."""
+        if partitions < 1:
+            raise ValueError(f"topic {name}: {partitions} partitions; give at least 1")
+        known = self._topics.get(name)
+        if known is None:
+            bound = retention_records or self._retention_records
+            self._topics[name] = TopicLog(name, partitions, bound, compacted=compacted)
+        elif len(known.partitions) != partitions:
+            raise ValueError(f"topic {name} exists with {len(known.partitions)} partitions, not {partitions}")
+        elif known.compacted != compacted:
+            raise ValueError(f"topic {name} exists and is {'' if known.compacted else 'not '}compacted")
+
+    def append(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp_ms: int = 0
+    ) -> Record:
+        """Write one record and wake its readers. A timestamp of 0 is replaced by now.
+
+        Raises TransportUnavailable for an unknown topic, TransportError for a record without a key in a
+        compacted one.
+        """
+        log = self.topic(topic)
+        partitions = log.partitions
+        if len(partitions) == 1:
+            partition = partitions[0]
+        elif key is None:
+            partition = log.next_without_key()
+        else:
+            partition = partitions[partition_of(key, len(partitions))]
+        record = partition.append(key, value, headers, timestamp_ms or time.time_ns() // 1_000_000)
+        if log.waiting:
+            log.wake()
+        return record
+
+    def check_writable(self, topic: str, key: bytes | None) -> None:
+        """Raise TransportUnavailable or TransportError for a record that ``append`` would refuse."""
+        if self.topic(topic).compacted and key is None:
+            raise TransportError(f"topic {topic} is compacted: every record needs a key")
+
+    def write_state(self, partition: Partition, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
+        """Write to a partition that was chosen by its number; a value of None deletes the key."""
+        log = self.topic(partition.topic)
+        log.partitions[partition.index].append(key, value, (), timestamp_ms)
+        if log.waiting:
+            log.wake()
+
+    def topic(self, name: str) -> TopicLog:
+        """The log of a topic. Raises TransportUnavailable when there is none."""
+        log = self._topics.get(name)
+        if log is None:
+            known = ", ".join(sorted(self._topics)) or "none"
+            raise TransportUnavailable(f"topic {name} does not exist (there are: {known}); create it first")
+        return log
+
+    def read(
+        self, topic: str, index: int = 0, offset: int = 0, max_records: int | None = None
+    ) -> list[Record]:
+        """Records of one partition from ``offset`` on, or from the oldest one kept if that is later."""
+        log = self.topic(topic).partitions[index]
+        return log.read(max(offset, log.start), max_records)
+
+    def records(self, topic: str) -> list[Record]:
+        """All records kept, partition after partition."""
+        return [record for log in self.topic(topic).partitions for record in log.read(log.start, None)]
+
+    async def subscribe(self, topic: str, from_offset: int = 0) -> AsyncIterator[Record]:
+        """Follow all partitions of a topic from ``from_offset`` on; never ends by itself.
+
+        Order holds within a partition. Outside every group: a reader of the outputs, not a member.
+        """
+        log = self.topic(topic)
+        positions = [from_offset] * len(log.partitions)
+        while True:
+            found = False
+            for index, partition in enumerate(log.partitions):
+                batch = partition.read(max(positions[index], partition.start), None)
+                for record in batch:
+                    positions[index] = record.offset + 1
+                    found = True
+                    yield record
+            if not found:
+                await log.appended()
+
+    def committed(self, group_id: str, partition: Partition) -> Commit | None:
+        """What a group committed last for a partition."""
+        return self.group(group_id).committed.get(partition)
+
+    def lag(self, group_id: str, topic: str) -> int:
+        """Records of a topic that a group has not committed."""
+        committed = self.group(group_id).committed
+        lag = 0
+        for log in self.topic(topic).partitions:
+            commit = committed.get(log.partition)
+            lag += log.end - max(commit.offset if commit else 0, log.start)
+        return lag
+
+    def group(self, group_id: str) -> Group:
+        """The group of that name, made at its first mention."""
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = Group(group_id)
+        return group
+
 
 __all__ = ["MemoryBroker", "MemoryTransport"]
 

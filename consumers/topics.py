@@ -21,7 +21,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from consumers.kafka_client import connect_admin, translated
+from consumers.kafka.client import connect_admin, translated
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
 

@@ -1,14 +1,16 @@
 """The seam between the guard and whatever carries its records.
 
 Two implementations, one contract suite (tests/contract/): ``consumers.memory`` in process and
-``consumers.kafka`` over aiokafka.
+``consumers.kafka.transport`` over aiokafka.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from guardrail.errors import PartitionLost, TransportError
 
 Headers = tuple[tuple[str, bytes | None], ...]
 """Names may come more than once. A value may be null, which is not an empty one."""
@@ -138,3 +140,25 @@ class Transport(Protocol):
     async def stop(self, within_s: float | None = None) -> None:
         """Leave the group and close. Does not commit. What takes longer than ``within_s`` is given up."""
         ...
+
+
+MAX_METADATA_BYTES: Final = 4096
+"""Kafka's default ``offset.metadata.max.bytes``."""
+
+
+def check_commits(commits: Mapping[Partition, Commit], held: Collection[Partition]) -> None:
+    """Raise PartitionLost or TransportError for a position that could not be committed."""
+    for partition, commit in commits.items():
+        if partition not in held:
+            raise PartitionLost(
+                f"{partition.topic}[{partition.index}] is not held by this member (any more); "
+                "nothing was written"
+            )
+        if (
+            len(commit.metadata) * 4 > MAX_METADATA_BYTES
+            and len(commit.metadata.encode()) > MAX_METADATA_BYTES
+        ):
+            raise TransportError(
+                f"the metadata of {partition.topic}[{partition.index}] is over {MAX_METADATA_BYTES} bytes; "
+                "nothing was written"
+            )

@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from consumers.dead_letter_reader import DeadLetter
-from consumers.dead_letter_replay import MAX_TOLD, ReplayReport
+from consumers.dead_letter_replay import MAX_TOLD, DeadLetter, ReplayReport
 from guardrail.cli.terminal import err, out
 from guardrail.printable import escape_controls, shorten
 

@@ -15,8 +15,7 @@ import typer
 from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, settings_from
 
 if TYPE_CHECKING:
-    from consumers.dead_letter_reader import Selection
-    from consumers.dead_letter_replay import ReplayReport
+    from consumers.dead_letter_replay import ReplayReport, Selection
     from guardrail.cli.dead_letter_report import Listing
     from guardrail.kafka_settings import KafkaSettings
 
@@ -134,7 +133,7 @@ def list_command(
 
 
 async def _list(settings: KafkaSettings, selection: Selection, listing: Listing) -> None:
-    from consumers.dead_letter_reader import open_reader
+    from consumers.dead_letter_replay import open_reader
 
     async with open_reader(settings) as reader:
         for partition, span in reader.spans.items():
@@ -210,7 +209,7 @@ def _status(report: ReplayReport) -> int:
 
 
 def _selection(reason: str | None, key: str | None, since: str | None) -> Selection:
-    from consumers.dead_letter_reader import Selection
+    from consumers.dead_letter_replay import Selection
 
     since_ms = None if since is None else since_time_ms(since, time.time())
     # Bytes that are no UTF-8 come as an argument in the form that os.fsencode takes back.

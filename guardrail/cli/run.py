@@ -117,7 +117,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
     import structlog
 
     from consumers.guard import GuardConsumer
-    from consumers.kafka import KafkaTransport
+    from consumers.kafka.transport import KafkaTransport
     from guardrail.judges.factory import build_judge, check_time
 
     log = structlog.stdlib.get_logger("guardrail.run")

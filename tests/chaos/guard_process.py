@@ -19,7 +19,7 @@ from typing import Any, Final
 import uvloop
 
 from consumers.guard import GuardConsumer
-from consumers.kafka import KafkaTransport
+from consumers.kafka.transport import KafkaTransport
 from guardrail.config import LoggingSettings
 from guardrail.errors import GuardrailError
 from guardrail.kafka_settings import KafkaSettings

@@ -16,7 +16,7 @@ from typing import Final
 
 from aiokafka.errors import KafkaTimeoutError
 
-from consumers.kafka_transactions import TransactionalProducer
+from consumers.kafka.producing import TransactionalProducer
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.kafka_settings import KafkaSettings
 

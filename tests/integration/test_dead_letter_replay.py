@@ -14,10 +14,16 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from consumers import dead_letter_replay
-from consumers.dead_letter_reader import Selection, open_reader
-from consumers.dead_letter_replay import ReplayReport, ReplayRequest, plan_replay, run_replay
+from consumers.dead_letter_replay import (
+    ReplayReport,
+    ReplayRequest,
+    Selection,
+    open_reader,
+    plan_replay,
+    run_replay,
+)
 from consumers.dead_letters import REPLAYED, dead_letter
-from consumers.kafka_transactions import TransactionalProducer
+from consumers.kafka.producing import TransactionalProducer
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
 from guardrail.errors import ConfigError, DecodeError, StepFailed, TransportError, TransportUnavailable

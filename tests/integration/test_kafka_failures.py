@@ -9,8 +9,8 @@ from collections.abc import Collection
 
 import pytest
 
-from consumers.kafka import KafkaTransport
-from consumers.kafka_client import connect_admin
+from consumers.kafka.client import connect_admin
+from consumers.kafka.transport import KafkaTransport
 from consumers.transport import Commit, OutRecord, Partition
 from guardrail.errors import TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings

@@ -15,8 +15,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
-from consumers.kafka import KafkaTransport
-from consumers.kafka_client import client_options, connect_admin, require_topics
+from consumers.kafka.client import client_options, connect_admin, require_topics
+from consumers.kafka.transport import KafkaTransport
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings

@@ -12,9 +12,9 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.producer.transaction_manager import TransactionState
 
-from consumers.kafka import KafkaTransport
-from consumers.kafka_state import read_state
-from consumers.kafka_transactions import TransactionalProducer, transactional_id
+from consumers.kafka.producing import TransactionalProducer, transactional_id
+from consumers.kafka.recovery import read_state
+from consumers.kafka.transport import KafkaTransport
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from consumers.dead_letter_reader import DeadLetter, open_reader
-from consumers.kafka_state import read_state
-from consumers.state_records import key_prefix
+from consumers.dead_letter_replay import DeadLetter, open_reader
+from consumers.kafka.recovery import read_state
+from consumers.sessions_topic import key_prefix
 from guardrail.events import DeliveryCompleted
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

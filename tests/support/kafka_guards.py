@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from consumers.guard import GuardConsumer
-from consumers.kafka import KafkaTransport
+from consumers.kafka.transport import KafkaTransport
 from consumers.topics import create_topics
 from guardrail.events import AnyOutputEvent, Event, parse_output
 from guardrail.judges.base import Judge

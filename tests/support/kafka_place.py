@@ -6,9 +6,9 @@ import asyncio
 import uuid
 from typing import Any
 
-from consumers.kafka import KafkaTransport
-from consumers.kafka_state import read_state
-from consumers.kafka_transactions import TransactionalProducer
+from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka.recovery import read_state
+from consumers.kafka.transport import KafkaTransport
 from consumers.transport import OutRecord, Partition
 from guardrail.kafka_settings import KafkaSettings
 from tests.support.transports import KafkaHarness, RecordingListener, poll_while

@@ -11,9 +11,8 @@ from typing import Any, Final, Protocol
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from consumers.kafka import KafkaTransport
-from consumers.kafka_transactions import TransactionalProducer
-from consumers.kafka_writer import KafkaWriter
+from consumers.kafka.producing import KafkaWriter, TransactionalProducer
+from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
 from guardrail.kafka_settings import KafkaSettings

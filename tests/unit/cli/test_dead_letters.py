@@ -14,8 +14,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from consumers.dead_letter_reader import DeadLetter, Selection, Span, read_letter
-from consumers.dead_letter_replay import ReplayReport, ReplayRequest
+from consumers.dead_letter_replay import DeadLetter, ReplayReport, ReplayRequest, Selection, Span, read_letter
 from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
@@ -68,7 +67,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[DeadLetter]:
     async def open_reader(_settings: KafkaSettings) -> AsyncIterator[Topic]:
         yield Topic(found)
 
-    monkeypatch.setattr("consumers.dead_letter_reader.open_reader", open_reader)
+    monkeypatch.setattr("consumers.dead_letter_replay.open_reader", open_reader)
     return found
 
 
@@ -307,7 +306,7 @@ def test_a_failure_is_one_message(
     def fail(*_: object) -> None:
         raise TransportUnavailable("no broker; start it")
 
-    monkeypatch.setattr("consumers.dead_letter_reader.open_reader", fail)
+    monkeypatch.setattr("consumers.dead_letter_replay.open_reader", fail)
     monkeypatch.setattr("consumers.dead_letter_replay.open_reader", fail)
     result = runner.invoke(app, ["dead-letters", *command])
     assert (result.exit_code, result.stdout) == (1, "")

@@ -33,7 +33,7 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
     def transport(settings: KafkaSettings, topics: list[str]) -> MemoryTransport:
         return MemoryTransport(broker, settings.group_id, topics, sessions_topic=TOPICS.sessions)
 
-    monkeypatch.setattr("consumers.kafka.KafkaTransport", transport)
+    monkeypatch.setattr("consumers.kafka.transport.KafkaTransport", transport)
     return broker
 
 
@@ -116,7 +116,7 @@ async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch:
 async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = MemoryBroker()
     monkeypatch.setattr(
-        "consumers.kafka.KafkaTransport",
+        "consumers.kafka.transport.KafkaTransport",
         lambda settings, topics: MemoryTransport(empty, settings.group_id, topics),
     )
     with pytest.raises(TransportUnavailable, match=r"rag\.responses does not exist"):

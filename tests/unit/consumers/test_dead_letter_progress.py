@@ -7,9 +7,8 @@ from collections.abc import Collection
 
 import pytest
 
-from consumers.checks import MAX_METADATA_BYTES
-from consumers.dead_letter_progress import Progress, resume, rewound
-from consumers.transport import Commit
+from consumers.dead_letter_replay import Progress, resume, rewound
+from consumers.transport import MAX_METADATA_BYTES, Commit
 from guardrail.errors import TransportError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consumers.dead_letter_reader import DeadLetter, Origin, Selection, read_letter
+from consumers.dead_letter_replay import DeadLetter, Origin, Selection, read_letter
 from consumers.dead_letters import PREFIX, REPLAYED, dead_letter
 from consumers.transport import Headers, Partition, Record
 from guardrail.errors import DecodeError, ProtocolError

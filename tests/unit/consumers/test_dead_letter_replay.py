@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from consumers.dead_letter_reader import DeadLetter, Origin, read_letter
-from consumers.dead_letter_replay import Destinations, Unusable, replay_settings, written_back
+from consumers.dead_letter_replay import (
+    DeadLetter,
+    Destinations,
+    Origin,
+    Unusable,
+    read_letter,
+    replay_settings,
+    written_back,
+)
 from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.transport import Headers, OutRecord, Partition, Record
 from guardrail.errors import ProtocolError

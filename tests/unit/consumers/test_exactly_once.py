@@ -439,7 +439,7 @@ async def test_an_end_that_came_by_another_partition_is_stored_though_it_has_no_
 async def test_a_step_is_bounded_and_records_that_find_its_lane_full_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("consumers.lane.MAX_OUTPUTS", 3)
+    monkeypatch.setattr("consumers.exactly_once.MAX_OUTPUTS", 3)
     broker = new_broker(1)
     for n in range(30):
         broker.append(TOPICS.responses, None, f"rubbish {n}".encode())

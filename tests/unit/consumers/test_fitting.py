@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from consumers.fitting import value_within
+from consumers.guard import value_within
 from guardrail.events import (
     ClaimVerdict,
     Context,

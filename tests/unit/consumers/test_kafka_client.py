@@ -16,8 +16,8 @@ from aiokafka.errors import (
 )
 from pydantic import SecretStr, ValidationError
 
-from consumers.kafka_client import client_options, quiet_client_log, translated
-from consumers.kafka_security import sasl_password, ssl_context
+from consumers.kafka.client import client_options, quiet_client_log, translated
+from consumers.kafka.security import sasl_password, ssl_context
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings, Topics
 

@@ -13,8 +13,8 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from consumers import kafka_client
-from consumers.kafka_connection import notice_closed_transports
+from consumers.kafka import client as kafka_client
+from consumers.kafka.workarounds import notice_closed_transports
 
 Write = Callable[[AIOKafkaConnection], Awaitable[Any]]
 

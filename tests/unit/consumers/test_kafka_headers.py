@@ -18,7 +18,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.kafka_headers import FetchedBatches, TolerantRecords, decoded
+from consumers.kafka.workarounds import FetchedBatches, TolerantRecords, decoded
 from tests.support.odd_headers import Content, raw_batch
 
 TP = TopicPartition("in", 0)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from consumers.kafka_client import client_options
-from consumers.kafka_oauth import (
+from consumers.kafka.client import client_options
+from consumers.kafka.security import (
     ClientCredentials,
     FileTokens,
     TokenRefused,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from consumers.kafka_security import refusal, sasl_password, ssl_context
+from consumers.kafka.security import refusal, sasl_password, ssl_context
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError
 from guardrail.kafka_settings import KafkaSettings

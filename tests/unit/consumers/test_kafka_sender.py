@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.producer.transaction_manager import TransactionManager
 from aiokafka.structs import OffsetAndMetadata
 
-from consumers.kafka_sender import Driver, hasten
+from consumers.kafka.workarounds import Driver, hasten
 
 
 class Sender:

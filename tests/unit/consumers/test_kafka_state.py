@@ -6,7 +6,7 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
-from consumers.kafka_state import _EMPTY_ANSWERS, _Reading
+from consumers.kafka.recovery import _EMPTY_ANSWERS, _Reading
 
 TP = TopicPartition("sessions", 0)
 END = 38

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from consumers.kafka_transactions import TransactionalProducer
+from consumers.kafka.producing import TransactionalProducer
 from consumers.transport import Commit, Partition
 from guardrail.errors import StepFailed
 from guardrail.kafka_settings import KafkaSettings

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.memory_groups import Member, assign_ranges
+from consumers.memory import Member, MemoryBroker, MemoryTransport, assign_ranges
 from consumers.transport import Commit, OutRecord, Partition, Record
 from guardrail.errors import TransportError, TransportUnavailable
 from tests.support.transports import RecordingListener, poll_until, poll_while

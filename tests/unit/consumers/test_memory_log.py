@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consumers.memory import MemoryBroker
-from consumers.memory_log import CompactedLog
+from consumers.memory import CompactedLog, MemoryBroker
 from consumers.transport import Partition
 from guardrail.errors import TransportError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from consumers.session_store import SessionStore, StoredSession
+from consumers.sessions_topic import SessionStore, StoredSession
 from consumers.transport import StateRecord
 from guardrail.engine import Captured, ClosedResponse
 from guardrail.errors import StateError

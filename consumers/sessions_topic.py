@@ -1,5 +1,8 @@
 """What the sessions topic holds of one partition: which changes a step makes to it, and how it is read back.
 
+A value is JSON under a key. One that a record can't hold is kept in parts: ``{"v": 1, "parts": n}`` under its
+key and n slices of its JSON under ``part/<i>/<key>``.
+
 Keys, before which the transport puts the group, with ``born`` the input offset of the record that began a
 session, and n counting up:
 
@@ -17,6 +20,8 @@ is never stored.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import time
 from collections import deque
@@ -26,13 +31,81 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import isfinite
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
-from consumers.state_records import UnreadableState, decoded, encoded, part_key
-from consumers.transport import StateRecord
-from guardrail.engine import Captured, ClosedResponse
+import structlog
+
+from consumers.transport import Partition, Restored, StateRecord
+from guardrail.engine import Captured, ClosedResponse, Engine
+from guardrail.errors import StateError
 from guardrail.policy import Policy
 from guardrail.scoring import Formula
 from guardrail.session_state import stands_alone
+
+VERSION: Final = 1
+"""Of every value: ``{"v": 1, …}``. Raised when an older version could misread what is written."""
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def key_prefix(group_id: str) -> bytes:
+    """What all keys of a group begin with in the sessions topic, which several groups may share."""
+    return quote(group_id, safe="").encode() + b"/"
+
+
+class UnreadableState(Exception):
+    """A stored value is not what this version or an older one has written."""
+
+
+def encoded(key: str, value: Mapping[str, Any], max_bytes: int) -> list[StateRecord]:
+    """The records that keep ``value``, the first under ``key``; none has a value of over ``max_bytes``."""
+    # As json.loads reads bytes: half a pair of surrogates in a text is kept as it came.
+    data = _encode({"v": VERSION, **value}).encode("utf-8", "surrogatepass")
+    if len(data) <= max_bytes:
+        return [StateRecord(key.encode(), data)]
+    slices = [data[start : start + max_bytes] for start in range(0, len(data), max_bytes)]
+    about = _encode({"v": VERSION, "parts": len(slices)}).encode()
+    return [StateRecord(key.encode(), about)] + [
+        StateRecord(part_key(key, index), piece) for index, piece in enumerate(slices)
+    ]
+
+
+def part_key(key: str, index: int) -> bytes:
+    """Where slice ``index`` of the value of ``key`` is."""
+    return f"part/{index}/{key}".encode()
+
+
+def decoded(state: Mapping[bytes, bytes], key: str) -> tuple[dict[str, Any], int]:
+    """The value kept under ``key``, and in how many parts (0: in one record).
+
+    Raises StateError when a newer version wrote it, UnreadableState when it makes no sense.
+    """
+    value = _parsed(state[key.encode()], key)
+    parts = value.get("parts")
+    if parts is None:
+        return value, 0
+    try:
+        data = b"".join(state[part_key(key, index)] for index in range(parts))
+    except (KeyError, TypeError) as error:
+        raise UnreadableState(f"a part of {key} is missing") from error
+    return _parsed(data, key), parts
+
+
+def _parsed(data: bytes, key: str) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+        version = value["v"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UnreadableState(f"{key} is no value with a version") from error
+    if not isinstance(version, int):
+        raise UnreadableState(f"{key} has the version {type(version).__name__}")
+    if version > VERSION:
+        raise StateError(
+            f"the stored session record {key} has version {version}, and this guard reads up to {VERSION}: "
+            "run a guard at least as new as the one that wrote it, until no response is in flight"
+        )
+    return dict(value)
+
 
 _NUMBER: Final = re.compile("[0-9]{1,19}")
 _NONSENSE: Final = (
@@ -331,3 +404,58 @@ def _finished(stored: Iterable[Any]) -> Finished:
     if not isfinite(at_s):
         raise UnreadableState("a time is none")
     return Finished(str(response_id), bytes.fromhex(digest).hex(), int(next_seq), at_s)
+
+
+UNREADABLE: Final = "session_state_unreadable"
+SLICE: Final = 50
+
+log = structlog.get_logger(__name__)
+
+
+async def restore(engine: Engine, partition: Partition, store: SessionStore, restored: Restored) -> int:
+    """Go on with the stored sessions of a partition; returns how many were in flight.
+
+    One whose start can't be read ends blocked, as the engine ends one whose progress can't be; the others
+    go on. Raises StateError when a newer version of the
+    program stored them. Other tasks run in between.
+    """
+    if restored.commit is None:
+        if restored.state:
+            # Somebody has deleted the group's position. Its sessions are of records that are read again.
+            log.warning("guard.sessions_without_position", partition=f"{partition.topic}-{partition.index}")
+            store.forget(restored.state)
+        return 0
+    sessions, finished = store.load(restored.state)
+    now = time.time()
+    for response in finished:
+        age_s = max(0.0, now - response.at_s)
+        engine.remember(partition, response.response_id, response.digest, response.next_seq, age_s)
+    for number, session in enumerate(sessions, 1):
+        if not _resumed(engine, partition, session):
+            log.error("guard.session_unreadable", response_id=session.response_id, born=session.born)
+            engine.reject(session.response_id, UNREADABLE, lane=partition, born=session.born)
+        if number % SLICE == 0:
+            await asyncio.sleep(0)
+    return len(sessions)
+
+
+def _resumed(engine: Engine, partition: Partition, session: StoredSession) -> bool:
+    if session.head is None:
+        return False
+    try:
+        engine.restore(
+            session.response_id,
+            session.head,
+            session.progress,
+            session.policy,
+            lane=partition,
+            born=session.born,
+        )
+    except StateError:
+        raise
+    except Exception as error:  # noqa: BLE001 - one session that we fail on must not stop all others for ever
+        # No traceback: it may quote the session.
+        log.error("guard.restore_failed", error=type(error).__name__)  # noqa: TRY400
+        engine.discard([session.response_id])
+        return False
+    return True

@@ -27,9 +27,8 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from consumers.kafka_connection import notice_closed_transports
-from consumers.kafka_oauth import TokenUnavailable
-from consumers.kafka_security import confirm_login, hint, refusal, security_options
+from consumers.kafka.security import TokenUnavailable, confirm_login, hint, refusal, security_options
+from consumers.kafka.workarounds import notice_closed_transports
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.kafka_settings import KafkaSettings
 

@@ -27,8 +27,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import IllegalStateError, KafkaError
 
-from consumers.checks import check_commits
-from consumers.kafka_client import (
+from consumers.kafka.client import (
     client_options,
     close_consumer,
     closed_in_time,
@@ -36,12 +35,9 @@ from consumers.kafka_client import (
     require_topics,
     translated,
 )
-from consumers.kafka_headers import read_any_header_name
-from consumers.kafka_membership import Membership
-from consumers.kafka_positions import Positions, Taken
-from consumers.kafka_steps import Steps
-from consumers.kafka_transactions import TransactionalProducer
-from consumers.kafka_writer import KafkaWriter
+from consumers.kafka.producing import KafkaWriter, TransactionalProducer
+from consumers.kafka.recovery import Positions, Steps, Taken
+from consumers.kafka.workarounds import Membership, read_any_header_name
 from consumers.transport import (
     AssignmentListener,
     Commit,
@@ -50,6 +46,7 @@ from consumers.transport import (
     Record,
     Restored,
     StateRecord,
+    check_commits,
 )
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
 from guardrail.kafka_settings import KafkaSettings

@@ -1,0 +1,376 @@
+"""What a new owner of partitions reads back: positions, stored state; and the producers it starts.
+
+Positions are the group's committed ones, with the notes that were committed with them; stored state is the
+compacted topic of sessions, read from its beginning to its end. Brokers that are away are waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError
+
+from consumers.kafka.client import client_options, close_consumer, translated
+from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka.workarounds import read_any_header_name
+from consumers.sessions_topic import key_prefix
+from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
+from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable, only_cause
+from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
+
+_FIRST_WAIT_S: Final = 0.1
+_LONGEST_WAIT_S: Final = 3.0
+_LOG_AGAIN_S: Final = 30.0
+
+_T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
+
+
+async def until_answered(
+    settings: KafkaSettings, partitions: Collection[Partition], attempt: Callable[[], Awaitable[_T]]
+) -> _T:
+    """What ``attempt`` to take over ``partitions`` returns, once it does not fail any more.
+
+    Tries for up to ``recovery_timeout_ms``. PartitionLost and TransportUnavailable end it at once, and so
+    does a denied access. Raises them, and TransportUnavailable when time is up.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + settings.recovery_timeout_ms / 1000
+    wait_s, log_at = _FIRST_WAIT_S, loop.time()
+    while True:
+        try:
+            return await attempt()
+        except (PartitionLost, TransportUnavailable):
+            raise
+        except (GroupAuthorizationFailedError, TopicAuthorizationFailedError) as error:
+            raise translated(error, f"taking over {named(partitions)}") from error
+        except (TransportError, KafkaError, OSError, TimeoutError) as error:
+            cause = translated(error, f"taking over {named(partitions)}")
+            if loop.time() + wait_s >= deadline:
+                raise TransportUnavailable(
+                    f"{cause}; gave up after recovery_timeout_ms {settings.recovery_timeout_ms}; "
+                    "do the brokers answer, do all topics exist?"
+                ) from error
+        if loop.time() >= log_at:
+            _log.warning("%s; trying again", cause)
+            log_at = loop.time() + _LOG_AGAIN_S
+        await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
+        wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
+
+
+def named(partitions: Collection[Partition]) -> str:
+    """For messages."""
+    return ", ".join(f"{partition.topic}[{partition.index}]" for partition in sorted(partitions))
+
+
+_RETRY_S: Final = 0.2
+
+
+class Taken(NamedTuple):
+    """A partition taken over."""
+
+    restored: Restored
+    offset: int
+    """The next to read."""
+
+
+class Positions:
+    """Asks the brokers for the positions of a group. Its calls raise KafkaError and TimeoutError."""
+
+    def __init__(
+        self, settings: KafkaSettings, admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer
+    ) -> None:
+        self._settings = settings
+        self._admin = admin
+        self._consumer = consumer
+        self.first_is_kept: Final = settings.auto_offset_reset == "latest"
+        """Must the first position of a partition be committed before anything is read?
+
+        The end moves. Where it was not kept, a successor would begin at another one, and what came in
+        between would be lost; the beginning it finds again.
+        """
+
+    async def committed(self, partitions: Collection[Partition]) -> dict[Partition, Commit | None]:
+        """See ``committed_positions``."""
+        return await committed_positions(self._admin, self._settings, partitions)
+
+    async def first(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Where partitions without a committed position begin, by ``auto_offset_reset``."""
+        if not partitions:
+            return {}
+        consumer = self._consumer
+        ask: Any = consumer.end_offsets if self.first_is_kept else consumer.beginning_offsets
+        async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+            found = await ask([TopicPartition(*partition) for partition in partitions])
+        return {partition: found[TopicPartition(*partition)] for partition in partitions}
+
+    async def take_over(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
+        """At least once: what was committed for these; the first position where nothing was.
+
+        Waits up to ``recovery_timeout_ms`` for brokers that are away, then raises TransportUnavailable.
+        """
+        return await until_answered(self._settings, partitions, lambda: self._take_over(partitions))
+
+    async def _take_over(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
+        committed = await self.committed(partitions)
+        first = await self.first([one for one, commit in committed.items() if commit is None])
+        if first and self.first_is_kept:
+            # As a member: a commit of one that is none any more is refused.
+            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+                await self._consumer.commit(
+                    {TopicPartition(*partition): (offset, "") for partition, offset in first.items()}
+                )
+            committed |= {partition: Commit(offset) for partition, offset in first.items()}
+        return taken({one: Restored(commit, {}) for one, commit in committed.items()}, first)
+
+
+def taken(restored: Mapping[Partition, Restored], first: Mapping[Partition, int]) -> dict[Partition, Taken]:
+    """Every partition with where it is read on: at its committed position, else at its first one."""
+    return {
+        partition: Taken(found, first[partition] if found.commit is None else found.commit.offset)
+        for partition, found in restored.items()
+    }
+
+
+async def committed_positions(
+    admin: AIOKafkaAdminClient, settings: KafkaSettings, partitions: Collection[Partition]
+) -> dict[Partition, Commit | None]:
+    """What the group committed last for each; the consumer's own ``committed`` drops the notes.
+
+    A coordinator that is loading answers with an error that the library loses, leaving an empty answer; an
+    answer is therefore taken only when it has every partition asked for. Raises KafkaError and TimeoutError.
+    """
+    if not partitions:
+        return {}
+    tps = {partition: TopicPartition(*partition) for partition in partitions}
+    async with asyncio.timeout(settings.request_timeout_ms / 1000):
+        while True:
+            try:
+                found = await admin.list_consumer_group_offsets(
+                    settings.group_id, partitions=list(tps.values())
+                )
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+            else:
+                if all(tp in found for tp in tps.values()):
+                    break
+            await asyncio.sleep(_RETRY_S)
+    return {
+        partition: Commit(found[tp].offset, found[tp].metadata or "") if found[tp].offset >= 0 else None
+        for partition, tp in tps.items()
+    }
+
+
+_POLL_MS: Final = 25
+"""How long the end can stay unnoticed: what ends there may be markers and aborted records only."""
+_EMPTY_ANSWERS: Final = 6
+"""So many in a row, each to a fetch of its own, say that there is nothing at a place."""
+_CLOSE_S: Final = 2.0
+
+
+async def read_state(
+    settings: KafkaSettings, topic: str, indices: Collection[int]
+) -> dict[int, dict[bytes, bytes]]:
+    """The latest value of every key of the group that was not deleted, by partition, in the order of writing.
+
+    Reads up to the last stable offset as of now, so it has to be called after the writers were fenced, and
+    sees nothing of aborted transactions. Raises TransportError when the brokers give nothing for
+    ``request_timeout_ms``, KafkaError and OSError.
+    """
+    if not indices:
+        return {}
+    consumer = AIOKafkaConsumer(
+        **client_options(settings),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        fetch_max_wait_ms=settings.fetch_max_wait_ms,
+        max_partition_fetch_bytes=max(MEBIBYTE, settings.max_partition_fetch_bytes),
+    )
+    try:
+        async with asyncio.timeout(settings.request_timeout_ms / 1000) as patience:
+            await consumer.start()
+            read_any_header_name(consumer)
+            return await _read(
+                consumer, [TopicPartition(topic, index) for index in indices], settings, patience
+            )
+    except TimeoutError as error:
+        raise translated(error, f"reading the state of topic {topic}") from error
+    finally:
+        await close_consumer(consumer, _CLOSE_S)
+
+
+async def _read(
+    consumer: AIOKafkaConsumer,
+    tps: list[TopicPartition],
+    settings: KafkaSettings,
+    patience: asyncio.Timeout,
+) -> dict[int, dict[bytes, bytes]]:
+    """As ``read_state``; every progress gives it new patience."""
+    loop = asyncio.get_running_loop()
+    consumer.assign(tps)
+    consumer.pause(*tps)  # what is fetched before the position is set would be thrown away by that
+    begins = await consumer.beginning_offsets(tps)
+    ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
+    states: dict[int, dict[bytes, bytes]] = {tp.partition: {} for tp in tps}
+    prefix = key_prefix(settings.group_id)
+    left = {tp: _Reading(begins[tp]) for tp in tps if begins[tp] < ends[tp]}
+    for tp in tps:
+        # The library, too, has to know a position; this one needs no look-up.
+        consumer.seek(tp, begins[tp])
+    consumer.resume(*left)
+    while left:
+        batches = await consumer.getmany(*left, timeout_ms=_POLL_MS)
+        for tp, batch in batches.items():
+            _apply(states[tp.partition], batch, prefix)
+        for tp, reading in list(left.items()):
+            position = await consumer.position(tp)
+            if position >= ends[tp] or reading.nothing_more(consumer, tp, position, ends[tp]):
+                del left[tp]
+                consumer.pause(tp)
+                patience.reschedule(loop.time() + settings.request_timeout_ms / 1000)
+        if batches:
+            patience.reschedule(loop.time() + settings.request_timeout_ms / 1000)
+    return states
+
+
+class _Reading:
+    """Notices that nothing is left although the end is not reached: what was there has been compacted away.
+
+    A fetch of such a place is answered with nothing, again and again. One answer is not enough to tell: its
+    records may still be with the client, or may have been dropped there when the position was set. A second
+    one is only asked for when nothing of the first is waiting to be taken.
+    """
+
+    def __init__(self, position: int) -> None:
+        self._position = position
+        self._answered_ms: int | None = None
+        self._answers = 0
+
+    def nothing_more(self, consumer: AIOKafkaConsumer, tp: TopicPartition, position: int, end: int) -> bool:
+        answered_ms = consumer.last_poll_timestamp(tp)
+        if position != self._position:
+            self._position, self._answered_ms, self._answers = position, answered_ms, 0
+        elif answered_ms != self._answered_ms:
+            stable = consumer.last_stable_offset(tp)
+            self._answered_ms = answered_ms
+            self._answers += stable is not None and stable >= end
+        return self._answers >= _EMPTY_ANSWERS
+
+
+def _apply(state: dict[bytes, bytes], batch: Collection[Any], prefix: bytes) -> None:
+    """Latest value last, deleted ones gone, other groups' passed over: what compaction leaves of ours."""
+    for record in batch:
+        if record.key is None or not record.key.startswith(prefix):
+            continue
+        key = record.key[len(prefix) :]
+        state.pop(key, None)
+        if record.value is not None:
+            state[key] = record.value
+
+
+class Steps:
+    """The producers of the partitions that this member holds."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        positions: Positions,
+        output_topics: Collection[str],
+        producer_class: type[TransactionalProducer] = TransactionalProducer,
+    ) -> None:
+        self._settings = settings
+        self._positions = positions
+        self._output_topics = tuple(output_topics)
+        self._producer_class = producer_class
+        self._producers: dict[Partition, TransactionalProducer] = {}
+
+    async def take(
+        self,
+        partition: Partition,
+        records: Sequence[OutRecord],
+        state: Sequence[StateRecord],
+        commit: Commit,
+    ) -> None:
+        """One step of a partition. Raises StepFailed, TransportError, TransportUnavailable."""
+        producer = self._producers.get(partition)
+        if producer is None:
+            raise StepFailed(f"{named([partition])}: no producer; an earlier recovery failed")
+        await producer.transact(records, state, commit)
+
+    async def open(
+        self, partitions: Collection[Partition], check: Callable[[], Awaitable[None]] | None = None
+    ) -> dict[Partition, Taken]:
+        """Fence all earlier writers of these partitions and read what the broker has of them.
+
+        With ``auto_offset_reset`` latest, the first position is committed where none was.
+        Waits up to ``recovery_timeout_ms`` for brokers that are away. ``check`` is awaited before every
+        attempt: PartitionLost from it ends them all. Raises it, and TransportUnavailable.
+        """
+
+        async def attempt() -> dict[Partition, Taken]:
+            if check is not None:
+                await check()
+            return await self._open(partitions)
+
+        return await until_answered(self._settings, partitions, attempt)
+
+    async def close(self, partitions: Collection[Partition] | None = None) -> None:
+        """Stop the producers of these partitions, or all; steps under way fail."""
+        chosen = list(self._producers) if partitions is None else partitions
+        stopping = [self._producers.pop(one) for one in chosen if one in self._producers]
+        await _stop_all(stopping)
+
+    async def _open(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
+        await self.close(partitions)
+        made = {
+            partition: self._producer_class(self._settings, partition, self._output_topics)
+            for partition in partitions
+        }
+        try:
+            async with asyncio.TaskGroup() as group:
+                for producer in made.values():
+                    group.create_task(producer.start())
+            # Only now is nothing of them under way any more, neither records nor positions.
+            indices = [partition.index for partition in made]
+            states = await read_state(self._settings, self._settings.topics.sessions, indices)
+            committed = await self._positions.committed(made)
+            first = await self._positions.first([one for one in made if committed[one] is None])
+            restored = {one: Restored(committed[one], states[one.index]) for one in made}
+            if self._positions.first_is_kept:
+                async with asyncio.TaskGroup() as group:
+                    for one, offset in first.items():
+                        group.create_task(_keep(made[one], states[one.index], offset))
+                restored |= {one: Restored(Commit(offset), {}) for one, offset in first.items()}
+        except BaseException as error:
+            await _stop_all(made.values())
+            cause = only_cause(error)
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            if cause is error:
+                raise
+            raise cause from error
+        self._producers.update(made)
+        return taken(restored, first)
+
+
+async def _keep(producer: TransactionalProducer, state: Mapping[bytes, bytes], offset: int) -> None:
+    """Commit the first position. Stored sessions are of records before it: they would never be finished."""
+    if state:
+        _log.warning("stored sessions without a committed position are forgotten: %d records", len(state))
+    await producer.transact([], [StateRecord(key, None) for key in state], Commit(offset))
+
+
+async def _stop_all(producers: Collection[TransactionalProducer]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for producer in producers:
+            group.create_task(producer.stop())
