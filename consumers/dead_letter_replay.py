@@ -4,8 +4,9 @@ For each partition of the dead-letter topic there is one transactional producer,
 records written back together with the progress in a consumer group of its own: a replay that is killed, at
 any moment, is gone on with by the next, and two at a time are kept apart, the later one fencing the other.
 
-What was replayed is a position and what lies beyond it. A replay with filters leaves records behind, so one offset can't tell what is done. It is committed with a
-note of the ranges that are done after it, which is short as long as what is left behind is not scattered.
+What was replayed is a position and what lies beyond it. A replay with filters leaves records behind, so one
+offset can't tell what is done. It is committed with a note of the ranges that are done after it, which is
+short as long as what is left behind is not scattered.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 When a step fails, or nobody knows whether it did, the lane and its sessions are thrown away, and a new lane
 is built from what the broker has. So nothing here ever compensates, repeats or guesses.
 
-A lane holds what has come of the records of one input partition since its last step. A step is taken in one instant: all outputs, what is new in every session touched, the closed ones, and the
-position. Nothing of it can be left out or split off, or the stored sessions would say what the outputs do
-not. So what bounds a step is what is let into the lane: past the bounds records wait until a step is taken.
+A lane holds what has come of the records of one input partition since its last step. A step is taken in one
+instant: all outputs, what is new in every session touched, the closed ones, and the position. Nothing of it
+can be left out or split off, or the stored sessions would say what the outputs do not. So what bounds a step
+is what is let into the lane: past the bounds records wait until a step is taken.
 """
 
 from __future__ import annotations

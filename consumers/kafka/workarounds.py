@@ -1,12 +1,14 @@
 r"""What the client library, aiokafka, gets wrong, and what is done about it.
 
-**Connections.** A connection whose transport is closed already is a broken connection, whichever event loop says so.
+**Connections.** A connection whose transport is closed already is a broken connection, whichever event loop
+says so.
 
 The client library expects an OSError of such a write, which it turns into an error of its own and gets over.
 uvloop raises a RuntimeError, "the handler is closed", which nothing expects: it would come out of a poll, and
 end the guard because a broker has hung up.
 
-**Headers.** Reading records whose header names are not UTF-8, which Kafka takes and the client library can't decode.
+**Headers.** Reading records whose header names are not UTF-8, which Kafka takes and the client library can't
+decode.
 
 Any producer can write such a name. The library's decoder then raises out of every poll, for ever: one record
 would end every guard. Here a batch that the library fails on is read once more, its names with escapes such
@@ -20,13 +22,13 @@ read stay with its own fast decoder. The escaped name is what is written, too: i
   broker says what is wrong is not in its tables.
 - Told to close while a rebalance is under way, it joins first: everybody else waits for one that leaves.
 
-**Transactions**, for speed. The library's sender makes one transactional request at a time, and goes through its whole loop between two
-of them: four turns that each wait for everything else on the event loop. Here one task makes all requests
-that are due, and asks for partitions and group to be added at once: both go to the coordinator on one
-connection, which a broker serves in order. The position goes last, when the records are acknowledged: a
-broker asks its coordinator about both, and a question that comes while another of the transaction waits to
-be asked is answered with an error that costs a look-up and a pause. What is asked for, and how every answer
-is treated, stays the library's.
+**Transactions**, for speed. The library's sender makes one transactional request at a time, and goes through
+its whole loop between two of them: four turns that each wait for everything else on the event loop. Here one
+task makes all requests that are due, and asks for partitions and group to be added at once: both go to the
+coordinator on one connection, which a broker serves in order. The position goes last, when the records are
+acknowledged: a broker asks its coordinator about both, and a question that comes while another of the
+transaction waits to be asked is answered with an error that costs a look-up and a pause. What is asked for,
+and how every answer is treated, stays the library's.
 """
 
 from __future__ import annotations
