@@ -6,21 +6,28 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, compatible, complements, dimension, of_a_sort, opposed
-from guardrail.figures.arithmetic import Cues, derived
+from guardrail.figures.arithmetic import Cues, Reckoning, Way, derived
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import (
+    CHANGING,
     COMPARING,
+    DOWNWARD,
+    LASTING,
     PRICING,
+    RATES,
     RECKONING,
     RECKONING_HINTS,
     RECKONING_TIMES,
+    REMAINDER,
+    UPWARD,
     find_unit,
 )
 
@@ -50,8 +57,17 @@ _CLOSELY: Final = 32  # figures of a claim that are compared with others and rec
 _MOST: Final = 1000  # that are looked up
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
+_MOST_OF_A_SORT: Final = 32  # figures of a sentence whose parts are told apart
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
+_ENOUGH: Final = 0.5  # of the words around a length of time or a rest, that the sources must say of it
+_CHANGED: Final = re.compile(
+    r"\bfrom\s(?:\w{1,12}\s){0,2}\Z|\b(?:after|against|compared\sto|up|down)\s(?:\w{1,8}\s){0,2}\Z",
+    re.IGNORECASE,
+)
+_CHANGED_REACH: Final = 32
+_THAN: Final = re.compile(r"\bthan\b|\bcompared\b", re.IGNORECASE)
+_UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | REMAINDER))
 
 
 class State(StrEnum):
@@ -106,6 +122,7 @@ class _Said(NamedTuple):
 
     asked: Sequence[Figure]
     before: Sentence
+    question: str
 
 
 def check_figures(
@@ -127,7 +144,7 @@ def check_figures(
     if not claim.figures:
         return ()
     near = list(dict.fromkeys(near))
-    said = _Said(find_figures(question), Sentence(lead_in))
+    said = _Said(find_figures(question), Sentence(lead_in), question)
     checks: list[FigureCheck] = []
     for number, figure in enumerate(claim.figures):
         if stopped():
@@ -388,7 +405,8 @@ def _derived(
     doubted: bool,
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
-    asked, before = said_before
+    asked, before, question = said_before
+    terms = (Sentence(question).terms | before.terms) - _UNSAID
     written, spent, factors = claim.written
     others = (r for r in written if not r.start <= figure.start < r.end)  # those that it is no part of
     results = (*others, *before.written.results)
@@ -411,11 +429,12 @@ def _derived(
     echoed = [f for f in asked if _alike(figure, f) or not any(_replaces(other, f) for other in own)]
     mine = [*free, *results, *before.figures, *echoed]
     used = {(f.kind, f.values) for f in spent}
-    cues = _cues(claim, figure)
+    cues = _cues(claim, figure, question)
+    fits = _Operands(claim, figure, source, near[:_OPERANDS_FROM], frozenset(mine), terms, cues)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
         theirs = [f for f in theirs if (f.kind, f.values) not in used]
-        operands = derived(figure, mine, theirs, cues, (*later, *meant))
+        operands = derived(figure, mine, theirs, cues, (*later, *meant), fits.meant)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
     return None
@@ -434,16 +453,154 @@ def _replaces(own: Figure, asked: Figure) -> bool:
     return alike and own.values != asked.values
 
 
-def _cues(claim: Sentence, figure: Figure) -> Cues:
+class _Operands:
+    """Whether what a claim's figure would be reckoned from is of what the claim speaks of.
+
+    The right number may come out of the wrong things: the hours between opening and closing are no break, and
+    what Pro costs a year is nothing that Basic costs.
+    """
+
+    def __init__(
+        self,
+        claim: Sentence,
+        figure: Figure,
+        source: FigureSource,
+        near: Sequence[int],
+        own: frozenset[Figure],
+        asked: frozenset[int],
+        cues: Cues,
+    ) -> None:
+        self._claim, self._figure, self._source, self._own = claim, figure, source, own
+        self._asked, self._cues = asked, cues
+        self._near = near
+
+    @cached_property
+    def _told(self) -> dict[tuple[str, int], tuple[int, Figure, frozenset[int]]]:
+        """What the near sentences say in the part of each of their figures, by its text and place."""
+        found: dict[tuple[str, int], tuple[int, Figure, frozenset[int]]] = {}
+        for number in reversed(self._near):
+            sentence = self._source.sentence(number)
+            leaning = self._source.terms(number) - sentence.terms
+            figures = sentence.figures[:MANY]
+            for each in figures:
+                sort = [other for other in figures if _alike(each, other)]
+                told = sentence.told(sort) if len(sort) <= _MOST_OF_A_SORT else None
+                terms = sentence.terms if told is None else told[sort.index(each)]
+                found[each.text, each.start] = number, each, terms | leaning
+        return found
+
+    def _of(self, part: Figure) -> tuple[int, Figure, frozenset[int]] | None:
+        return None if part in self._own else self._told.get((part.text, part.start))
+
+    @cached_property
+    def _subject(self) -> frozenset[int]:
+        """What the claim says, up to a "than"."""
+        than = _THAN.search(self._claim.text)
+        end = than.start() if than else len(self._claim.text)
+        return frozenset(term for at, term in self._claim.words if at < end) - Sentence.silent - _UNSAID
+
+    def meant(self, reckoning: Reckoning) -> bool:
+        """Whether a reckoning is of the claim's things."""
+        parts = [found for part in reckoning.parts if (found := self._of(part)) is not None]
+        match reckoning.way:
+            case Way.OF_ONE:
+                like = [p for p in parts if dimension(p[1]) == dimension(self._figure)]
+                return len(like) != 1 or not self._of_another(like[0])
+            case Way.LENGTH:
+                return not parts or self._spoken_of(parts, _ENOUGH)
+            case Way.REST:
+                return not parts or self._is_rest(parts[0])
+            case Way.CHANGE:
+                return self._changed_so(reckoning.parts, parts)
+            case _:
+                return True
+
+    def _of_another(self, part: tuple[int, Figure, frozenset[int]]) -> bool:
+        """Whether another figure of the sort is said of all that the claim says with this one, and more."""
+        others = [
+            terms for _, figure, terms in self._told.values() if figure != part[1] and _alike(figure, part[1])
+        ]
+        for asked in (self._subject, self._asked):
+            mine = part[2] & asked
+            if any(mine < terms & asked for terms in others):
+                return True
+            if any(mine != terms & asked for terms in others):
+                return False
+        return False
+
+    def _spoken_of(self, parts: Sequence[tuple[int, Figure, frozenset[int]]], enough: float) -> bool:
+        """Whether the sources say of a reckoning's figures what the claim says of its own."""
+        said = self._subject or self._asked
+        numbers = dict.fromkeys(number for number, _, _ in parts)
+        each = [said & self._source.terms(number) for number in numbers]
+        if not said or not frozenset.intersection(*each):
+            return False
+        return len(frozenset.union(*each)) >= enough * len(said)
+
+    def _is_rest(self, part: tuple[int, Figure, frozenset[int]]) -> bool:
+        sentence = self._source.sentence(part[0])
+        pieces = _pieces(self._claim.text)
+        denied = (self._claim.denials - sentence.denials) % 2
+        said = len(self._subject & sentence.terms) >= _ENOUGH * len(self._subject)
+        return bool(denied) or not pieces.isdisjoint(REMAINDER) or not said
+
+    def _changed_so(
+        self, operands: Sequence[Figure], parts: Sequence[tuple[int, Figure, frozenset[int]]]
+    ) -> bool:
+        """Whether something changed, or is more or less, from the second figure to the first."""
+        if len(parts) < len(operands):
+            return True
+        (number, after, of_after), (other, before, of_before) = parts
+        if _pieces(self._claim.text).isdisjoint(CHANGING):
+            return not (of_after & self._subject) < (of_before & self._subject)
+        sentence = self._source.sentence(number)
+        if number == other:
+            starts = [
+                _CHANGED.search(sentence.text[max(0, f.start - _CHANGED_REACH) : f.start])
+                for f in (after, before)
+            ]
+            if any(starts):
+                return starts[0] is None
+        dates = [_date_beside(self._source.sentence(n), f) for n, f in ((number, after), (other, before))]
+        if dates[0] is not None and dates[1] is not None and dates[0] != dates[1]:
+            return dates[1] < dates[0]
+        way = _way(_pieces(sentence.text))
+        return way != 0 and way == self._cues.way
+
+
+def _date_beside(sentence: Sentence, figure: Figure) -> tuple[int, int, int] | None:
+    """The date that a sentence gives next to a figure, behind it rather than before."""
+    dates = [f for f in sentence.figures[:MANY] if f.kind is Kind.DATE and f.days and not f.last]
+    dates.sort(key=lambda f: f.start - figure.end if f.start >= figure.end else 2 * (figure.start - f.end))
+    day = dates[0].days[0] if dates else None
+    return day and (day.year or 0, day.month or 3 * (day.quarter or 0), day.day or 0)
+
+
+def _pieces(text: str) -> frozenset[str]:
+    return frozenset(_PIECE.findall(text.casefold()))
+
+
+def _way(pieces: frozenset[str]) -> int:
+    """+1 where words say that something is more, -1 for less, 0 where they say both or neither."""
+    return (not pieces.isdisjoint(UPWARD)) - (not pieces.isdisjoint(DOWNWARD))
+
+
+def _cues(claim: Sentence, figure: Figure, question: str) -> Cues:
     """What a figure's clause says of how it came about, the figure itself aside ("more than 50")."""
     start, end = claim.clause(figure)
-    said = claim.text[start : figure.start] + " " + claim.text[figure.end : end]
-    pieces = frozenset(_PIECE.findall(said.casefold()))
+    pieces = _pieces(claim.text[start : figure.start] + " " + claim.text[figure.end : end])
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
     behind = _PIECE.search(claim.text, figure.end)
+    spoken = pieces if figure.per else pieces | _pieces(question)
+    periods = {RATES[piece] for piece in spoken & RATES.keys()}
+    units = (find_unit(piece) for piece in spoken if piece.isalpha() and len(piece) > 2)
+    periods |= {unit.name for unit in units if unit is not None and unit.dimension == "time"}
     return Cues(
         reckoned=timed or not pieces.isdisjoint(RECKONING),
         hinted=figure.fraction or not pieces.isdisjoint(RECKONING_HINTS),
         compared=not pieces.isdisjoint(COMPARING),
         apart=behind is not None and behind.group().casefold() in COMPARING,
+        way=_way(pieces),
+        periods=frozenset(periods),
+        often=any(f.unit == "time" and f.per and f is not figure for f in claim.figures),
     )

@@ -54,6 +54,9 @@ class SourceText(NamedTuple):
 class Sentence:
     """A text with its figures and its words."""
 
+    silent: Final = _SILENT
+    """The terms that say nothing."""
+
     def __init__(self, text: str) -> None:
         self.text = text
 

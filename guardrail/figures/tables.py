@@ -101,6 +101,11 @@ RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 RECKONING_HINTS: Final = _words(_TABLES["reckoning_hints"])
 COMPARING: Final = _words(_TABLES["comparing"])
+UPWARD: Final = _words(_TABLES["upward"])
+DOWNWARD: Final = _words(_TABLES["downward"])
+CHANGING: Final = _words(_TABLES["changing"])
+LASTING: Final = _words(_TABLES["lasting"])
+REMAINDER: Final = _words(_TABLES["remainder"])
 OPERATORS: Final = {
     word: sign for sign, phrases in _TABLES["operators"].items() for word in _phrases(phrases)
 }
