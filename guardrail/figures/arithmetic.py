@@ -464,8 +464,8 @@ def _for_so_much(rate: Figure, much: Figure) -> tuple[float, frozenset[str]] | N
     """What ``much`` comes to at a rate, and per which periods that is; of one that doesn't say per what, per
     unit as written."""
     if not rate.per:
-        often = _is_dose(rate) and dimension(much) == "time"  # how often in that time nobody says
-        return None if often else (_amount(rate) * much.values[0], _NO_PERIOD)
+        often = dimension(much) == "time" or much.unit == "time"
+        return None if often and _is_dose(rate) else (_amount(rate) * much.values[0], _NO_PERIOD)
     for part in rate.per.split("/"):
         number, _, name = part.rpartition(" ")  # "6 h"
         unit = find_unit(name)
