@@ -9,12 +9,13 @@ from datetime import date
 from itertools import chain, combinations, pairwise, permutations
 from typing import Final, NamedTuple
 
-from guardrail.figures.agreement import base, dimension
+from guardrail.figures.agreement import base, dimension, same_rate
 from guardrail.figures.model import Bound, Day, Figure, Kind
 from guardrail.figures.tables import OPERATORS, find_unit, same_currency
 
 _MONTH: Final = 2_629_746  # seconds
-_PER: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
+#: In seconds; a month is a twelfth of a year.
+PERIODS: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
 _LOSS: Final = 0.002  # what rounding to cents costs
 _CALENDAR: Final = 0.02  # 52 weeks a year, 30 days a month
 _EXACT: Final = 1e-6
@@ -60,10 +61,21 @@ class Cues(NamedTuple):
     hinted: bool = False
     compared: bool = False
     apart: bool = False
+    whole: Figure | None = None  # what it is said to be a share of: "about 3% of the 400 seats"
+
+    @property
+    def said(self) -> bool:
+        """Whether anything says that it was reckoned."""
+        return self.reckoned or self.hinted or self.compared or self.apart
 
 
 def derived(
-    claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure], cues: Cues, later: Sequence[Figure] = ()
+    claim: Figure,
+    own: Sequence[Figure],
+    theirs: Sequence[Figure],
+    cues: Cues,
+    later: Sequence[Figure] = (),
+    changes: Sequence[Figure] = (),
 ) -> tuple[Figure, ...] | None:
     """The operands that a claim's figure is reckoned from, or None.
 
@@ -80,28 +92,33 @@ def derived(
     if not claim.values or claim.upper is not None:
         return None
     targets = _amounts(claim)
-    target = targets[0]
-    place = claim.step * (abs(target / claim.values[0]) if claim.values[0] else 1.0) / 2  # of what is rounded
+    place = _place(claim, targets[0])
     mine, others = (list(_operands(group)) for group in (own, theirs))
     mine = list(dict.fromkeys(mine))[:_MAX_OWN]
     known = {(f.kind, f.values, f.unit) for f in own}
     operands = [*mine, *(f for f in others if (f.kind, f.values, f.unit) not in known)][:_MAX_OPERANDS]
     said, explains = {*mine, *own}, {*later, *_operands(later)}
     found = [_reckonings(claim, operands), _rates(claim, operands, cues), _lengths(claim, own, theirs)]
+    found.append(_changes(claim, changes, said, cues))
     if cues.reckoned or cues.hinted:
         found.append(_two_steps(claim, mine, cues))
+    measure = dimension(claim)
     for value, parts, loss, plain, needs_own, compares in chain(*found):
         if not any(_comes_to(claim, value, each, loss, place) for each in targets):
             continue
+        if compares and not all(same_rate(claim, part) for part in parts):
+            continue  # "$30 a year more", of prices per month
         named = sum(part in said for part in parts)
         alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied
         told = _told(claim, parts, named) and (not alike or len(parts) == 1 or explains.issuperset(parts))
         if plain or told or (compares and cues.compared and len(theirs) <= _MAX_COMPARED):
             return parts
-        if dimension(claim) == "percent" and needs_own and _rough(claim):
+        if cues.whole is not None and parts[-1] is cues.whole and measure == "percent":
+            return parts
+        if measure == "percent" and needs_own and _rough(claim):
             continue
         enough = len(parts) if alike and not cues.reckoned else 1
-        if (cues.reckoned and not needs_own) or (any(cues) and named >= enough):
+        if (cues.reckoned and not needs_own) or (cues.said and named >= enough):
             return parts
         by_chance = needs_own or alike or claim.kind is not Kind.MONEY
         if len(parts) == 2 and parts[1] in mine and not by_chance:
@@ -129,6 +146,18 @@ def _operands(figures: Sequence[Figure]) -> Iterator[Figure]:
             )
         elif figure.values and not figure.name and figure.upper is None:
             yield figure
+
+
+def comes_to(claim: Figure, value: float, target: float) -> bool:
+    """Whether a claim's figure, which is ``target`` in the unit of ``value``, is what was reckoned."""
+    place = _place(claim, target)
+    rounded = (claim.kind is Kind.PERCENT or claim.step < 1) and claim.kind is not Kind.MONEY and value
+    return _comes_to(claim, value, target, place / abs(value) if rounded else _LOSS, place)
+
+
+def _place(claim: Figure, target: float) -> float:
+    """Half the size of the last place written: what rounding may cost."""
+    return claim.step * (abs(target / claim.values[0]) if claim.values[0] else 1.0) / 2
 
 
 def _comes_to(claim: Figure, value: float, target: float, loss: float, place: float) -> bool:
@@ -344,6 +373,28 @@ def _shares(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[_Reck
             yield _Reckoning(share * unit.factor, (part, whole), own=True)
 
 
+def _changes(claim: Figure, changes: Sequence[Figure], said: set[Figure], cues: Cues) -> Iterator[_Reckoning]:
+    """What something that went from one amount to another changed by: "from 40 to 60", which is 50% more,
+    20 more and 1.5 times as much."""
+    times = claim.unit == "time" and claim.kind is Kind.QUANTITY
+    if not (times or cues.compared):
+        return
+    spans = [f for f in changes if f.upper is not None and f.kind in _SHARED]
+    for span in spans[:_MAX_OPERANDS]:
+        low, high = base(span)[0]
+        told = span in said
+        if low <= 0:
+            continue
+        share = high / low
+        if times:
+            yield _Reckoning(share, (span,), plain=told or len(spans) == 1, own=True)
+        elif dimension(claim) == "percent" and dimension(span) != "percent":
+            changed = 100 * (share - 1)
+            yield _Reckoning(changed, (span,), claim.step / 2 / changed, plain=told, own=True, compares=True)
+        elif dimension(claim) == dimension(span):
+            yield _Reckoning(high - low, (span,), plain=told, own=True, compares=True)
+
+
 def _of_one_thing(part: Figure, whole: Figure) -> bool:
     """Whether a count may be part of another: "36 of 400 patients", not 36 nurses of 400 patients."""
     one, other = part.unit or part.noun, whole.unit or whole.noun
@@ -399,12 +450,12 @@ def _other_periods(claim: Figure, amounts: list[Figure], spans: list[Figure]) ->
     """So much per month for what it is per year, and so on; for so many months; and so much per month of
     what comes to so much in a year."""
     for one in amounts:
-        unit = _PER.get((one.per or "").split("/")[0])
-        for name, seconds in _PER.items() if unit else ():
+        unit = PERIODS.get((one.per or "").split("/")[0])
+        for name, seconds in PERIODS.items() if unit else ():
             if seconds != unit and claim.per in (None, name):
                 exact = {unit, seconds} <= {_MONTH, 12 * _MONTH}
                 loss = _LOSS if exact else _CALENDAR
                 yield _Reckoning(_amount(one) * seconds / (unit or 1), (one,), loss, plain=claim.per == name)
         yield from (_Reckoning(_amount(one) * _amount(s) / unit, (one, s), _CALENDAR) for s in spans if unit)
-        if not one.per and (whole := _PER.get(claim.per or "")):
+        if not one.per and (whole := PERIODS.get(claim.per or "")):
             yield _Reckoning(_amount(one) * whole / (12 * _MONTH), (one,), _CALENDAR, own=True)
