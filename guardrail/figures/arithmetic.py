@@ -10,12 +10,13 @@ from enum import Enum, auto
 from itertools import chain, combinations, pairwise, permutations
 from typing import Final, NamedTuple
 
-from guardrail.figures.agreement import base, dimension
+from guardrail.figures.agreement import base, dimension, same_rate
 from guardrail.figures.model import Bound, Day, Figure, Kind
 from guardrail.figures.tables import OPERATORS, find_unit, same_currency
 
 _MONTH: Final = 2_629_746  # seconds
-_PER: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
+#: In seconds; a month is a twelfth of a year.
+PERIODS: Final = {"h": 3600, "day": 86_400, "week": 604_800, "month": _MONTH, "year": 12 * _MONTH}
 _LOSS: Final = 0.002  # what rounding to cents costs
 _CALENDAR: Final = 0.02  # 52 weeks a year, 30 days a month
 _EXACT: Final = 1e-6
@@ -81,6 +82,7 @@ class Cues(NamedTuple):
     way: int = 0
     periods: frozenset[str] = frozenset()
     often: bool = False
+    whole: Figure | None = None  # what it is said to be a share of: "about 3% of the 400 seats"
 
     @property
     def said(self) -> bool:
@@ -95,6 +97,7 @@ def derived(
     cues: Cues,
     later: Sequence[Figure] = (),
     meant: Callable[[Reckoning], bool] = lambda _: True,
+    changes: Sequence[Figure] = (),
 ) -> tuple[Figure, ...] | None:
     """The operands that a claim's figure is reckoned from, or None.
 
@@ -112,20 +115,23 @@ def derived(
     if not claim.values or claim.upper is not None:
         return None
     targets = _amounts(claim)
-    target = targets[0]
-    place = claim.step * (abs(target / claim.values[0]) if claim.values[0] else 1.0) / 2  # of what is rounded
+    place = _place(claim, targets[0])
     mine, others = (list(_operands(group)) for group in (own, theirs))
     mine = list(dict.fromkeys(mine))[:_MAX_OWN]
     known = {(f.kind, f.values, f.unit) for f in own}
     operands = [*mine, *(f for f in others if (f.kind, f.values, f.unit) not in known)][:_MAX_OPERANDS]
     said, explains = {*mine, *own}, {*later, *_operands(later)}
     found = [_reckonings(claim, operands, cues), _rates(claim, operands, cues), _lengths(claim, own, theirs)]
+    found.append(_changes(claim, changes, said, cues))
     if cues.reckoned or cues.hinted:
         found.append(_two_steps(claim, mine, cues))
+    measure = dimension(claim)
     for reckoning in chain(*found):
         value, parts, loss, plain, needs_own, compares = reckoning[:6]
         if not any(_comes_to(claim, value, each, loss, place) for each in targets):
             continue
+        if compares and not all(same_rate(claim, part) for part in parts):
+            continue  # "$30 a year more", of prices per month
         if not (_per_the_same(claim, reckoning.per, cues) and meant(reckoning)):
             continue
         named = sum(part in said for part in parts)
@@ -133,7 +139,9 @@ def derived(
         told = _told(claim, parts, named) and (not alike or len(parts) == 1 or explains.issuperset(parts))
         if plain or told or (compares and cues.compared and len(theirs) <= _MAX_COMPARED):
             return parts
-        if dimension(claim) == "percent" and needs_own and _rough(claim):
+        if cues.whole is not None and parts[-1] is cues.whole and measure == "percent":
+            return parts
+        if measure == "percent" and needs_own and _rough(claim):
             continue
         enough = len(parts) if alike and not cues.reckoned else 1
         if (cues.reckoned and not needs_own) or (cues.said and named >= enough):
@@ -191,6 +199,18 @@ def _operands(figures: Sequence[Figure]) -> Iterator[Figure]:
             )
         elif figure.values and not figure.name and figure.upper is None:
             yield figure
+
+
+def comes_to(claim: Figure, value: float, target: float) -> bool:
+    """Whether a claim's figure, which is ``target`` in the unit of ``value``, is what was reckoned."""
+    place = _place(claim, target)
+    rounded = (claim.kind is Kind.PERCENT or claim.step < 1) and claim.kind is not Kind.MONEY and value
+    return _comes_to(claim, value, target, place / abs(value) if rounded else _LOSS, place)
+
+
+def _place(claim: Figure, target: float) -> float:
+    """Half the size of the last place written: what rounding may cost."""
+    return claim.step * (abs(target / claim.values[0]) if claim.values[0] else 1.0) / 2
 
 
 def _comes_to(claim: Figure, value: float, target: float, loss: float, place: float) -> bool:
@@ -442,6 +462,30 @@ def _shares(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[Recko
             yield Reckoning(share * unit.factor, (part, whole), own=True, per=None)
 
 
+def _changes(claim: Figure, changes: Sequence[Figure], said: set[Figure], cues: Cues) -> Iterator[Reckoning]:
+    """What something that went from one amount to another changed by: "from 40 to 60", which is 50% more,
+    20 more and 1.5 times as much."""
+    times = claim.unit == "time" and claim.kind is Kind.QUANTITY
+    if not (times or cues.compared):
+        return
+    spans = [f for f in changes if f.upper is not None and f.kind in _SHARED]
+    for span in spans[:_MAX_OPERANDS]:
+        first, last = base(span)[0]
+        told, way = span in said, cues.way * (last - first)
+        if first <= 0 or way < 0:
+            continue
+        if times:
+            plain = told or len(spans) == 1
+            yield Reckoning(last / first, (span,), plain=plain, own=True, per=None)
+        elif dimension(claim) == "percent" and dimension(span) != "percent" and last != first:
+            changed = 100 * abs(last / first - 1)
+            loss = claim.step / 2 / changed
+            yield Reckoning(changed, (span,), loss, plain=told, own=True, compares=True, per=None)
+        elif dimension(claim) == dimension(span):
+            change = abs(last - first)
+            yield Reckoning(change, (span,), plain=told, own=True, compares=True, per=_periods(span))
+
+
 def _of_one_thing(part: Figure, whole: Figure) -> bool:
     """Whether a count may be part of another: "36 of 400 patients", not 36 nurses of 400 patients."""
     one, other = part.unit or part.noun, whole.unit or whole.noun
@@ -507,9 +551,9 @@ def _other_periods(
     said = _periods(claim)
     for one in amounts:
         parts = (one.per or "").split("/")
-        part = next((part for part in parts if part in _PER), "")
-        unit, left = _PER.get(part), _periods(one) - {part}
-        for name, seconds in _PER.items() if unit else ():
+        part = next((part for part in parts if part in PERIODS), "")
+        unit, left = PERIODS.get(part), _periods(one) - {part}
+        for name, seconds in PERIODS.items() if unit else ():
             if seconds != unit and name in (said or cues.periods):
                 exact = {unit, seconds} <= {_MONTH, 12 * _MONTH}
                 loss, value = _LOSS if exact else _CALENDAR, _amount(one) * seconds / (unit or 1)
@@ -518,7 +562,7 @@ def _other_periods(
         for span in spans if unit else ():
             value = _amount(one) * _amount(span) / (unit or 1)
             yield Reckoning(value, (one, span), _CALENDAR, per=left, way=Way.OF_ONE)
-        whole = next((_PER[name] for name in said if name in _PER), None)
+        whole = next((PERIODS[name] for name in said if name in PERIODS), None)
         if not one.per and whole:
             value = _amount(one) * whole / (12 * _MONTH)
             yield Reckoning(value, (one,), _CALENDAR, own=True, per=None, way=Way.OF_ONE)

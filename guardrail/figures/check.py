@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, compatible, complements, dimension, of_a_sort, opposed
 from guardrail.figures.arithmetic import Cues, Reckoning, Way, derived
-from guardrail.figures.model import Figure, Kind
+from guardrail.figures.comparing import Compared, compared
+from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import (
@@ -55,6 +56,8 @@ _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
 _CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
 _MOST: Final = 1000  # that are looked up
+_OF: Final = re.compile(r"\sof\s(?:(?:all|the|its|their|our)\s){0,2}")
+_INSTEAD: Final = re.compile(r"\W{1,4}(?:instead\sof|rather\sthan|(?:and\s)?not)\s\W{0,3}", re.IGNORECASE)
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
 _MOST_OF_A_SORT: Final = 32  # figures of a sentence whose parts are told apart
@@ -118,11 +121,12 @@ class _Frame:
 
 
 class _Said(NamedTuple):
-    """What was said before a claim."""
+    """What was said before a claim, and what the figure was reckoned from that stands instead of another."""
 
     asked: Sequence[Figure]
     before: Sentence
     question: str
+    operands: tuple[Figure, ...] = ()
 
 
 def check_figures(
@@ -150,6 +154,9 @@ def check_figures(
         if stopped():
             break
         if number < _CLOSELY:
+            beside = checks[-1] if checks and checks[-1].state is State.DERIVED else None
+            instead = beside and _INSTEAD.fullmatch(claim_text, beside.figure.end, figure.start)
+            said = said._replace(operands=beside.operands if beside and instead else ())
             checks.append(_check(claim, figure, source, near, said, stopped))
         elif number < _MOST:
             checks.append(_looked_up(figure, source, near, stopped))
@@ -199,6 +206,8 @@ def _check(
     stopped: Callable[[], bool],
 ) -> FigureCheck:
     frame = _frame(claim, figure)
+    before = said_before.before
+    of_two = compared(claim, figure, source, near, (*before.written.results, *before.figures))
     found: FigureCheck | None = None
     conflict: FigureCheck | None = None
     best = rivalled = 0.0
@@ -222,21 +231,26 @@ def _check(
             if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
                 share = frame.said(source, number)
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
+    if of_two.wrong:
+        return FigureCheck(figure, State.ABSENT, best)
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
         return _derived(claim, figure, source, near, said_before, True) or conflict
     if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
-        found = _derived(claim, figure, source, near, said_before, best >= _FRAME)
+        found = _reckoned(claim, figure, source, near, said_before, of_two, best)
     if found is None:
-        found = _of_an_age(claim, figure, source, near)
-    if (
-        found is None
-        and not figure.name
-        and (_always(figure) or _is_one(figure) or _counts_few(claim, figure, source, near))
-    ):
+        found = _of_an_age(claim, figure, source, near) or _none(figure, source, near)
+    if found is None and _says_little(claim, figure, source, near):
         figure = replace(figure, name=True)
     return found or FigureCheck(figure, State.ABSENT, best)
+
+
+def _says_little(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> bool:
+    """Whether a figure that no source has says no more than a word does."""
+    return not figure.name and (
+        _always(figure) or _is_one(figure) or _counts_few(claim, figure, source, near)
+    )
 
 
 def _always(figure: Figure) -> bool:
@@ -248,16 +262,40 @@ def _always(figure: Figure) -> bool:
 
 
 def _of_an_age(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck | None:
-    """Whether a figure is an age within a span of ages: "a 7-year-old", "aged 5 and 7", of "aged 4 to 15"."""
+    """Whether a figure is an age within a span of ages: "a 7-year-old", "aged 5 and 7", of "aged 4 to 15" or
+    of "children under 12"."""
     aged = figure.unit in (None, "year") and figure.kind in (Kind.NUMBER, Kind.QUANTITY)
     if not aged or figure.upper is not None or not claim.of_age(figure):
         return None
     for number in near:
         sentence = source.sentence(number)
         for span in sentence.figures[:MANY]:
-            years = span.unit in (None, "year") and span.values and span.upper is not None
-            if years and span.values[0] <= figure.values[0] <= (span.upper or 0) and sentence.of_age(span):
+            years = span.unit in (None, "year") and span.values and sentence.of_age(span)
+            if years and _keeps(figure.values[0], span):
                 return FigureCheck(figure, State.FOUND, 0.0, number, span)
+    return None
+
+
+def _keeps(age: float, span: Figure) -> bool:
+    """Whether an age is within a span of ages or keeps a limit: 8 of "under 12"."""
+    if span.upper is not None:
+        return span.values[0] <= age <= span.upper
+    within = span.bound in (Bound.AT_LEAST, Bound.AT_MOST) and age == span.values[0]
+    return within or (age - span.values[0]) * span.bound.direction > 0
+
+
+def _none(figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck | None:
+    """Whether a source says that there is none of what a claim says there is zero of, or that so many months
+    are free."""
+    if figure.kind is Kind.MONEY and figure.values[:1] == (0.0,):
+        for number in near:
+            if (spared := source.sentence(number).spared) is not None:
+                return FigureCheck(figure, State.FOUND, 0.0, number, spared)
+    if figure.kind is not Kind.NUMBER or figure.values[:1] != (0.0,) or figure.upper or not figure.noun:
+        return None
+    for number in near:
+        if (none := source.sentence(number).nones.get(term_of(figure.noun))) is not None:
+            return FigureCheck(figure, State.FOUND, 0.0, number, none)
     return None
 
 
@@ -346,6 +384,8 @@ def _rival(
     chosen = _meant(telling, frame.told, claim.around(figure), None if own is None else sort.index(own))
     if chosen is None or not of_a_sort(figure, rival := sort[chosen]) or sentence.one_of_two(rival):
         return None
+    if claim.is_difference(figure) and not sentence.may_be_difference(rival):
+        return None
     if any(agrees(mine, rival) for mine in claim.figures):
         return None
     enough = _REVERSE if len(frame.told) > _FEW else _REVERSE_OF_FEW
@@ -396,6 +436,22 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozens
     return said / whole if whole else 1.0
 
 
+def _reckoned(
+    claim: Sentence,
+    figure: Figure,
+    source: FigureSource,
+    near: list[int],
+    said_before: _Said,
+    of_two: Compared,
+    best: float,
+) -> FigureCheck | None:
+    """Whether a figure is reckoned, where no source has it of what the claim says it of."""
+    doubted = best >= _FRAME and not claim.is_difference(figure)
+    if of_two.operands and not (of_two.added and doubted):
+        return FigureCheck(figure, State.DERIVED, 0.0, operands=of_two.operands)
+    return _derived(claim, figure, source, near, said_before, doubted) if of_two.reckoned else None
+
+
 def _derived(
     claim: Sentence,
     figure: Figure,
@@ -405,7 +461,7 @@ def _derived(
     doubted: bool,
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
-    asked, before, question = said_before
+    asked, before, question, meant_before = said_before
     terms = (Sentence(question).terms | before.terms) - _UNSAID
     written, spent, factors = claim.written
     others = (r for r in written if not r.start <= figure.start < r.end)  # those that it is no part of
@@ -424,20 +480,29 @@ def _derived(
     behind = claim.figures[at + 1 : at + 1 + _LATER]
     later = [f for f in behind if _backed(source, f, near)]
     own = [*claim.figures[:at], *later]
-    meant = [full for f in own if (full := claim.meant.get(f.start))]  # "5 minutes and 2 more"
-    free = [f for f in (*own, *meant) if f not in spent]
+    # "5 minutes and 2 more"
+    meant = [full for f in own if f not in spent and (full := claim.meant.get(f.start))]
+    meant += claim.unspared
+    aged = claim.of_age(figure)  # from dates and durations alone, not from how many there are
+    free = [f for f in (*own, *meant) if f not in spent and (aged or not claim.of_age(f))]
     echoed = [f for f in asked if _alike(figure, f) or not any(_replaces(other, f) for other in own)]
-    mine = [*free, *results, *before.figures, *echoed]
+    mine = [*free, *results, *before.figures, *before.unspared, *echoed, *meant_before]
+    mine = [f for f in mine if _tells_age(f)] if aged else mine
     used = {(f.kind, f.values) for f in spent}
     cues = _cues(claim, figure, question)
     fits = _Operands(claim, figure, source, near[:_OPERANDS_FROM], frozenset(mine), terms, cues)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
-        theirs = [f for f in theirs if (f.kind, f.values) not in used]
-        operands = derived(figure, mine, theirs, cues, (*later, *meant), fits.meant)
+        theirs = [f for f in theirs if (f.kind, f.values) not in used and (not aged or _tells_age(f))]
+        changes = [*own, *(f for number in numbers for f in source.sentence(number).changes)]
+        operands = derived(figure, mine, theirs, cues, (*later, *meant), fits.meant, changes)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
     return None
+
+
+def _tells_age(figure: Figure) -> bool:
+    return figure.kind is Kind.DATE or dimension(figure) == "time"
 
 
 def _backed(source: FigureSource, figure: Figure, near: list[int]) -> bool:
@@ -518,7 +583,9 @@ class _Operands:
     def _of_another(self, part: tuple[int, Figure, frozenset[int]]) -> bool:
         """Whether another figure of the sort is said of all that the claim says with this one, and more."""
         others = [
-            terms for _, figure, terms in self._told.values() if figure != part[1] and _alike(figure, part[1])
+            terms
+            for _, figure, terms in self._told.values()
+            if figure != part[1] and _alike(figure, part[1]) and figure.values[:1] != (0.0,)
         ]
         for asked in (self._subject, self._asked):
             mine = part[2] & asked
@@ -541,7 +608,7 @@ class _Operands:
         sentence = self._source.sentence(part[0])
         pieces = _pieces(self._claim.text)
         denied = (self._claim.denials - sentence.denials) % 2
-        said = len(self._subject & sentence.terms) >= _ENOUGH * len(self._subject)
+        said = len(self._claim.terms & sentence.terms) >= _ENOUGH * len(self._claim.terms)
         return bool(denied) or not pieces.isdisjoint(REMAINDER) or not said
 
     def _changed_so(
@@ -572,8 +639,10 @@ def _date_beside(sentence: Sentence, figure: Figure) -> tuple[int, int, int] | N
     """The date that a sentence gives next to a figure, behind it rather than before."""
     dates = [f for f in sentence.figures[:MANY] if f.kind is Kind.DATE and f.days and not f.last]
     dates.sort(key=lambda f: f.start - figure.end if f.start >= figure.end else 2 * (figure.start - f.end))
-    day = dates[0].days[0] if dates else None
-    return day and (day.year or 0, day.month or 3 * (day.quarter or 0), day.day or 0)
+    if not dates:
+        return None
+    day = dates[0].days[0]
+    return day.year or 0, day.month or 3 * (day.quarter or 0), day.day or 0
 
 
 def _pieces(text: str) -> frozenset[str]:
@@ -588,19 +657,25 @@ def _way(pieces: frozenset[str]) -> int:
 def _cues(claim: Sentence, figure: Figure, question: str) -> Cues:
     """What a figure's clause says of how it came about, the figure itself aside ("more than 50")."""
     start, end = claim.clause(figure)
-    pieces = _pieces(claim.text[start : figure.start] + " " + claim.text[figure.end : end])
+    ahead = _pieces(claim.text[start : figure.start])
+    pieces = ahead | _pieces(claim.text[figure.end : end])
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
+    hints = ahead if figure.kind is Kind.NUMBER else pieces  # "8 and 10 come to" says nothing of the 10
     behind = _PIECE.search(claim.text, figure.end)
     spoken = pieces if figure.per else pieces | _pieces(question)
     periods = {RATES[piece] for piece in spoken & RATES.keys()}
     units = (find_unit(piece) for piece in spoken if piece.isalpha() and len(piece) > 2)
     periods |= {unit.name for unit in units if unit is not None and unit.dimension == "time"}
+    share = figure.fraction or figure.kind is Kind.PERCENT
+    after = next((f for f in claim.figures if f.start >= figure.end), None) if share else None
+    whole = after is not None and _OF.fullmatch(claim.text, figure.end, after.start)
     return Cues(
         reckoned=timed or not pieces.isdisjoint(RECKONING),
-        hinted=figure.fraction or not pieces.isdisjoint(RECKONING_HINTS),
+        hinted=figure.fraction or not hints.isdisjoint(RECKONING_HINTS),
         compared=not pieces.isdisjoint(COMPARING),
         apart=behind is not None and behind.group().casefold() in COMPARING,
         way=_way(pieces),
         periods=frozenset(periods),
         often=any(f.unit == "time" and f.per and f is not figure for f in claim.figures),
+        whole=after if whole else None,
     )
