@@ -101,6 +101,8 @@ def read_rate(tokens: list[Token], j: int) -> tuple[str | None, int]:
     parts: list[str] = []
     while len(parts) < _MAX_RATES:
         token, after = tokens[j], tokens[j + 1]
+        if token.low in _EACH and after.low in tables.WHOLE and find_unit(tokens[j + 2].low) is not None:
+            j, after = j + 1, tokens[j + 2]  # "per calendar year"
         if token.low in tables.RATES:
             parts.append(tables.RATES[token.low])
             j += 1

@@ -23,7 +23,7 @@ _PM: Final = frozenset({"pm", "p.m.", "p.m"})
 _CLOCK: Final = frozenset({"uhr", "o'clock", "o’clock"})
 _ERAS: Final = {"bc": -1, "bce": -1, "b.c.": -1, "b.c.e.": -1, "ad": 1, "ce": 1, "a.d.": 1}
 _BESIDE: Final = TO | {",", ":", ".", "/", "|", "and", "(", "&"}
-_LIST: Final = frozenset({",", "and", "or", "&", "und"})
+_LIST: Final = frozenset({",", "and", "or", "&", "/", "und"})
 _HOUR: Final = re.compile(r"(\d{1,2})(?:[:.hH](\d{2}))?(?::\d{2})?")
 _MAX_LIST: Final = 12
 _DAY: Final = 24 * 60
@@ -88,6 +88,7 @@ def read_listed_day(tokens: list[Token], i: int) -> Found | None:
     day, j, ranged = _short(tokens[i]), i, False
     for _ in range(_MAX_LIST if day else 0):
         j += 1 + (tokens[j + 1].low in SUFFIXES and touches(tokens, j + 1))
+        j += tokens[j].text == "." and tokens[j + 1].low in _LIST
         if tokens[j].low not in _LIST and tokens[j].low not in TO:
             break
         ranged = j <= i + 2 and tokens[j].low in TO
@@ -97,6 +98,29 @@ def read_listed_day(tokens: list[Token], i: int) -> Found | None:
             return Found(end.next, (own,), last=end.days[0]) if ranged else Found(after, (own,))
         if not _short(tokens[j]):
             break
+    return None
+
+
+def read_day_after(tokens: list[Token], i: int) -> Found | None:
+    """The 25 of "December 24 and 25", the 26 of "Dec 24, 25 & 26": the month stands before the list."""
+    day, j, joined = _short(tokens[i]), i - 1, False
+    after = i + 1 + (tokens[i + 1].low in SUFFIXES and touches(tokens, i + 1))
+    for _ in range(_MAX_LIST if day else 0):
+        if j < 2 or (tokens[j].low not in _LIST and not (j < i - 1 and tokens[j].low in TO)):
+            return None
+        joined = joined or tokens[j].text != ","
+        j -= 1 + (tokens[j - 1].text == ",")
+        j -= tokens[j].low in SUFFIXES and touches(tokens, j)
+        before = j - 1 - (tokens[j - 1].text == ".")
+        month = MONTHS.get(tokens[before].low)
+        if not _short(tokens[j]):
+            return None
+        if month is not None and tokens[before].text[0].isupper():
+            year, end = _year_after(tokens, after)
+            # "On May 14, 25 were sold": commas alone make no list
+            listed = joined or (tokens[after].low in _LIST and _short(tokens[after + 1]) > 0)
+            return Found(end, (Day(year, month, day),)) if listed and _valid(month, day) else None
+        j -= 1
     return None
 
 

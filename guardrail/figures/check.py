@@ -6,21 +6,29 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, compatible, complements, dimension, of_a_sort, opposed
-from guardrail.figures.arithmetic import Cues, derived
-from guardrail.figures.model import Figure, Kind
+from guardrail.figures.arithmetic import Cues, Reckoning, Way, derived
+from guardrail.figures.comparing import Compared, compared
+from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import (
+    CHANGING,
     COMPARING,
+    DOWNWARD,
+    LASTING,
     PRICING,
+    RATES,
     RECKONING,
     RECKONING_HINTS,
     RECKONING_TIMES,
+    REMAINDER,
+    UPWARD,
     find_unit,
 )
 
@@ -48,10 +56,21 @@ _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
 _CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
 _MOST: Final = 1000  # that are looked up
+_OF: Final = re.compile(r"\sof\s(?:(?:all|the|its|their|our)\s){0,2}")
+_INSTEAD: Final = re.compile(r"\W{1,4}(?:instead\sof|rather\sthan|(?:and\s)?not)\s\W{0,3}", re.IGNORECASE)
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
+_MOST_OF_A_SORT: Final = 32  # figures of a sentence whose parts are told apart
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
+_ENOUGH: Final = 0.5  # of the words around a length of time or a rest, that the sources must say of it
+_CHANGED: Final = re.compile(
+    r"\bfrom\s(?:\w{1,12}\s){0,2}\Z|\b(?:after|against|compared\sto|up|down)\s(?:\w{1,8}\s){0,2}\Z",
+    re.IGNORECASE,
+)
+_CHANGED_REACH: Final = 32
+_THAN: Final = re.compile(r"\bthan\b|\bcompared\b", re.IGNORECASE)
+_UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | REMAINDER))
 
 
 class State(StrEnum):
@@ -102,10 +121,12 @@ class _Frame:
 
 
 class _Said(NamedTuple):
-    """What was said before a claim."""
+    """What was said before a claim, and what the figure was reckoned from that stands instead of another."""
 
     asked: Sequence[Figure]
     before: Sentence
+    question: str
+    operands: tuple[Figure, ...] = ()
 
 
 def check_figures(
@@ -127,12 +148,15 @@ def check_figures(
     if not claim.figures:
         return ()
     near = list(dict.fromkeys(near))
-    said = _Said(find_figures(question), Sentence(lead_in))
+    said = _Said(find_figures(question), Sentence(lead_in), question)
     checks: list[FigureCheck] = []
     for number, figure in enumerate(claim.figures):
         if stopped():
             break
         if number < _CLOSELY:
+            beside = checks[-1] if checks and checks[-1].state is State.DERIVED else None
+            instead = beside and _INSTEAD.fullmatch(claim_text, beside.figure.end, figure.start)
+            said = said._replace(operands=beside.operands if beside and instead else ())
             checks.append(_check(claim, figure, source, near, said, stopped))
         elif number < _MOST:
             checks.append(_looked_up(figure, source, near, stopped))
@@ -182,6 +206,8 @@ def _check(
     stopped: Callable[[], bool],
 ) -> FigureCheck:
     frame = _frame(claim, figure)
+    before = said_before.before
+    of_two = compared(claim, figure, source, near, (*before.written.results, *before.figures))
     found: FigureCheck | None = None
     conflict: FigureCheck | None = None
     best = rivalled = 0.0
@@ -205,21 +231,26 @@ def _check(
             if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
                 share = frame.said(source, number)
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
+    if of_two.wrong:
+        return FigureCheck(figure, State.ABSENT, best)
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
         return _derived(claim, figure, source, near, said_before, True) or conflict
     if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
-        found = _derived(claim, figure, source, near, said_before, best >= _FRAME)
+        found = _reckoned(claim, figure, source, near, said_before, of_two, best)
     if found is None:
-        found = _of_an_age(claim, figure, source, near)
-    if (
-        found is None
-        and not figure.name
-        and (_always(figure) or _is_one(figure) or _counts_few(claim, figure, source, near))
-    ):
+        found = _of_an_age(claim, figure, source, near) or _none(figure, source, near)
+    if found is None and _says_little(claim, figure, source, near):
         figure = replace(figure, name=True)
     return found or FigureCheck(figure, State.ABSENT, best)
+
+
+def _says_little(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> bool:
+    """Whether a figure that no source has says no more than a word does."""
+    return not figure.name and (
+        _always(figure) or _is_one(figure) or _counts_few(claim, figure, source, near)
+    )
 
 
 def _always(figure: Figure) -> bool:
@@ -231,16 +262,40 @@ def _always(figure: Figure) -> bool:
 
 
 def _of_an_age(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck | None:
-    """Whether a figure is an age within a span of ages: "a 7-year-old", "aged 5 and 7", of "aged 4 to 15"."""
+    """Whether a figure is an age within a span of ages: "a 7-year-old", "aged 5 and 7", of "aged 4 to 15" or
+    of "children under 12"."""
     aged = figure.unit in (None, "year") and figure.kind in (Kind.NUMBER, Kind.QUANTITY)
     if not aged or figure.upper is not None or not claim.of_age(figure):
         return None
     for number in near:
         sentence = source.sentence(number)
         for span in sentence.figures[:MANY]:
-            years = span.unit in (None, "year") and span.values and span.upper is not None
-            if years and span.values[0] <= figure.values[0] <= (span.upper or 0) and sentence.of_age(span):
+            years = span.unit in (None, "year") and span.values and sentence.of_age(span)
+            if years and _keeps(figure.values[0], span):
                 return FigureCheck(figure, State.FOUND, 0.0, number, span)
+    return None
+
+
+def _keeps(age: float, span: Figure) -> bool:
+    """Whether an age is within a span of ages or keeps a limit: 8 of "under 12"."""
+    if span.upper is not None:
+        return span.values[0] <= age <= span.upper
+    within = span.bound in (Bound.AT_LEAST, Bound.AT_MOST) and age == span.values[0]
+    return within or (age - span.values[0]) * span.bound.direction > 0
+
+
+def _none(figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck | None:
+    """Whether a source says that there is none of what a claim says there is zero of, or that so many months
+    are free."""
+    if figure.kind is Kind.MONEY and figure.values[:1] == (0.0,):
+        for number in near:
+            if (spared := source.sentence(number).spared) is not None:
+                return FigureCheck(figure, State.FOUND, 0.0, number, spared)
+    if figure.kind is not Kind.NUMBER or figure.values[:1] != (0.0,) or figure.upper or not figure.noun:
+        return None
+    for number in near:
+        if (none := source.sentence(number).nones.get(term_of(figure.noun))) is not None:
+            return FigureCheck(figure, State.FOUND, 0.0, number, none)
     return None
 
 
@@ -329,6 +384,8 @@ def _rival(
     chosen = _meant(telling, frame.told, claim.around(figure), None if own is None else sort.index(own))
     if chosen is None or not of_a_sort(figure, rival := sort[chosen]) or sentence.one_of_two(rival):
         return None
+    if claim.is_difference(figure) and not sentence.may_be_difference(rival):
+        return None
     if any(agrees(mine, rival) for mine in claim.figures):
         return None
     enough = _REVERSE if len(frame.told) > _FEW else _REVERSE_OF_FEW
@@ -379,6 +436,22 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozens
     return said / whole if whole else 1.0
 
 
+def _reckoned(
+    claim: Sentence,
+    figure: Figure,
+    source: FigureSource,
+    near: list[int],
+    said_before: _Said,
+    of_two: Compared,
+    best: float,
+) -> FigureCheck | None:
+    """Whether a figure is reckoned, where no source has it of what the claim says it of."""
+    doubted = best >= _FRAME and not claim.is_difference(figure)
+    if of_two.operands and not (of_two.added and doubted):
+        return FigureCheck(figure, State.DERIVED, 0.0, operands=of_two.operands)
+    return _derived(claim, figure, source, near, said_before, doubted) if of_two.reckoned else None
+
+
 def _derived(
     claim: Sentence,
     figure: Figure,
@@ -388,7 +461,8 @@ def _derived(
     doubted: bool,
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
-    asked, before = said_before
+    asked, before, question, meant_before = said_before
+    terms = (Sentence(question).terms | before.terms) - _UNSAID
     written, spent, factors = claim.written
     others = (r for r in written if not r.start <= figure.start < r.end)  # those that it is no part of
     results = (*others, *before.written.results)
@@ -406,19 +480,29 @@ def _derived(
     behind = claim.figures[at + 1 : at + 1 + _LATER]
     later = [f for f in behind if _backed(source, f, near)]
     own = [*claim.figures[:at], *later]
-    meant = [full for f in own if (full := claim.meant.get(f.start))]  # "5 minutes and 2 more"
-    free = [f for f in (*own, *meant) if f not in spent]
+    # "5 minutes and 2 more"
+    meant = [full for f in own if f not in spent and (full := claim.meant.get(f.start))]
+    meant += claim.unspared
+    aged = claim.of_age(figure)  # from dates and durations alone, not from how many there are
+    free = [f for f in (*own, *meant) if f not in spent and (aged or not claim.of_age(f))]
     echoed = [f for f in asked if _alike(figure, f) or not any(_replaces(other, f) for other in own)]
-    mine = [*free, *results, *before.figures, *echoed]
+    mine = [*free, *results, *before.figures, *before.unspared, *echoed, *meant_before]
+    mine = [f for f in mine if _tells_age(f)] if aged else mine
     used = {(f.kind, f.values) for f in spent}
-    cues = _cues(claim, figure)
+    cues = _cues(claim, figure, question)
+    fits = _Operands(claim, figure, source, near[:_OPERANDS_FROM], frozenset(mine), terms, cues)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
-        theirs = [f for f in theirs if (f.kind, f.values) not in used]
-        operands = derived(figure, mine, theirs, cues, (*later, *meant))
+        theirs = [f for f in theirs if (f.kind, f.values) not in used and (not aged or _tells_age(f))]
+        changes = [*own, *(f for number in numbers for f in source.sentence(number).changes)]
+        operands = derived(figure, mine, theirs, cues, (*later, *meant), fits.meant, changes)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
     return None
+
+
+def _tells_age(figure: Figure) -> bool:
+    return figure.kind is Kind.DATE or dimension(figure) == "time"
 
 
 def _backed(source: FigureSource, figure: Figure, near: list[int]) -> bool:
@@ -434,16 +518,164 @@ def _replaces(own: Figure, asked: Figure) -> bool:
     return alike and own.values != asked.values
 
 
-def _cues(claim: Sentence, figure: Figure) -> Cues:
+class _Operands:
+    """Whether what a claim's figure would be reckoned from is of what the claim speaks of.
+
+    The right number may come out of the wrong things: the hours between opening and closing are no break, and
+    what Pro costs a year is nothing that Basic costs.
+    """
+
+    def __init__(
+        self,
+        claim: Sentence,
+        figure: Figure,
+        source: FigureSource,
+        near: Sequence[int],
+        own: frozenset[Figure],
+        asked: frozenset[int],
+        cues: Cues,
+    ) -> None:
+        self._claim, self._figure, self._source, self._own = claim, figure, source, own
+        self._asked, self._cues = asked, cues
+        self._near = near
+
+    @cached_property
+    def _told(self) -> dict[tuple[str, int], tuple[int, Figure, frozenset[int]]]:
+        """What the near sentences say in the part of each of their figures, by its text and place."""
+        found: dict[tuple[str, int], tuple[int, Figure, frozenset[int]]] = {}
+        for number in reversed(self._near):
+            sentence = self._source.sentence(number)
+            leaning = self._source.terms(number) - sentence.terms
+            figures = sentence.figures[:MANY]
+            for each in figures:
+                sort = [other for other in figures if _alike(each, other)]
+                told = sentence.told(sort) if len(sort) <= _MOST_OF_A_SORT else None
+                terms = sentence.terms if told is None else told[sort.index(each)]
+                found[each.text, each.start] = number, each, terms | leaning
+        return found
+
+    def _of(self, part: Figure) -> tuple[int, Figure, frozenset[int]] | None:
+        return None if part in self._own else self._told.get((part.text, part.start))
+
+    @cached_property
+    def _subject(self) -> frozenset[int]:
+        """What the claim says, up to a "than"."""
+        than = _THAN.search(self._claim.text)
+        end = than.start() if than else len(self._claim.text)
+        return frozenset(term for at, term in self._claim.words if at < end) - Sentence.silent - _UNSAID
+
+    def meant(self, reckoning: Reckoning) -> bool:
+        """Whether a reckoning is of the claim's things."""
+        parts = [found for part in reckoning.parts if (found := self._of(part)) is not None]
+        match reckoning.way:
+            case Way.OF_ONE:
+                like = [p for p in parts if dimension(p[1]) == dimension(self._figure)]
+                return len(like) != 1 or not self._of_another(like[0])
+            case Way.LENGTH:
+                return not parts or self._spoken_of(parts, _ENOUGH)
+            case Way.REST:
+                return not parts or self._is_rest(parts[0])
+            case Way.CHANGE:
+                return self._changed_so(reckoning.parts, parts)
+            case _:
+                return True
+
+    def _of_another(self, part: tuple[int, Figure, frozenset[int]]) -> bool:
+        """Whether another figure of the sort is said of all that the claim says with this one, and more."""
+        others = [
+            terms
+            for _, figure, terms in self._told.values()
+            if figure != part[1] and _alike(figure, part[1]) and figure.values[:1] != (0.0,)
+        ]
+        for asked in (self._subject, self._asked):
+            mine = part[2] & asked
+            if any(mine < terms & asked for terms in others):
+                return True
+            if any(mine != terms & asked for terms in others):
+                return False
+        return False
+
+    def _spoken_of(self, parts: Sequence[tuple[int, Figure, frozenset[int]]], enough: float) -> bool:
+        """Whether the sources say of a reckoning's figures what the claim says of its own."""
+        said = self._subject or self._asked
+        numbers = dict.fromkeys(number for number, _, _ in parts)
+        each = [said & self._source.terms(number) for number in numbers]
+        if not said or not frozenset.intersection(*each):
+            return False
+        return len(frozenset.union(*each)) >= enough * len(said)
+
+    def _is_rest(self, part: tuple[int, Figure, frozenset[int]]) -> bool:
+        sentence = self._source.sentence(part[0])
+        pieces = _pieces(self._claim.text)
+        denied = (self._claim.denials - sentence.denials) % 2
+        said = len(self._claim.terms & sentence.terms) >= _ENOUGH * len(self._claim.terms)
+        return bool(denied) or not pieces.isdisjoint(REMAINDER) or not said
+
+    def _changed_so(
+        self, operands: Sequence[Figure], parts: Sequence[tuple[int, Figure, frozenset[int]]]
+    ) -> bool:
+        """Whether something changed, or is more or less, from the second figure to the first."""
+        if len(parts) < len(operands):
+            return True
+        (number, after, of_after), (other, before, of_before) = parts
+        if _pieces(self._claim.text).isdisjoint(CHANGING):
+            return not (of_after & self._subject) < (of_before & self._subject)
+        sentence = self._source.sentence(number)
+        if number == other:
+            starts = [
+                _CHANGED.search(sentence.text[max(0, f.start - _CHANGED_REACH) : f.start])
+                for f in (after, before)
+            ]
+            if any(starts):
+                return starts[0] is None
+        dates = [_date_beside(self._source.sentence(n), f) for n, f in ((number, after), (other, before))]
+        if dates[0] is not None and dates[1] is not None and dates[0] != dates[1]:
+            return dates[1] < dates[0]
+        way = _way(_pieces(sentence.text))
+        return way != 0 and way == self._cues.way
+
+
+def _date_beside(sentence: Sentence, figure: Figure) -> tuple[int, int, int] | None:
+    """The date that a sentence gives next to a figure, behind it rather than before."""
+    dates = [f for f in sentence.figures[:MANY] if f.kind is Kind.DATE and f.days and not f.last]
+    dates.sort(key=lambda f: f.start - figure.end if f.start >= figure.end else 2 * (figure.start - f.end))
+    if not dates:
+        return None
+    day = dates[0].days[0]
+    return day.year or 0, day.month or 3 * (day.quarter or 0), day.day or 0
+
+
+def _pieces(text: str) -> frozenset[str]:
+    return frozenset(_PIECE.findall(text.casefold()))
+
+
+def _way(pieces: frozenset[str]) -> int:
+    """+1 where words say that something is more, -1 for less, 0 where they say both or neither."""
+    return (not pieces.isdisjoint(UPWARD)) - (not pieces.isdisjoint(DOWNWARD))
+
+
+def _cues(claim: Sentence, figure: Figure, question: str) -> Cues:
     """What a figure's clause says of how it came about, the figure itself aside ("more than 50")."""
     start, end = claim.clause(figure)
-    said = claim.text[start : figure.start] + " " + claim.text[figure.end : end]
-    pieces = frozenset(_PIECE.findall(said.casefold()))
+    ahead = _pieces(claim.text[start : figure.start])
+    pieces = ahead | _pieces(claim.text[figure.end : end])
     timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
+    hints = ahead if figure.kind is Kind.NUMBER else pieces  # "8 and 10 come to" says nothing of the 10
     behind = _PIECE.search(claim.text, figure.end)
+    spoken = pieces if figure.per else pieces | _pieces(question)
+    periods = {RATES[piece] for piece in spoken & RATES.keys()}
+    units = (find_unit(piece) for piece in spoken if piece.isalpha() and len(piece) > 2)
+    periods |= {unit.name for unit in units if unit is not None and unit.dimension == "time"}
+    share = figure.fraction or figure.kind is Kind.PERCENT
+    after = next((f for f in claim.figures if f.start >= figure.end), None) if share else None
+    whole = after is not None and _OF.fullmatch(claim.text, figure.end, after.start)
     return Cues(
         reckoned=timed or not pieces.isdisjoint(RECKONING),
-        hinted=figure.fraction or not pieces.isdisjoint(RECKONING_HINTS),
+        hinted=figure.fraction or not hints.isdisjoint(RECKONING_HINTS),
         compared=not pieces.isdisjoint(COMPARING),
         apart=behind is not None and behind.group().casefold() in COMPARING,
+        way=_way(pieces),
+        periods=frozenset(periods),
+        often=any(f.unit == "time" and f.per and f is not figure for f in claim.figures),
+        whole=after if whole else None,
     )

@@ -210,9 +210,12 @@ def _number(tokens: list[Token], i: int) -> _Read:
     if found := calendar.read_period(tokens, i):
         return _dated(tokens, i, found)
     adjacent = after.kind is Tok.WORD and touches(tokens, i + 1)
+    listed = calendar.read_day_after(tokens, i)
     if adjacent and after.low in SUFFIXES and token.text.isdecimal():
-        return _ordinal(tokens, i)
+        return _dated(tokens, i, listed) if listed else _ordinal(tokens, i)
     quantity = _quantity(tokens, i)
+    if listed and quantity and _is_bare(quantity[0]):
+        return _dated(tokens, i, listed)
     if quantity is None or quantity[0].kind is not Kind.NUMBER or quantity[0].end != token.end:
         return quantity
     if adjacent and len(after.text) <= 4 and after.text.isascii():
@@ -220,6 +223,13 @@ def _number(tokens: list[Token], i: int) -> _Read:
     if is_year(token) and _stands_for_year(tokens, i, quantity[0]):
         return replace(quantity[0], kind=Kind.DATE, days=(Day(int(token.text)),), name=False), quantity[1]
     return quantity
+
+
+def _is_bare(figure: Figure) -> bool:
+    """Whether a number counts nothing, so that it may be a day of a month that was named before."""
+    return figure.kind is Kind.NUMBER and not (
+        figure.noun or figure.upper or figure.fraction or figure.scaled
+    )
 
 
 def _stands_for_year(tokens: list[Token], i: int, figure: Figure) -> bool:

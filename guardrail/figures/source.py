@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -12,12 +13,22 @@ from typing import Final, NamedTuple
 
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import term_of, words
-from guardrail.figures.agreement import agrees, keys, opposed
+from guardrail.figures.agreement import agrees, dimension, keys, opposed
 from guardrail.figures.arithmetic import Written, written
 from guardrail.figures.digits import digits_of, written_digits
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
-from guardrail.figures.tables import AHEAD, FILLERS, NEGATIONS, PRONOUNS
+from guardrail.figures.tables import (
+    AHEAD,
+    APART,
+    COMPARING,
+    EXTRA,
+    FILLERS,
+    NEGATIONS,
+    NONE,
+    PRONOUNS,
+    alternatives,
+)
 
 _MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
@@ -30,7 +41,12 @@ _PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
 MANY: Final = 200  # figures of one sentence that are looked at one by one
 _LIKELY: Final = 8
 _AGE_REACH: Final = 32
-_AGED: Final = re.compile(r"\bage[ds]?\b(?:[\s\d,]|and|or|of|between|from)*+\Z", re.IGNORECASE)
+_CHILDREN: Final = "child|children|kids?|sons?|daughters?|boys?|girls?"
+_AGED: Final = re.compile(
+    rf"\b(?:age[ds]?\b|(?:{_CHILDREN})\s(?:of\b|\())(?:[\s\d,]|and|or|of|between|from)*+\Z",
+    re.IGNORECASE,
+)
+_YOUNG: Final = re.compile(rf"\b(?:{_CHILDREN}|adults?)\s\Z", re.IGNORECASE)
 _OLD: Final = re.compile(r"(?:-|\s)?(?:years?)?(?:-|\s)?olds?\b|\s?years of age", re.IGNORECASE)
 _MAX_KEY: Final = 64
 _ELLIPTIC: Final = (Kind.MONEY, Kind.QUANTITY)
@@ -38,8 +54,27 @@ _READ_WHOLLY: Final = 60_000  # characters of sentences with figures
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
+_NONE: Final = frozenset(map(term_of, NONE))
+_MONTHS: Final = 12  # of a year
+_SPARED: Final = re.compile(r"\s(?:are\s|is\s|for\s)?free\b", re.IGNORECASE)
+_FROM: Final = re.compile(r"\bfrom\s\W{0,3}\Z", re.IGNORECASE)
 _NO_LETTER: Final = re.compile(r"[\W_]+")
 _WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
+
+
+_SORTS: Final = 8  # of figures in one sentence, each of which parts it otherwise
+_DIFFERENCE_REACH: Final = 40
+_APART_BEHIND: Final = re.compile(
+    r"(?:\s{1,3}(?:a|an|per|each)\s\w{1,12})?(?:\s{1,3}points?)?"
+    rf"(?:[\s-]{{1,3}}(?:{alternatives(APART)})\b|\s{{1,3}}on\stop\b)",
+    re.IGNORECASE,
+)
+_APART_BEFORE: Final = re.compile(
+    rf"\b(?:{alternatives(EXTRA)}|(?:{alternatives(COMPARING)})\sby)"
+    r"(?:\s(?:of|is|are|the|a|an|you)){0,2}\s{0,3}\Z",
+    re.IGNORECASE,
+)
+_ADDS: Final = re.compile(r"\b(?:plus|on\stop|add|adds|added|minus|rebate)\b", re.IGNORECASE)
 
 
 class SourceText(NamedTuple):
@@ -53,6 +88,9 @@ class SourceText(NamedTuple):
 
 class Sentence:
     """A text with its figures and its words."""
+
+    silent: Final = _SILENT
+    """The terms that say nothing."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -100,6 +138,34 @@ class Sentence:
             if bare and before.kind in _ELLIPTIC and not before.per:
                 found[figure.start] = replace(figure, kind=before.kind, unit=before.unit)
         return found
+
+    @cached_property
+    def changes(self) -> tuple[Figure, ...]:
+        """The ranges that say from what to what something went: "was raised from 40 to 60"."""
+        ranges = (f for f in self.figures[:MANY] if f.upper is not None)
+        spans = [f for f in ranges if _FROM.search(self.text[max(0, f.start - _OR_REACH) : f.start])]
+        told = spans and not COMPARING.isdisjoint(_WORD_AFTER.findall(self.text.casefold()))
+        return tuple(spans) if told else ()
+
+    @cached_property
+    def unspared(self) -> tuple[Figure, ...]:
+        """What is left of a year of which so many months are free."""
+        return tuple(replace(f, values=(_MONTHS - f.values[0],)) for f, _ in self._spared)
+
+    @property
+    def spared(self) -> Figure | None:
+        """The "free" of so many months that are free."""
+        for _, end in self._spared:
+            start = end - len("free")
+            return Figure(Kind.MONEY, self.text[start:end], start, end, values=(0.0,), unit="", step=0.0)
+        return None
+
+    @cached_property
+    def _spared(self) -> list[tuple[Figure, int]]:
+        """The months of a year that are free, and where that is said."""
+        months = (f for f in self.figures[:MANY] if f.unit == "month" and f.upper is None)
+        said = ((f, _SPARED.match(self.text, f.end)) for f in months if f.values[0] < _MONTHS)
+        return [(figure, match.end()) for figure, match in said if match is not None]
 
     @cached_property
     def written(self) -> Written:
@@ -156,10 +222,20 @@ class Sentence:
         after = _WORD_AFTER.search(self.text, figure.end)
         return after is not None and after.group().casefold() in AHEAD
 
+    @cached_property
+    def nones(self) -> dict[int, Figure]:
+        """The words that say that there is none of a thing ("no downtime"), by the term of the thing."""
+        found: dict[int, Figure] = {}
+        for (start, none), (_, thing) in pairwise(self.tokens):
+            if none in _NONE and (word := _WORD_AFTER.match(self.text, start)):
+                found[thing] = Figure(Kind.NUMBER, word.group(), start, word.end(), values=(0.0,))
+        return found
+
     def of_age(self, figure: Figure) -> bool:
         """Whether a figure is of years of age."""
         before, after = self.text[max(0, figure.start - _AGE_REACH) : figure.start], self.text[figure.end :]
-        return bool(_AGED.search(before) or _OLD.match(after[:_AGE_REACH]))
+        limits = figure.bound.direction and figure.unit is None and _YOUNG.search(before)
+        return bool(_AGED.search(before) or _OLD.match(after[:_AGE_REACH]) or limits)
 
     def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
@@ -183,6 +259,47 @@ class Sentence:
         start = max((end for _, end in borders if end <= figure.start), default=0)
         end = min((begin for begin, _ in borders if begin >= figure.end), default=len(self.text))
         return frozenset(term for at, term in self._outside([figure]) if start <= at < end) - _SILENT
+
+    @cached_property
+    def amounts(self) -> list[tuple[Figure, frozenset[int]]]:
+        """The figures that may be compared with others, each with what is said in its part: figures of a sort
+        meet at the first comma or "and" between two, and share their part where there is none."""
+        found: list[tuple[Figure, frozenset[int]]] = []
+        sorts: dict[str, list[Figure]] = {}
+        for figure in self.figures[:MANY]:
+            if is_amount(figure):
+                sorts.setdefault(dimension(figure), []).append(figure)
+        starts = [start for start, _ in self.tokens]
+        for figures in list(sorts.values())[:_SORTS]:
+            cuts = [0]
+            for first, second in pairwise(figures):
+                meeting = _MEETING.search(self.text, first.end, max(first.end, second.start))
+                cuts.append(meeting.start() if meeting is not None else cuts[-1])
+            ends = [*cuts[1:], len(self.text)]
+            for i in range(len(ends) - 2, -1, -1):
+                ends[i] = ends[i] if ends[i] > cuts[i] else ends[i + 1]
+            part, terms = (-1, -1), _SILENT
+            for figure, *span in zip(figures, cuts, ends, strict=True):
+                if part != (part := (span[0], span[1])):
+                    within = self.tokens[bisect_left(starts, part[0]) : bisect_left(starts, part[1])]
+                    terms = frozenset(term for _, term in within) - _SILENT
+                found.append((figure, terms))
+        return found
+
+    def is_difference(self, figure: Figure) -> bool:
+        """Whether a figure says how far two are apart ("$30 more"): it is no price or length itself."""
+        if figure.kind not in (*_ELLIPTIC, Kind.NUMBER, Kind.PERCENT):
+            return False
+        before, behind = self._beside(figure)
+        return _APART_BEHIND.match(behind) is not None or _APART_BEFORE.search(before) is not None
+
+    def may_be_difference(self, figure: Figure) -> bool:
+        """Whether a figure may say how far two are apart: "$5 per person on top", "$3 are added"."""
+        return self.is_difference(figure) or any(_ADDS.search(text) for text in self._beside(figure))
+
+    def _beside(self, figure: Figure) -> tuple[str, str]:
+        start, end = figure.start, figure.end
+        return self.text[max(0, start - _DIFFERENCE_REACH) : start], self.text[end : end + _DIFFERENCE_REACH]
 
     def parts(self, figures: Sequence[Figure]) -> list[tuple[int, int]] | None:
         """The stretch of text that belongs to each figure: they meet at the first comma or "and" between two.
@@ -275,6 +392,13 @@ class FigureSource:
             for digits in digits_of(self.texts[number].text):
                 index.setdefault(digits, []).append(number)
         return index
+
+
+def is_amount(figure: Figure) -> bool:
+    """Whether a figure is one amount that may be compared with another."""
+    counted = figure.kind in _ELLIPTIC or figure.kind is Kind.NUMBER or figure.kind is Kind.PERCENT
+    one = figure.upper is None and figure.unit != "time" and not figure.name and not figure.fraction
+    return counted and one and bool(figure.values) and figure.values[0] > 0
 
 
 def _parted(figure: Figure, text: str) -> Figure | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +22,11 @@ def _words(text: str) -> frozenset[str]:
 
 def _phrases(text: str) -> list[str]:
     return [phrase.strip() for phrase in text.split("|")]
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """Words as the alternatives of a regular expression, the longest first."""
+    return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
 
 
 def _numbered(table: dict[int, str]) -> dict[str, int]:
@@ -100,7 +107,22 @@ FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 RECKONING_HINTS: Final = _words(_TABLES["reckoning_hints"])
-COMPARING: Final = _words(_TABLES["comparing"])
+MORE: Final = _words(_TABLES["more"])
+LESS: Final = _words(_TABLES["less"])
+SPEEDS: Final = _words(_TABLES["speeds"])
+APART: Final = MORE | LESS | _words(_TABLES["apart"])
+EXTRA: Final = _words(_TABLES["extra"])
+_RISING: Final = _words(_TABLES["rising"])
+_FALLING: Final = _words(_TABLES["falling"])
+CHANGING: Final = _RISING | _FALLING
+COMPARING: Final = MORE | LESS | CHANGING | _words(_TABLES["comparing"])
+UPWARD: Final = MORE | _RISING | _words(_TABLES["upward"])
+DOWNWARD: Final = LESS | _FALLING | _words(_TABLES["downward"])
+WHOLE: Final = _words(_TABLES["whole"])
+NONE: Final = _words(_TABLES["none"])
+ADDED: Final = _words(_TABLES["added"])
+LASTING: Final = _words(_TABLES["lasting"])
+REMAINDER: Final = _words(_TABLES["remainder"])
 OPERATORS: Final = {
     word: sign for sign, phrases in _TABLES["operators"].items() for word in _phrases(phrases)
 }
