@@ -1,4 +1,4 @@
-"""One call of a judge for a session's claims, whatever the judge does, and when claims that it put off go again."""
+"""One call of a judge for a session's claims, whatever it does, and when claims that it put off go again."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from guardrail.judges.base import (
     Judgement,
     JudgeReply,
     JudgeRequest,
+    attempts_of,
+    less,
     reconcile,
+    told_usage,
+    total,
     unverified,
 )
 from guardrail.judges.taking_in import claims_with_absent_links, take_in
-from guardrail.judges.usage import attempts_of, less, told_usage, total
 from guardrail.session.machine import Session
 
 

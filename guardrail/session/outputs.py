@@ -1,4 +1,4 @@
-"""What one response writes: its output events, with their deterministic ids, and what of it waits to be let out."""
+"""What one response writes: its output events, with their deterministic ids, and what waits to be let out."""
 
 from __future__ import annotations
 

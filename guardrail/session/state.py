@@ -36,8 +36,7 @@ from guardrail.events import (
     Usage,
     Verdict,
 )
-from guardrail.judges.base import Judgement
-from guardrail.judges.spans import spans_within
+from guardrail.judges.base import Judgement, spans_within
 from guardrail.policy import Policy
 from guardrail.session.outputs import OutputEvents, Ready
 
