@@ -24,7 +24,7 @@ from consumers.kafka.client import quiet_client_log
 from consumers.kafka.producing import KafkaWriter
 from consumers.kafka.transport import KafkaTransport
 from consumers.transport import Commit, OutRecord, Partition, Restored
-from guardrail.kafka_settings import KafkaSettings
+from guardrail.config.kafka import KafkaSettings
 
 BATCH = 5_000
 BATCH_BYTES = 128 * 1024

@@ -23,7 +23,7 @@ from consumers.kafka.producing import KafkaWriter
 from consumers.kafka.transport import KafkaTransport
 from consumers.transport import OutRecord
 from guardrail.config import LoggingSettings
-from guardrail.kafka_settings import KafkaSettings, Topics
+from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

@@ -17,8 +17,8 @@ from benchmarks.instant_judge import InstantJudge
 from guardrail.cli import main as guardrail
 from guardrail.judges import factory
 from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
-from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.settings import JudgeSettings
+from guardrail.judges.spending import UsageLedger
 
 
 class TimedJudge(InstantJudge):

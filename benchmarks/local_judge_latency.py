@@ -30,7 +30,7 @@ from unittest import mock
 
 from benchmarks.labelled_answers import read_answers
 from guardrail.claims.model import Claim
-from guardrail.cutters import Cutters
+from guardrail.engine.runs import Cutters
 from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest

@@ -30,7 +30,7 @@ from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import OutRecord, Transport
 from guardrail.config import LoggingSettings
-from guardrail.kafka_settings import KafkaSettings, Topics
+from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

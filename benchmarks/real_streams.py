@@ -30,6 +30,7 @@ from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import OutRecord, Transport
 from guardrail.config import Settings
+from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.events import (
     DeliverySegment,
     Event,
@@ -42,7 +43,6 @@ from guardrail.events import (
     parse_output,
 )
 from guardrail.judges.factory import build_judge
-from guardrail.kafka_settings import KafkaSettings, Topics
 from guardrail.routing import PolicyRouter
 
 PARTITIONS = 4

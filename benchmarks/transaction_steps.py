@@ -25,7 +25,7 @@ from consumers.kafka.client import quiet_client_log
 from consumers.kafka.producing import TransactionalProducer
 from consumers.partitioning import partition_of
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
-from guardrail.kafka_settings import KafkaSettings, Topics
+from guardrail.config.kafka import KafkaSettings, Topics
 
 
 class _Steps:

@@ -18,7 +18,7 @@ import structlog
 from consumers.guarantee import Holding
 from consumers.offsets import OffsetTracker, Reading
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
-from guardrail.engine import ClosedResponse, Engine
+from guardrail.engine.engine import ClosedResponse, Engine
 from guardrail.errors import PartitionLost, TransportError
 
 MAX_OUTBOX: Final = 20_000

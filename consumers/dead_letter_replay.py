@@ -33,8 +33,8 @@ from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
 from consumers.kafka.workarounds import read_any_header_name
 from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, StepFailed, TransportError
-from guardrail.kafka_settings import KafkaSettings
 
 _PLAIN: Final = "1:"
 _PACKED: Final = "1z:"

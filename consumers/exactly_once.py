@@ -24,7 +24,7 @@ from consumers.guarantee import Holding
 from consumers.offsets import Reading, SecondReading
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
-from guardrail.engine import ClosedResponse, Engine
+from guardrail.engine.engine import ClosedResponse, Engine
 from guardrail.errors import PartitionLost, StepFailed, TransportUnavailable
 from guardrail.limits import Limits
 

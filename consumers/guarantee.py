@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 from consumers.offsets import Reading
 from consumers.transport import OutRecord, Partition, Record, Restored
-from guardrail.engine import ClosedResponse
+from guardrail.engine.engine import ClosedResponse
 
 
 class Holding(Protocol):

@@ -24,8 +24,8 @@ from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, Holding
 from consumers.offsets import Reading
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
-from guardrail.effects import Channel
-from guardrail.engine import Engine, Headers, Output
+from guardrail.config.kafka import Topics
+from guardrail.engine.engine import Engine, Headers, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, TooManyBadRecords
 from guardrail.events import (
     ClaimVerdict,
@@ -37,9 +37,9 @@ from guardrail.events import (
     parse_input,
 )
 from guardrail.judges.base import Judge
-from guardrail.kafka_settings import Topics
 from guardrail.limits import Limits
 from guardrail.routing import PolicyRouter
+from guardrail.session.effects import Channel
 
 _KEPT_CHARS: Final = 10_000
 

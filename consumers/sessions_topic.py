@@ -36,11 +36,11 @@ from urllib.parse import quote
 import structlog
 
 from consumers.transport import Partition, Restored, StateRecord
-from guardrail.engine import Captured, ClosedResponse, Engine
+from guardrail.engine.engine import Captured, ClosedResponse, Engine
 from guardrail.errors import StateError
 from guardrail.policy import Policy
 from guardrail.scoring import Formula
-from guardrail.session_state import stands_alone
+from guardrail.session.state import stands_alone
 
 VERSION: Final = 1
 """Of every value: ``{"v": 1, …}``. Raised when an older version could misread what is written."""

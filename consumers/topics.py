@@ -22,8 +22,8 @@ from aiokafka.errors import (
 )
 
 from consumers.kafka.client import connect_admin, translated
+from guardrail.config.kafka import MEBIBYTE, KafkaSettings
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
-from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from guardrail.guard import Guard
     from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
     from guardrail.judges.factory import build_judge
-    from guardrail.judges.ledger import UsageLedger
     from guardrail.judges.settings import JudgeSettings
+    from guardrail.judges.spending import UsageLedger
     from guardrail.limits import Limits
     from guardrail.policy import Policy, Rule
     from guardrail.routing import PolicyRouter, Route
@@ -114,7 +114,7 @@ _HOME: Final = {
     "Settings": "guardrail.config",
     "Severity": "guardrail.events",
     "TransportError": "guardrail.errors",
-    "UsageLedger": "guardrail.judges.ledger",
+    "UsageLedger": "guardrail.judges.spending",
     "Verdict": "guardrail.events",
     "build_judge": "guardrail.judges.factory",
     "load_settings": "guardrail.config",

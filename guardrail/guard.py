@@ -11,7 +11,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from guardrail.engine import ClosedResponse, Engine, Output
+from guardrail.engine.engine import ClosedResponse, Engine, Output
 from guardrail.errors import GuardrailError, InputError
 from guardrail.events import (
     AnyOutputEvent,

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import yaml
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 
+from guardrail.config.kafka import Topics
 from guardrail.events import (
     INPUT_EVENTS,
     OUTPUT_EVENTS,
@@ -27,7 +28,6 @@ from guardrail.events import (
     FlaggedCase,
     ResponseVerdict,
 )
-from guardrail.kafka_settings import Topics
 
 JSON_SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 ASYNCAPI_VERSION: Final = "3.0.0"

@@ -29,8 +29,8 @@ from aiokafka.errors import (
 
 from consumers.kafka.security import TokenUnavailable, confirm_login, hint, refusal, security_options
 from consumers.kafka.workarounds import notice_closed_transports
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
 
 _RETRY_S: Final = 0.25
 _CLOSE_S: Final = 0.1

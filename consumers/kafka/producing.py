@@ -41,8 +41,8 @@ from consumers.kafka.workarounds import hasten
 from consumers.partitioning import partition_of
 from consumers.sessions_topic import key_prefix
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
 
 _STOP_S: Final = 2.0
 _RECORD_OVERHEAD_BYTES: Final = 128

@@ -21,8 +21,8 @@ from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.workarounds import read_any_header_name
 from consumers.sessions_topic import key_prefix
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
+from guardrail.config.kafka import MEBIBYTE, KafkaSettings
 from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable, only_cause
-from guardrail.kafka_settings import MEBIBYTE, KafkaSettings
 
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 3.0

@@ -36,9 +36,8 @@ from aiokafka.errors import (
 from aiokafka.protocol.admin import ApiVersionRequest
 from pydantic import SecretStr
 
+from guardrail.config.kafka import KafkaSettings, without_query
 from guardrail.errors import ConfigError, TransportUnavailable
-from guardrail.kafka_security_rules import without_query
-from guardrail.kafka_settings import KafkaSettings
 from guardrail.printable import escape_controls, shorten
 
 _REFUSED: Final = (

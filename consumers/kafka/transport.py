@@ -48,8 +48,8 @@ from consumers.transport import (
     StateRecord,
     check_commits,
 )
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
-from guardrail.kafka_settings import KafkaSettings
 
 _FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2

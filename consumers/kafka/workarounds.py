@@ -60,8 +60,8 @@ from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
 
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
 
 _WRITING = ("send", "_send_sasl_token")
 _Write = Callable[..., Awaitable[Any]]

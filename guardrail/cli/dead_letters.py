@@ -17,7 +17,7 @@ from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, se
 if TYPE_CHECKING:
     from consumers.dead_letter_replay import ReplayReport, Selection
     from guardrail.cli.dead_letter_report import Listing
-    from guardrail.kafka_settings import KafkaSettings
+    from guardrail.config.kafka import KafkaSettings
 
 DEFAULT_ROWS: Final = 100
 _EXIT_UNUSABLE: Final = 1

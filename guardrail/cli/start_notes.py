@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from guardrail.judges.classifier.settings import ClassifierSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
     from guardrail.judges.local.settings import VerifierSettings
-    from guardrail.judges.redis_settings import RedisSettings
+    from guardrail.judges.redis_cache import RedisSettings
     from guardrail.judges.settings import JudgeSettings
 
 _TORCH: Final = ("torch", "transformers")

@@ -9,7 +9,14 @@ from typing import Final, Protocol, runtime_checkable
 from guardrail.claims.model import Claim
 from guardrail.events import ClaimPart, Evidence, Finding, Span, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.spans import spans_within
+
+
+def _span(item: object) -> Span | None:
+    if not isinstance(item, list | tuple) or len(item) != 2 or not all(type(at) is int for at in item):
+        return None
+    start, end = item
+    return (start, end) if 0 <= start < end else None
+
 
 _WITHOUT_SPANS: Final = (Verdict.SUPPORTED, Verdict.UNVERIFIED)
 
@@ -212,3 +219,72 @@ def _sound(judgement: Judgement, text: str) -> Judgement | None:
 
 def _within(probability: float) -> float:
     return min(1.0, max(0.0, probability))
+
+
+def total(*parts: Usage) -> Usage:
+    """What all of them consumed together."""
+    return Usage(**{name: sum(getattr(part, name) for part in parts) for name in Usage.model_fields})
+
+
+def less(usage: Usage, other: Usage) -> Usage:
+    """``usage`` without ``other``; no count falls below 0."""
+    return Usage(**{name: max(0, getattr(usage, name) - getattr(other, name)) for name in Usage.model_fields})
+
+
+class ToldUsage:
+    """What a request is known to have consumed while it is under way: an ``on_usage`` that remembers.
+
+    It passes on what it is told, with what had been consumed ``before``.
+    """
+
+    def __init__(self, on_usage: Callable[[Usage], None] | None, before: Usage | None = None) -> None:
+        self._on_usage = on_usage
+        self._before = before or Usage()
+        self.last = Usage()
+
+    def __call__(self, usage: Usage) -> None:
+        self.last = usage
+        if self._on_usage is not None:
+            self._on_usage(total(self._before, usage))
+
+
+def usage_of(error: BaseException) -> Usage:
+    """What a failed request consumed, where its error tells (as ``usage``), else nothing."""
+    return told_usage(error) or Usage()
+
+
+def told_usage(error: BaseException) -> Usage | None:
+    """What a failed request consumed: no calls where none was sent, None where its error doesn't tell."""
+    usage = getattr(error, "usage", None)
+    return usage if isinstance(usage, Usage) else None
+
+
+def tell_usage(error: BaseException, usage: Usage) -> None:
+    """Have ``error`` tell what the request consumed that it ends: for ``usage_of`` and ``attempts_of``."""
+    error.usage = usage  # type: ignore[attr-defined]  # errors of any kind can end a request
+
+
+def attempts_of(error: BaseException) -> int:
+    """Calls made for a request that failed, where its error tells (``attempts`` or ``usage``), else 1."""
+    attempts = getattr(error, "attempts", None)
+    if isinstance(attempts, int) and attempts >= 0:
+        return attempts
+    told = told_usage(error)
+    return 1 if told is None else told.judge_calls
+
+
+def spans_within(text: str, offered: object) -> tuple[Span, ...]:
+    """The spans ``[start, end)`` of ``offered`` that lie in ``text``, in code points: ascending, and apart.
+
+    One that is no pair of whole numbers, is empty, or reaches out of the text is left out. Those that overlap
+    or touch are one. ``offered`` may be anything; what is no list or tuple has none.
+    """
+    if not isinstance(offered, list | tuple):
+        return ()
+    found: list[Span] = []
+    for start, end in sorted(span for item in offered if (span := _span(item)) and span[1] <= len(text)):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return tuple(found)

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
-from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.settings import JudgeSettings
+from guardrail.judges.spending import UsageLedger
 
 if TYPE_CHECKING:
     from guardrail.policy import Policy
@@ -49,7 +49,7 @@ def check_judge(settings: JudgeSettings) -> None:
                 f"judge.{kind}.model is not set; give an id on the Hugging Face hub or a folder"
             )
     if "llm" in kinds and settings.budgets.needs_prices:
-        from guardrail.judges.pricing import PriceTable
+        from guardrail.judges.spending import PriceTable
 
         prices = PriceTable(settings.prices)
         for llm in (settings.llm, settings.alternative_llm()):
@@ -144,12 +144,10 @@ class _Builder:
 
     def _llm(self) -> Judge:
         """The LLM judge within its budgets, remembered, and kept from judging its own answers."""
-        from guardrail.judges.budgets import Budget
         from guardrail.judges.llm.judge import LlmJudge
         from guardrail.judges.llm.settings import LlmJudgeSettings
-        from guardrail.judges.metering import MeteredJudge
-        from guardrail.judges.pricing import PriceTable
         from guardrail.judges.self_judging import SelfJudgingGuard
+        from guardrail.judges.spending import Budget, MeteredJudge, PriceTable
 
         settings = self._settings
         prices = PriceTable(settings.prices)
@@ -170,8 +168,8 @@ class _Builder:
             )
             # In a cascade the first judge's verdict is there already.
             if settings.kind == "llm" and _falls_back(settings):
-                from guardrail.judges.budget_fallback import BudgetFallback
                 from guardrail.judges.local.judge import LocalJudge
+                from guardrail.judges.spending import BudgetFallback
 
                 judge = BudgetFallback(judge, LocalJudge(settings.local))
             return self._cached("llm", judge, llm), llm.model
@@ -189,8 +187,8 @@ class _Builder:
         cache = self._settings.cache
         if not cache.enabled:
             return judge
+        from guardrail.judges.cache import CachedJudge
         from guardrail.judges.fingerprint import fingerprint
-        from guardrail.judges.verdict_cache import CachedJudge
 
         shared = None
         if cache.redis is not None:

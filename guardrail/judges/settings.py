@@ -7,15 +7,14 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from guardrail.judges.budgets import BudgetSettings
+from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade.settings import CascadeSettings
 from guardrail.judges.classifier.settings import ClassifierSettings, HhemSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.pricing import ModelPrice
 from guardrail.judges.self_judging import ModelIdentity, SelfJudgingSettings
-from guardrail.judges.verdict_cache import CacheSettings
+from guardrail.judges.spending import BudgetSettings, ModelPrice
 
 # Whatever proves to a server who asks: never sent to another server than the one it was given for.
 _CREDENTIALS: Final = ("api_key", "api_key_file", "api_key_env", "extra_headers")

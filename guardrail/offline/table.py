@@ -9,7 +9,7 @@ from typing import Final
 from rich.text import Text
 
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
-from guardrail.judges.usage import total
+from guardrail.judges.base import total
 from guardrail.printable import escape_controls, shorten
 
 ID_WIDTH: Final = 26

@@ -21,8 +21,8 @@ import uvloop
 from consumers.guard import GuardConsumer
 from consumers.kafka.transport import KafkaTransport
 from guardrail.config import LoggingSettings
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import GuardrailError
-from guardrail.kafka_settings import KafkaSettings
 from guardrail.limits import Limits
 from guardrail.logs import configure_logging
 from tests.chaos.judge import ScriptedJudge

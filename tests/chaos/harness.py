@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumers.topics import create_topics
-from guardrail.kafka_settings import KafkaSettings, Topics
+from guardrail.config.kafka import KafkaSettings, Topics
 from tests.chaos.nemesis import Fault, Happened, Nemesis, schedule
 from tests.chaos.processes import BrokerControl, ChaosBroker, GuardSlot
 from tests.chaos.proxy import FaultProxy

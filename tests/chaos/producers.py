@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaTimeoutError
 
 from consumers.kafka.producing import TransactionalProducer
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
-from guardrail.kafka_settings import KafkaSettings
+from guardrail.config.kafka import KafkaSettings
 
 STEP_PARTS: Final = (
     "before_send",

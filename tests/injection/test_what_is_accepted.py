@@ -14,7 +14,7 @@ import pytest
 from guardrail.events import Context, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, Judgement, JudgeRequest
-from guardrail.judges.verdict_cache import CachedJudge
+from guardrail.judges.cache import CachedJudge
 from tests.injection.corpus import Attack, fill, load
 from tests.injection.judging import (
     AT_ONCE,

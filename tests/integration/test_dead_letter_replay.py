@@ -26,8 +26,8 @@ from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.kafka.producing import TransactionalProducer
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, DecodeError, StepFailed, TransportError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
 from tests.support.kafka_broker import free_ports
 from tests.support.kafka_guards import own_settings
 from tests.unit.cli.conftest import clean_environment

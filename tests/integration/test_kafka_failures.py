@@ -12,8 +12,8 @@ import pytest
 from consumers.kafka.client import connect_admin
 from consumers.kafka.transport import KafkaTransport
 from consumers.transport import Commit, OutRecord, Partition
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import TransportError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.transports import KafkaHarness, RecordingListener, fill, poll_until, poll_while
 

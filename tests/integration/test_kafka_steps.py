@@ -16,8 +16,8 @@ from consumers.kafka.producing import TransactionalProducer, transactional_id
 from consumers.kafka.recovery import read_state
 from consumers.kafka.transport import KafkaTransport
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
 from tests.chaos.transactions import settled
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_place import Place

@@ -18,6 +18,7 @@ import pytest
 import yaml
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from guardrail.config.kafka import Topics
 from guardrail.events import (
     AnyOutputEvent,
     Context,
@@ -31,7 +32,6 @@ from guardrail.events import (
     ResponseVerdict,
     parse_output,
 )
-from guardrail.kafka_settings import Topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 

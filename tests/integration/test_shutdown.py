@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from consumers.topics import create_topics
+from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.events import (
     DeliveryBlocked,
     DeliveryCompleted,
@@ -25,7 +26,6 @@ from guardrail.events import (
     ResponseDelta,
     ResponseStarted,
 )
-from guardrail.kafka_settings import KafkaSettings, Topics
 from tests.integration.test_run_process import FAITHFUL, HEAD, command, environment
 from tests.support.guard_groups import until
 from tests.support.kafka_broker import KafkaBroker, free_ports

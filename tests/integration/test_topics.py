@@ -12,8 +12,8 @@ from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.structs import RecordMetadata
 
 from consumers.topics import create_topics
+from guardrail.config.kafka import MEBIBYTE, KafkaSettings, Topics
 from guardrail.errors import ConfigError, TransportUnavailable
-from guardrail.kafka_settings import MEBIBYTE, KafkaSettings, Topics
 from tests.support.kafka_broker import free_ports
 
 pytestmark = pytest.mark.kafka

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from guardrail.config import Problem, Settings, SettingsError, load_settings
-from guardrail.kafka_settings import KafkaSettings
+from guardrail.config.kafka import KafkaSettings
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 

@@ -1,4 +1,4 @@
-"""Wherever a process ends, the next goes on as if nothing had been (see guardrail.stored_session)."""
+"""Wherever a process ends, the next goes on as if nothing had been (see guardrail.session.stored)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: what a session promises holds (see guardrail.session)."""
+"""Whatever happens in whatever order: what a session promises holds (see guardrail.session.machine)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def chunks(text: str, cuts: list[int]) -> list[str]:
 def test_invariants_hold_for_every_interleaving(
     text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str, most_cut: int
 ) -> None:
-    with mock.patch("guardrail.session.MOST_CUT_CHARS", most_cut):
+    with mock.patch("guardrail.session.machine.MOST_CUT_CHARS", most_cut):
         interleave(text, cuts, policy, steps, accident)
 
 
@@ -138,7 +138,7 @@ def test_the_outcome_depends_on_text_and_verdicts_only(
 
     driver = Driver(policy, verdict_of=verdict_by_word)
     waiting = chunks(text, cuts)
-    with mock.patch("guardrail.session.MOST_CUT_CHARS", most_cut):
+    with mock.patch("guardrail.session.machine.MOST_CUT_CHARS", most_cut):
         for read, number in order:
             if read and waiting:
                 driver.feed(waiting.pop(0))

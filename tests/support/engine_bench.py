@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from guardrail.engine import ClosedResponse, Engine, Output
+from guardrail.engine.engine import ClosedResponse, Engine, Output
 from guardrail.events import (
     ClaimVerdict,
     DeliveryBlocked,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumers.topics import create_topics
-from guardrail.kafka_settings import KafkaSettings, Topics
+from guardrail.config.kafka import KafkaSettings, Topics
 from tests.chaos.harness import Plan
 from tests.chaos.processes import GuardSlot
 from tests.chaos.proxy import FaultProxy

@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Headers, Record
+from guardrail.config.kafka import Topics
 from guardrail.events import (
     AnyOutputEvent,
     DeliveryBlocked,
@@ -23,7 +24,6 @@ from guardrail.events import (
     parse_output,
 )
 from guardrail.judges.base import Judge
-from guardrail.kafka_settings import Topics
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

@@ -12,9 +12,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from consumers.guard import GuardConsumer
 from consumers.kafka.transport import KafkaTransport
 from consumers.topics import create_topics
+from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.events import AnyOutputEvent, Event, parse_output
 from guardrail.judges.base import Judge
-from guardrail.kafka_settings import KafkaSettings, Topics
 from guardrail.routing import PolicyRouter
 from tests.support.guards import running
 

@@ -10,7 +10,7 @@ from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import read_state
 from consumers.kafka.transport import KafkaTransport
 from consumers.transport import OutRecord, Partition
-from guardrail.kafka_settings import KafkaSettings
+from guardrail.config.kafka import KafkaSettings
 from tests.support.transports import KafkaHarness, RecordingListener, poll_while
 
 

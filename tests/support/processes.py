@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from guardrail.engine import Captured, ClosedResponse, Engine, Output
+from guardrail.engine.engine import Captured, ClosedResponse, Engine, Output
 from guardrail.events import DeliverySegment, ResponseCompleted, ResponseDelta, ResponseStarted
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits

@@ -7,7 +7,6 @@ from hashlib import blake2b
 
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.model import Claim
-from guardrail.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -24,7 +23,8 @@ from guardrail.events import (
 )
 from guardrail.judges.base import Judgement
 from guardrail.policy import Policy
-from guardrail.session import Session
+from guardrail.session.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
+from guardrail.session.machine import Session
 
 VerdictOf = Callable[[Claim], Verdict]
 

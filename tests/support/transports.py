@@ -15,7 +15,7 @@ from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
-from guardrail.kafka_settings import KafkaSettings
+from guardrail.config.kafka import KafkaSettings
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 _PATIENCE_S: Final = 90.0  # less than a test's own timeout, which would only show the event loop

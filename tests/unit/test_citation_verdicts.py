@@ -8,7 +8,7 @@ from guardrail import Context, Decision, Guard, Policy
 from guardrail.claims.citations import Citation
 from guardrail.events import CitationBacking, ClaimVerdict, Evidence, Finding, FlaggedCase, Verdict
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
-from guardrail.output_events import backing
+from guardrail.session.outputs import backing
 
 V, B, D = Verdict, CitationBacking, Decision
 HOURS, TOURS = "The museum is open from 10 to 18.", "Public guided tours last about 60 minutes."

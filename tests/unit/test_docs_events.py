@@ -13,8 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from guardrail import Guard
+from guardrail.config.kafka import Topics
 from guardrail.events import INPUT_EVENTS, AnyOutputEvent, parse_input, parse_output
-from guardrail.kafka_settings import Topics
 from guardrail.schema import event_type, json_schemas
 
 TEXT = (Path(__file__).parents[2] / "docs" / "events.md").read_text("utf-8")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from guardrail.engine import OVERLOADED
+from guardrail.engine.engine import OVERLOADED
 from guardrail.errors import JudgeUnavailable, ProtocolError
 from guardrail.events import (
     Context,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from guardrail import judging
+from guardrail.engine import judging
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import (
     Context,

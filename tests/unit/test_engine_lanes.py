@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from guardrail.engine import Engine
+from guardrail.engine.engine import Engine
 from guardrail.errors import ProtocolError
 from guardrail.events import (
     DeliveryBlocked,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.engine_load import Bounds, Load, over_their_share
+from guardrail.engine.load import Bounds, Load, over_their_share
 from guardrail.limits import Limits
 
 LIMITS = Limits(max_sessions=100, max_bytes=1_000, max_pending_claims=100, resume_at=0.8)

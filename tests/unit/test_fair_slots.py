@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from guardrail.fair_slots import FairSlots
+from guardrail.engine.load import FairSlots
 
 
 class Queueing:

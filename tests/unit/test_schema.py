@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from consumers.dead_letters import dead_letter
 from consumers.transport import Partition, Record
+from guardrail.config.kafka import Topics
 from guardrail.errors import DecodeError
 from guardrail.events import (
     INPUT_EVENTS,
@@ -33,7 +34,6 @@ from guardrail.events import (
     VerdictCounts,
     parse_input,
 )
-from guardrail.kafka_settings import Topics
 from guardrail.schema import asyncapi_document, check_schemas, event_type, json_schemas, write_schemas
 
 DOCS = Path(__file__).parents[2] / "docs"

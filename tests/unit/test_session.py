@@ -5,7 +5,7 @@ import pytest
 from guardrail.errors import ProtocolError
 from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted, Verdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from guardrail.session import MOST_CUT_CHARS
+from guardrail.session.machine import MOST_CUT_CHARS
 from tests.support.sessions import Driver
 
 FAITHFUL = "Paris is in France. Berlin is in Germany. Rome is in Italy. "

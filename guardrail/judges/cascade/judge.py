@@ -12,10 +12,21 @@ from dataclasses import dataclass, field, replace
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Gathering, Judge, Judgement, JudgeReply, JudgeRequest, reconcile, unverified
+from guardrail.judges.base import (
+    Gathering,
+    Judge,
+    Judgement,
+    JudgeReply,
+    JudgeRequest,
+    ToldUsage,
+    attempts_of,
+    reconcile,
+    told_usage,
+    total,
+    unverified,
+)
 from guardrail.judges.cascade.bands import settled
 from guardrail.judges.cascade.settings import CascadeSettings
-from guardrail.judges.usage import ToldUsage, attempts_of, told_usage, total
 from guardrail.printable import escape_controls, shorten
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Evidence, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, unverified
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage, unverified
 from guardrail.judges.command.protocol import (
     MAX_REASONING_CHARS,
     ReplyVerdict,
@@ -24,7 +24,6 @@ from guardrail.judges.command.protocol import (
 )
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.verdicts import UNQUOTED_FACTOR, support_of
-from guardrail.judges.usage import tell_usage
 
 _NO_CONTEXTS = "There are no contexts to support it."
 _INVENTED = "No quote that was given for it stands in the contexts."

@@ -10,7 +10,6 @@ from typing import Final
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.budgets import BudgetExhausted
 from guardrail.judges.llm.clients import make_client
 from guardrail.judges.llm.endpoint import Endpoint
 from guardrail.judges.llm.exchange import ReplyRefused
@@ -19,6 +18,7 @@ from guardrail.judges.llm.hedging import Announcer, Outcome, hedged
 from guardrail.judges.llm.question import Prices, Question, ReplyReader, Spent
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.spending import BudgetExhausted
 
 __all__ = ["Chat", "Question", "ReplyReader", "ReplyRefused", "Spent"]
 

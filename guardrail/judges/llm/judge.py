@@ -10,8 +10,7 @@ import openai
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, unverified
-from guardrail.judges.budgets import BudgetExhausted
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage, unverified
 from guardrail.judges.llm.chat import Chat, Question, Spent
 from guardrail.judges.llm.fence import fences
 from guardrail.judges.llm.hearing import Hearing, Speaker
@@ -21,7 +20,7 @@ from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.reply_stream import ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import uncovered
-from guardrail.judges.usage import tell_usage
+from guardrail.judges.spending import BudgetExhausted
 
 _NO_CONTEXTS = "There are no contexts to support it."
 # The share of the time that asking again leaves over: what is known must arrive as well.

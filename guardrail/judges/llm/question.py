@@ -23,7 +23,7 @@ class ReplyReader(Protocol):
 
 
 class Prices(Protocol):
-    """What tokens cost, as ``guardrail.judges.pricing.PriceTable`` knows it."""
+    """What tokens cost, as ``guardrail.judges.spending.PriceTable`` knows it."""
 
     def cost_usd(
         self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int

@@ -13,8 +13,7 @@ from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.links import KnownLinks
 from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.effects import Channel
-from guardrail.engine import MAX_SEQ, Output
+from guardrail.engine.engine import MAX_SEQ, Output
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -26,6 +25,7 @@ from guardrail.events import (
     ResponseVerdict,
 )
 from guardrail.policy import Policy
+from guardrail.session.effects import Channel
 
 BEGAN: Final = "began a response"
 TOOK_EFFECT: Final = "took effect"

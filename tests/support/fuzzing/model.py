@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from guardrail.engine.runs import digest
 from guardrail.events import Response, ResponseAborted, ResponseCompleted, ResponseDelta, ResponseStarted
-from guardrail.finished import digest
 from tests.support.fuzzing.accounts import BEGAN, PASSED_OVER, REPEATED, TOOK_EFFECT, Life
 
 InputEvent = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response

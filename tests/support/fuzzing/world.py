@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.engine import ClosedResponse, Engine, Output
+from guardrail.engine.engine import ClosedResponse, Engine, Output
+from guardrail.engine.runs import digest
 from guardrail.errors import DecodeError, InputError, JudgeUnavailable
 from guardrail.events import (
     Finding,
@@ -21,7 +22,6 @@ from guardrail.events import (
     Verdict,
     parse_input,
 )
-from guardrail.finished import digest
 from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrail.cutters import Cutters
+from guardrail.engine.runs import Cutters
 from guardrail.events import Context
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.taking_in import claims_with_absent_links

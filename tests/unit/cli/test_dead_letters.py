@@ -20,8 +20,8 @@ from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
 from guardrail.cli.dead_letter_report import print_table
 from guardrail.cli.dead_letters import since_time_ms
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import DecodeError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings
 from tests.support.terminal import OnTerminal
 
 HOSTILE = "\x1b[31mred\x1b[0m\n\u202eevil [bold]x[/]"

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from consumers.topics import TopicReport
 from guardrail.cli import app
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError
-from guardrail.kafka_settings import KafkaSettings
 
 
 def test_it_passes_on_what_was_asked_and_tells_every_topic(

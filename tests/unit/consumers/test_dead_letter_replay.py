@@ -15,8 +15,8 @@ from consumers.dead_letter_replay import (
 )
 from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.transport import Headers, OutRecord, Partition, Record
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ProtocolError
-from guardrail.kafka_settings import KafkaSettings
 
 KNOWN = frozenset({"in", "out", "__consumer_offsets"})
 

@@ -18,8 +18,8 @@ from pydantic import SecretStr, ValidationError
 
 from consumers.kafka.client import client_options, quiet_client_log, translated
 from consumers.kafka.security import sasl_password, ssl_context
+from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
-from guardrail.kafka_settings import KafkaSettings, Topics
 
 LOGIN = {"security_protocol": "SASL_SSL", "sasl_username": "guard"}
 

@@ -19,8 +19,8 @@ from consumers.kafka.security import (
     expiry,
     token_provider,
 )
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError
-from guardrail.kafka_settings import KafkaSettings
 from tests.support.token_server import CLIENT_ID, CLIENT_SECRET, Answer, TokenServer, unsigned_token
 
 

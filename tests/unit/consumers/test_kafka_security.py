@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from consumers.kafka.security import refusal, sasl_password, ssl_context
 from guardrail.config import load_settings
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError
-from guardrail.kafka_settings import KafkaSettings
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "kafka-security.md").read_text("utf-8")

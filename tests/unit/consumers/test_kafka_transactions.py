@@ -8,8 +8,8 @@ import pytest
 
 from consumers.kafka.producing import TransactionalProducer
 from consumers.transport import Commit, Partition
+from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import StepFailed
-from guardrail.kafka_settings import KafkaSettings
 
 
 class Stuck(TransactionalProducer):

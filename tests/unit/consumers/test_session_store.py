@@ -10,7 +10,7 @@ import pytest
 
 from consumers.sessions_topic import SessionStore, StoredSession
 from consumers.transport import StateRecord
-from guardrail.engine import Captured, ClosedResponse
+from guardrail.engine.engine import Captured, ClosedResponse
 from guardrail.errors import StateError
 from guardrail.events import Verdict
 from guardrail.policy import Policy

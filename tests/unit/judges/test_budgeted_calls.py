@@ -8,12 +8,10 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judge
-from guardrail.judges.budgets import BudgetExhausted
+from guardrail.judges.base import Judge, usage_of
 from guardrail.judges.factory import build_judge
-from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.settings import JudgeSettings
-from guardrail.judges.usage import usage_of
+from guardrail.judges.spending import BudgetExhausted, UsageLedger
 from tests.support.llm_server import Hang, LlmServer, Reply, Status, missing, obliging
 from tests.unit.judges.doubles import request
 

@@ -12,10 +12,15 @@ import pytest
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judgement
-from guardrail.judges.budgets import Budget, BudgetExhausted, BudgetSettings
-from guardrail.judges.ledger import UsageLedger
-from guardrail.judges.metering import MeteredJudge
-from guardrail.judges.pricing import ModelPrice, PriceTable
+from guardrail.judges.spending import (
+    Budget,
+    BudgetExhausted,
+    BudgetSettings,
+    MeteredJudge,
+    ModelPrice,
+    PriceTable,
+    UsageLedger,
+)
 from tests.unit.judges.doubles import ScriptedJudge, request
 
 CALL = Usage(judge_calls=1, input_tokens=80, output_tokens=20, cost_usd=0.01)

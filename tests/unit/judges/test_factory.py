@@ -23,11 +23,11 @@ from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
-from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
 from guardrail.judges.settings import JudgeSettings
+from guardrail.judges.spending import UsageLedger
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
 from tests.unit.judges.doubles import request
 

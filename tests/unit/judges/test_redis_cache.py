@@ -20,9 +20,8 @@ from pydantic import SecretStr, ValidationError
 
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
-from guardrail.judges.redis_cache import RedisCache
-from guardrail.judges.redis_settings import RedisSettings
-from guardrail.judges.verdict_cache import CachedJudge
+from guardrail.judges.cache import CachedJudge
+from guardrail.judges.redis_cache import RedisCache, RedisSettings
 from tests.unit.judges.doubles import ScriptedJudge, request
 
 KEY, OTHER = b"k" * 32, b"o" * 32

@@ -14,9 +14,8 @@ from guardrail.claims.model import Claim
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Severity, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage
 from guardrail.judges.self_judging import ModelIdentity, SelfJudged, SelfJudgingGuard, SelfJudgingSettings
-from guardrail.judges.usage import tell_usage
 
 SAME = """
 gpt-4o                               | gpt-4o

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from guardrail.claims.model import Claim
 from guardrail.events import Severity, Verdict
-from guardrail.judges.base import JudgeReply, reconcile
-from guardrail.judges.spans import spans_within
+from guardrail.judges.base import JudgeReply, reconcile, spans_within
 from tests.unit.judges.doubles import judgement
 
 TEXT = "It costs $50."

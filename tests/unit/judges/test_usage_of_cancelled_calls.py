@@ -10,8 +10,8 @@ import pytest
 from guardrail import Guard
 from guardrail.events import Decision, ResponseVerdict, Usage
 from guardrail.judges.factory import build_judge
-from guardrail.judges.ledger import UsageLedger
 from guardrail.judges.settings import JudgeSettings
+from guardrail.judges.spending import UsageLedger
 from guardrail.policy import Policy
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, Wire, member, verdicts
 from tests.unit.judges.doubles import request

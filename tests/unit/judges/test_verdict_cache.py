@@ -11,10 +11,8 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import ClaimPart, Context, Evidence, Finding, Usage, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
-from guardrail.judges.cached_verdict import pack, unpack
-from guardrail.judges.usage import tell_usage, usage_of
-from guardrail.judges.verdict_cache import CachedJudge, CacheSettings
+from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage, usage_of
+from guardrail.judges.cache import CachedJudge, CacheSettings, pack, unpack
 from tests.unit.judges.doubles import CONTEXTS, ScriptedJudge, judgement, request
 
 S, U, X = Verdict.SUPPORTED, Verdict.UNVERIFIED, Verdict.CONTRADICTED

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from guardrail.engine.judging import LAST_HELD_S
 from guardrail.judges.cascade.settings import DEFAULT_BANDS, CascadeSettings
-from guardrail.judges.redis_settings import RedisSettings
+from guardrail.judges.redis_cache import RedisSettings
 from guardrail.judges.settings import JudgeSettings
-from guardrail.judging import LAST_HELD_S
 from tests.support.examples import run_example
 from tests.support.llm_server import LlmServer
 

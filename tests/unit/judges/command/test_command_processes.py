@@ -14,10 +14,9 @@ import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judge, reconcile
+from guardrail.judges.base import Judge, attempts_of, reconcile, usage_of
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.judges.usage import attempts_of, usage_of
 from tests.unit.judges.classifier.asking import request
 
 PROGRAM = str(Path(__file__).with_name("program.py"))

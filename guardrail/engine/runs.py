@@ -1,23 +1,110 @@
-"""What an engine keeps beside its sessions, and the records it hands out about them."""
+"""What an engine keeps of its responses, of those that have ended too, and the records it hands out."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Hashable
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
 
+from guardrail.claims.citations import CitationReader
+from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims.links import KnownLinks
 from guardrail.claims.model import Claim
-from guardrail.effects import Channel
-from guardrail.engine_load import Bounds, Load, over_their_share
-from guardrail.events import OutputEvent, Response, ResponseHead
+from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.engine.load import Bounds, Load, over_their_share
+from guardrail.errors import ProtocolError
+from guardrail.events import (
+    Context,
+    OutputEvent,
+    Response,
+    ResponseAborted,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseHead,
+)
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.finished import FinishedResponses
 from guardrail.judges.base import Judgement
 from guardrail.limits import Limits
 from guardrail.policy import Policy
-from guardrail.session import Session
+from guardrail.session.effects import Channel
+from guardrail.session.machine import Session
+
+
+def digest(head: ResponseHead) -> bytes:
+    """Tells two starts with one id apart: 8 bytes over the whole event."""
+    return blake2b(head.to_json(), digest_size=8).digest()
+
+
+class _Finished(NamedTuple):
+    forget_at: float
+    digest: bytes
+    next_seq: int
+
+
+class FinishedResponses:
+    """Bounded in number and time; the oldest go first."""
+
+    def __init__(self, max_entries: int, ttl_s: float) -> None:
+        self._max_entries = max_entries
+        self._ttl_s = ttl_s
+        self._entries: OrderedDict[str, _Finished] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, response_id: str, fingerprint: bytes, next_seq: int, now: float) -> None:
+        """Remember a response that has just finished, with the number of deltas read."""
+        self._entries.pop(response_id, None)
+        self._entries[response_id] = _Finished(now + self._ttl_s, fingerprint, next_seq)
+        while len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+
+    def get(self, response_id: str, now: float) -> bytes | None:
+        """The digest of its start; None when it is not remembered."""
+        while self._entries and next(iter(self._entries.values())).forget_at <= now:
+            self._entries.popitem(last=False)
+        entry = self._entries.get(response_id)
+        return None if entry is None else entry.digest
+
+    def require_repeated(
+        self, event: ResponseDelta | ResponseCompleted | ResponseAborted, now: float
+    ) -> None:
+        """Raises ProtocolError unless this event had been read before its response finished."""
+        if self.get(event.response_id, now) is None:
+            raise ProtocolError("unknown_response", "no response with this id was started")
+        if isinstance(event, ResponseDelta) and event.seq >= self._entries[event.response_id].next_seq:
+            raise ProtocolError("response_finished", f"delta {event.seq} came after the end of the response")
+
+
+_RATERS_KEPT: Final = 64
+
+
+class Cutters:
+    """Makes cutters; what a policy says of severity is compiled once for as long as it is in use."""
+
+    def __init__(self) -> None:
+        # The policy is kept beside its rater so that its id can't be another's.
+        self._raters: OrderedDict[int, tuple[Policy, BuiltinSeverityRater]] = OrderedDict()
+
+    def new(self, policy: Policy, contexts: Sequence[Context]) -> ClaimCutter:
+        """A cutter for one response with these contexts under this policy."""
+        cached = self._raters.get(id(policy))
+        if cached is None:
+            cached = self._raters[id(policy)] = (policy, BuiltinSeverityRater(policy.severity))
+            if len(self._raters) > _RATERS_KEPT:  # policies of restored responses come and go
+                self._raters.popitem(last=False)
+        links = KnownLinks(contexts)
+        return ClaimCutter(
+            cached[1],
+            citations=CitationReader(contexts, policy.citation_pattern, links),
+            links=links,
+            max_segment_chars=policy.max_segment_chars,
+        )
+
 
 Headers = tuple[tuple[str, bytes], ...]
 _AT_THE_END: Final = 2

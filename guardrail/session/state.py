@@ -21,7 +21,6 @@ from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import CutPosition
 from guardrail.claims.links import KnownLinks
 from guardrail.claims.model import Claim, Segment
-from guardrail.deliveries import Ready
 from guardrail.errors import StateError, UnreadableSession
 from guardrail.events import (
     ClaimPart,
@@ -37,10 +36,9 @@ from guardrail.events import (
     Usage,
     Verdict,
 )
-from guardrail.judges.base import Judgement
-from guardrail.judges.spans import spans_within
-from guardrail.output_events import OutputEvents
+from guardrail.judges.base import Judgement, spans_within
 from guardrail.policy import Policy
+from guardrail.session.outputs import OutputEvents, Ready
 
 STATE_VERSION: Final = 1
 

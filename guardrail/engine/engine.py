@@ -19,11 +19,21 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from guardrail.cutters import Cutters
-from guardrail.effects import Cancel, CutOn, Effect, Emit
-from guardrail.effects import Judge as AskJudge
-from guardrail.engine_runs import Captured, ClosedResponse, Headers, Lane, Output, Run, RunTable, size_of
-from guardrail.engine_state import capture, read_head, restored_session
+from guardrail.engine.judging import Gatherer, ask
+from guardrail.engine.load import FairSlots
+from guardrail.engine.runs import (
+    Captured,
+    ClosedResponse,
+    Cutters,
+    Headers,
+    Lane,
+    Output,
+    Run,
+    RunTable,
+    digest,
+    size_of,
+)
+from guardrail.engine.state import capture, read_head, restored_session
 from guardrail.errors import ProtocolError, UnreadableSession
 from guardrail.events import (
     Response,
@@ -34,16 +44,14 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.fair_slots import FairSlots
-from guardrail.finished import digest
-from guardrail.gathering import Gatherer
 from guardrail.judges.base import Judge, Judgement
-from guardrail.judging import ask
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session import Session
-from guardrail.stored_session import UNREADABLE, StoredSession
+from guardrail.session.effects import Cancel, CutOn, Effect, Emit
+from guardrail.session.effects import Judge as AskJudge
+from guardrail.session.machine import Session
+from guardrail.session.stored import UNREADABLE, StoredSession
 
 __all__ = ["OVERLOADED", "Captured", "ClosedResponse", "Engine", "Headers", "Output"]
 

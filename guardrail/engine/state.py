@@ -10,14 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from guardrail.claims.cutter import ClaimCutter
-from guardrail.cutters import Cutters
-from guardrail.engine_runs import Captured, Headers, Run
+from guardrail.engine.runs import Captured, Cutters, Headers, Run
 from guardrail.errors import UnreadableSession
 from guardrail.events import Response, ResponseStarted
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session_state import STATE_VERSION, check_version
-from guardrail.stored_session import StoredSession
+from guardrail.session.state import STATE_VERSION, check_version
+from guardrail.session.stored import StoredSession
 
 
 class _StoredHead(BaseModel):

@@ -1,0 +1,1 @@
+"""Many responses, one judge."""

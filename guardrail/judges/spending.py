@@ -1,0 +1,603 @@
+"""What judging costs: prices, what was spent, budgets, and who answers when one is used up.
+
+A call is admitted by what it is expected to take, and booked by what it took. Where that is never told (the
+call was cancelled, or failed without saying), the expectation stays booked: a provider bills such calls too.
+Budgets bound a response, a minute, and a tenant's minute; all counts are of this process. The ledger says who
+had what judged at what price: tokens and cost by tenant, model and UTC day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from guardrail.errors import JudgeError, JudgeUnavailable
+from guardrail.events import Usage
+from guardrail.judges.base import (
+    Judge,
+    Judgement,
+    JudgeReply,
+    JudgeRequest,
+    less,
+    told_usage,
+    total,
+    usage_of,
+)
+from guardrail.judges.self_judging import canonical, plain
+from guardrail.printable import escape_controls, shorten
+
+_log = logging.getLogger(__name__)
+_PER: Final = 1_000_000
+_MOST_WARNINGS: Final = 100
+
+UsdPerMillion = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class ModelPrice(BaseModel):
+    """Prices of one model, in US dollars per million tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: UsdPerMillion = Field(description="USD per million input tokens.")
+    cached_input: UsdPerMillion | None = Field(
+        default=None,
+        description="USD per million input tokens that the provider's cache held; null: as input.",
+    )
+    output: UsdPerMillion = Field(description="USD per million output tokens.")
+
+    def usd(self, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+        """The cost in US dollars; the cached tokens are among ``input_tokens``."""
+        cached = min(max(0, cached_input_tokens), max(0, input_tokens))
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        fresh = max(0, input_tokens) - cached
+        total = fresh * self.input + cached * cached_price + max(0, output_tokens) * self.output
+        return total / _PER
+
+
+class PriceTable:
+    """Prices by model. A name is looked up as it stands, then without its provider, then without its date.
+
+    Where only dated names of a model are priced and another date is asked for, the dearest of them holds:
+    a budget had better end early than late.
+    """
+
+    def __init__(self, prices: Mapping[str, ModelPrice] | None = None) -> None:
+        self._exact = dict(prices or {})
+        self._plain: dict[str, ModelPrice] = {}
+        self._canonical: dict[str, ModelPrice] = {}
+        for name, price in self._exact.items():
+            self._plain[plain(name)] = _dearer(price, self._plain.get(plain(name)))
+        undated = {canonical(name): name for name in self._exact if _bare(plain(name)) == canonical(name)}
+        for name, price in self._exact.items():
+            key = canonical(name)
+            if undated.get(key, name) == name:
+                self._canonical[key] = _dearer(price, self._canonical.get(key))
+        self._warned: set[str] = set()
+
+    def price(self, model: str) -> ModelPrice | None:
+        """The price of a model, None where none is known."""
+        return (
+            self._exact.get(model) or self._plain.get(plain(model)) or self._canonical.get(canonical(model))
+        )
+
+    def cost_usd(self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+        """What the tokens cost in US dollars; ``cached_input_tokens`` are among ``input_tokens``.
+
+        0.0 for a model without a price, and a warning the first time.
+        """
+        price = self.price(model)
+        if price is not None:
+            return price.usd(input_tokens, cached_input_tokens, output_tokens)
+        if model not in self._warned and len(self._warned) < _MOST_WARNINGS:
+            self._warned.add(model)
+            _log.warning(
+                "no price is known for the model %r: its calls count as free of cost; add judge.prices", model
+            )
+        return 0.0
+
+
+def _bare(name: str) -> str:
+    return "".join(char for char in name if char.isalnum())
+
+
+def _dearer(price: ModelPrice, other: ModelPrice | None) -> ModelPrice:
+    return price if other is None or price.input + price.output >= other.input + other.output else other
+
+
+OTHERS: Final = "(others)"
+"""The tenant under which usage is counted once there are more rows than the ledger keeps."""
+_DAYS_KEPT: Final = 31
+_NAME_CHARS: Final = 120
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LedgerKey:
+    """One row of the ledger. ``tenant`` is empty where the responses name none."""
+
+    day: date
+    tenant: str
+    model: str
+
+
+class UsageLedger:
+    """Sums in memory, bounded: rows by day, tenant and model; days older than a month are forgotten.
+
+    What was added since the last time is logged as ``judge.usage``, a line a row, when the interval has
+    passed, and by ``flush``. The lines of a day add up to its usage, over restarts too. Names of tenants and
+    models are in them, and numbers; no texts.
+    """
+
+    def __init__(
+        self,
+        *,
+        log_interval_s: float = 300.0,
+        max_rows: int = 10_000,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """``clock`` is seconds since 1970 UTC."""
+        self._interval = log_interval_s
+        self._max_rows = max_rows
+        self._clock = clock
+        self._rows: dict[LedgerKey, Usage] = {}
+        self._unlogged: dict[LedgerKey, Usage] = {}
+        self._logged_at = clock()
+
+    def add(self, tenant: str | None, model: str, usage: Usage) -> None:
+        """Count ``usage``, at this moment."""
+        if usage == Usage():
+            return
+        now = self._clock()
+        day = datetime.fromtimestamp(now, UTC).date()
+        key = LedgerKey(day, tenant or "", model)
+        if key not in self._rows and len(self._rows) >= self._max_rows:
+            self._forget(day)
+            if len(self._rows) >= self._max_rows:
+                key = LedgerKey(day, OTHERS, OTHERS)
+        self._rows[key] = total(self._rows.get(key, Usage()), usage)
+        self._unlogged[key] = total(self._unlogged.get(key, Usage()), usage)
+        if now - self._logged_at >= self._interval:
+            self.flush()
+
+    def rows(self) -> dict[LedgerKey, Usage]:
+        """All that is kept, ordered by day, tenant and model."""
+        return dict(sorted(self._rows.items()))
+
+    def total(self, *, day: date | None = None, tenant: str | None = None, model: str | None = None) -> Usage:
+        """The sum of the rows that fit; what is left out fits any."""
+        return total(
+            *(
+                usage
+                for key, usage in self._rows.items()
+                if day in (None, key.day) and tenant in (None, key.tenant) and model in (None, key.model)
+            )
+        )
+
+    def flush(self) -> None:
+        """Log what was added since the last time."""
+        now = self._clock()
+        self._logged_at = now
+        unlogged, self._unlogged = self._unlogged, {}
+        for key, usage in sorted(unlogged.items()):
+            _log.info(
+                "judge.usage day=%s tenant=%s model=%s calls=%d input_tokens=%d cached_input_tokens=%d "
+                "output_tokens=%d cost_usd=%.6f",
+                key.day.isoformat(),
+                _listed(key.tenant),
+                _listed(key.model),
+                usage.judge_calls,
+                usage.input_tokens,
+                usage.cached_input_tokens,
+                usage.output_tokens,
+                usage.cost_usd,
+            )
+        self._forget(datetime.fromtimestamp(now, UTC).date())
+
+    def _forget(self, today: date) -> None:
+        oldest = today - timedelta(days=_DAYS_KEPT)
+        for key in [key for key in self._rows if key.day < oldest]:
+            del self._rows[key]
+
+
+def _listed(name: str) -> str:
+    """A name that can neither forge a log line nor be taken for the next field."""
+    return repr(shorten(escape_controls(name), _NAME_CHARS))
+
+
+_WINDOW_S: Final = 60
+_MOST_TENANTS: Final = 10_000
+_MOST_RESPONSES: Final = 20_000
+_RESPONSE_KEPT_S: Final = 300
+
+
+class BudgetExhausted(JudgeUnavailable):
+    """A call was not made because a budget has no room for it. The message names the budget.
+
+    ``usage`` is what the calls before it took that were made for the same request.
+    """
+
+    usage = Usage()
+
+
+Tokens = Annotated[int, Field(gt=0)]
+Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ResponseBudget(BaseModel):
+    """What the judging of one response may consume."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokens: Tokens | None = Field(default=None, description="Input (cached ones too) and output tokens.")
+    usd: Usd | None = Field(default=None, description="US dollars, by judge.prices.")
+
+
+class MinuteBudget(ResponseBudget):
+    """What may be consumed within any 60 seconds."""
+
+    calls: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Calls, failed ones too.")
+
+
+class BudgetSettings(BaseModel):
+    """Bounds on what the LLM judge consumes, per process; null is no bound."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    per_response: ResponseBudget = Field(
+        default_factory=ResponseBudget, description="Bounds for each response."
+    )
+    per_minute: MinuteBudget = Field(
+        default_factory=MinuteBudget, description="Bounds for all responses together."
+    )
+    per_tenant_minute: MinuteBudget = Field(
+        default_factory=MinuteBudget, description="Bounds for the responses of each tenant."
+    )
+    on_budget: Literal["local", "unverified"] = Field(
+        default="local",
+        description="With kind llm, what claims get when a budget is used up: the local judge's verdict, or "
+        "UNVERIFIED. With kind cascade, cascade.on_unavailable says it.",
+    )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is any bound."""
+        return any(
+            value is not None
+            for part in (self.per_response, self.per_minute, self.per_tenant_minute)
+            for value in part.model_dump().values()
+        )
+
+    @property
+    def needs_prices(self) -> bool:
+        """Whether any bound is in US dollars."""
+        return any(
+            part.usd is not None for part in (self.per_response, self.per_minute, self.per_tenant_minute)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    calls: int
+    tokens: int
+    usd: float
+
+    @staticmethod
+    def of(usage: Usage) -> _Amount:
+        return _Amount(
+            max(0, usage.judge_calls),
+            max(0, usage.input_tokens) + max(0, usage.output_tokens),
+            max(0.0, usage.cost_usd),
+        )
+
+    def plus(self, other: _Amount) -> _Amount:
+        return _Amount(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
+
+    def minus(self, other: _Amount) -> _Amount:
+        return _Amount(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
+
+    def most(self, other: _Amount) -> _Amount:
+        return _Amount(max(self.calls, other.calls), max(self.tokens, other.tokens), max(self.usd, other.usd))
+
+
+_NOTHING: Final = _Amount(0, 0, 0.0)
+
+
+@dataclass(slots=True)
+class _Response:
+    """What one response had spent when it was first seen here, with all that was booked for it since."""
+
+    booked: _Amount
+    second: int
+
+
+@dataclass(slots=True)
+class Reservation:
+    """Room that a call has in the budgets, from before it is made until what it took is known."""
+
+    response: _Response
+    tenant: str | None
+    expected: _Amount
+    second: int
+
+
+class Budget:
+    """Counts against all bounds. Not thread-safe: for one event loop, without awaits inside."""
+
+    def __init__(self, settings: BudgetSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` gives seconds and never goes back."""
+        self._settings = settings
+        self._clock = clock
+        self._all = _Window()
+        self._tenants: OrderedDict[str | None, _Window] = OrderedDict()
+        # ``JudgeRequest.spent`` lacks calls in flight, what nobody told, and what was told since it was read.
+        self._responses: OrderedDict[str, _Response] = OrderedDict()
+
+    def reserve(self, request: JudgeRequest, expected: Usage) -> Reservation:
+        """Room for one call for ``request``; raises BudgetExhausted when a bound leaves none."""
+        amount = _Amount.of(expected)
+        second = int(self._clock())
+        spent = _Amount.of(request.spent)
+        response = self._response(request.response_id, spent, second)
+        _check(self._settings.per_response, response.booked.most(spent), amount, "per response")
+        _check(self._settings.per_minute, self._all.sum(second), amount, "per minute")
+        tenant = self._tenant(request.tenant)
+        _check(self._settings.per_tenant_minute, tenant.sum(second), amount, "of the tenant per minute")
+        self._all.add(second, amount)
+        tenant.add(second, amount)
+        response.booked = response.booked.plus(amount)
+        return Reservation(response, request.tenant, amount, second)
+
+    def settle(self, reservation: Reservation, usage: Usage) -> None:
+        """Book what the call took in place of what was expected."""
+        difference = _Amount.of(usage).minus(reservation.expected)
+        self._all.add(reservation.second, difference)
+        self._tenant(reservation.tenant).add(reservation.second, difference)
+        reservation.response.booked = reservation.response.booked.plus(difference)
+
+    def _response(self, response_id: str, spent: _Amount, second: int) -> _Response:
+        """The tally of a response; those that nobody has asked for in a while are forgotten."""
+        while self._responses:
+            oldest = next(iter(self._responses.values()))
+            if oldest.second > second - _RESPONSE_KEPT_S and len(self._responses) <= _MOST_RESPONSES:
+                break
+            self._responses.popitem(last=False)
+        response = self._responses.get(response_id)
+        if response is None:
+            response = self._responses[response_id] = _Response(spent, second)
+        response.second = second
+        self._responses.move_to_end(response_id)
+        return response
+
+    def _tenant(self, tenant: str | None) -> _Window:
+        window = self._tenants.get(tenant)
+        if window is None:
+            window = self._tenants[tenant] = _Window()
+            if len(self._tenants) > _MOST_TENANTS:
+                self._tenants.popitem(last=False)
+        self._tenants.move_to_end(tenant)
+        return window
+
+
+class _Window:
+    """Amounts of the last 60 seconds, kept by the second: at most 61 entries."""
+
+    __slots__ = ("_seconds", "_sum")
+
+    def __init__(self) -> None:
+        self._seconds: deque[tuple[int, _Amount]] = deque()
+        self._sum = _NOTHING
+
+    def sum(self, now: int) -> _Amount:
+        while self._seconds and self._seconds[0][0] <= now - _WINDOW_S:
+            self._sum = self._sum.minus(self._seconds.popleft()[1])
+        if not self._seconds:
+            self._sum = _NOTHING  # sums of floats do not come back to zero by themselves
+        return self._sum
+
+    def add(self, second: int, amount: _Amount) -> None:
+        """Add to a second that is the latest or still in the window; to one that has left it, nothing."""
+        if not self._seconds or self._seconds[-1][0] < second:
+            self._seconds.append((second, amount))
+            self._sum = self._sum.plus(amount)
+            return
+        for place in range(len(self._seconds) - 1, -1, -1):
+            if self._seconds[place][0] == second:
+                self._seconds[place] = (second, self._seconds[place][1].plus(amount))
+                self._sum = self._sum.plus(amount)
+                return
+
+
+def _check(bounds: ResponseBudget, spent: _Amount, expected: _Amount, whose: str) -> None:
+    for unit in ("calls", "tokens", "usd"):
+        bound = getattr(bounds, unit, None)
+        if bound is None:
+            continue
+        used, more = getattr(spent, unit), getattr(expected, unit)
+        if used + more > bound:
+            raise BudgetExhausted(
+                f"budget {whose} used up: {_shown(used)} of {_shown(bound)} {unit}, "
+                f"about {_shown(more)} more needed"
+            )
+
+
+def _shown(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:.4f}"
+
+
+class BudgetFallback:
+    """A Judge. What the second one answers names the first, and the budget, in ``degraded_from``."""
+
+    def __init__(self, judge: Judge, local: Judge) -> None:
+        """Both become this one's to close."""
+        self._judge = judge
+        self._local = local
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """The reply of the first, or where that has no budget of the second."""
+        try:
+            return await self._judge.judge(request)
+        except BudgetExhausted as error:
+            why = f"{self._judge.name}: {error}"
+            spent = usage_of(error)  # on calls that failed until there was room for no other
+
+        def degraded(judgement: Judgement) -> Judgement:
+            return replace(
+                judgement,
+                attempts=judgement.attempts + spent.judge_calls,
+                degraded_from=(why, *judgement.degraded_from),
+            )
+
+        heard = request.on_judgement
+        early = None if heard is None else lambda judgement: heard(degraded(judgement))
+        reply = await self._local.judge(replace(request, on_judgement=early))
+        return JudgeReply(
+            tuple(degraded(judgement) for judgement in reply.judgements), total(spent, reply.usage)
+        )
+
+    async def aclose(self) -> None:
+        """Close both."""
+        try:
+            await self._judge.aclose()
+        finally:
+            await self._local.aclose()
+
+
+_CHARS_PER_TOKEN = 4
+_PROMPT_TOKENS = 600
+_OUTPUT_TOKENS_PER_CLAIM = 60
+
+
+class MeteredJudge:
+    """A Judge around one that is paid by the token.
+
+    ``judge`` raises BudgetExhausted, and asks nobody, where a budget has no room for the call. More calls for
+    the same request each have to find room likewise (``JudgeRequest.admit``).
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        model: str,
+        *,
+        budget: Budget,
+        ledger: UsageLedger,
+        prices: PriceTable,
+        max_context_chars: int,
+    ) -> None:
+        """``judge`` becomes this one's to close; ``max_context_chars`` is the most it sends of contexts.
+
+        ``prices`` are for what a call of ``model`` is expected to cost. What it did cost the judge tells:
+        only it knows which model answered, and 0 may be that model's price.
+        """
+        self._judge = judge
+        self._model = model
+        self._budget = budget
+        self._ledger = ledger
+        self._prices = prices
+        self._max_context_chars = max_context_chars
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    @property
+    def ledger(self) -> UsageLedger:
+        """Where the usage is booked; several judges may share it."""
+        return self._ledger
+
+    async def judge(self, request: JudgeRequest) -> JudgeReply:
+        """The judge's reply, booked. Raises what the judge raises, and BudgetExhausted."""
+        if not request.claims:
+            return JudgeReply(())
+        expected = self._expected(request)
+        calls = _Calls(self._budget, request, expected)
+        try:
+            reply = await self._judge.judge(replace(request, admit=calls.admit))
+        except (JudgeError, asyncio.CancelledError) as error:
+            lost = told_usage(error)
+            if lost is None and isinstance(error, asyncio.CancelledError):
+                # An early verdict or the deadline ends calls that are under way, and those are billed too.
+                lost = Usage(judge_calls=1)
+            if lost is not None:
+                calls.settle(lost)
+                self._ledger.add(request.tenant, self._model, lost)
+            raise
+        calls.settle(reply.usage)
+        self._book(request, reply)
+        return reply
+
+    async def aclose(self) -> None:
+        """Log what is not logged yet, and close the judge."""
+        self._ledger.flush()
+        await self._judge.aclose()
+
+    def _expected(self, request: JudgeRequest) -> Usage:
+        """About what a call takes: English has four characters to the token."""
+        contexts = sum(len(context.text) for context in request.evidence.contexts)
+        chars = min(contexts, self._max_context_chars) + len(request.question)
+        chars += sum(len(claim.prose.text) + len(claim.lead_in) for claim in request.claims.values())
+        read = _PROMPT_TOKENS + chars // _CHARS_PER_TOKEN
+        written = _OUTPUT_TOKENS_PER_CLAIM * len(request.claims)
+        cost = self._prices.cost_usd(self._model, read, 0, written)
+        return Usage(judge_calls=1, input_tokens=read, output_tokens=written, cost_usd=cost)
+
+    def _book(self, request: JudgeRequest, reply: JudgeReply) -> None:
+        """Under the models that answered, where judgements tell their share; the rest under the main one."""
+        shares: dict[str, Usage] = {}
+        for judgement in reply.judgements:
+            if judgement.usage is not None and judgement.judge != self.name:
+                model = judgement.judge.partition(":")[2] or judgement.judge
+                shares[model] = total(shares.get(model, Usage()), judgement.usage)
+        for model, share in shares.items():
+            self._ledger.add(request.tenant, model, share)
+        self._ledger.add(request.tenant, self._model, less(reply.usage, total(*shares.values())))
+
+
+class _Calls:
+    """The room in the budget of all calls that are made for one request."""
+
+    def __init__(self, budget: Budget, request: JudgeRequest, expected: Usage) -> None:
+        """Takes the room of the first call. Raises BudgetExhausted."""
+        self._budget = budget
+        self._request = request
+        self._expected = expected
+        self._reserved: list[Reservation] = [budget.reserve(request, expected)]
+        self._admitted = 0
+
+    def admit(self) -> None:
+        """Take room for one more call, or raise BudgetExhausted."""
+        if self._admitted == len(self._reserved):
+            self._reserved.append(self._budget.reserve(self._request, self._expected))
+        self._admitted += 1
+
+    def settle(self, told: Usage) -> None:
+        """Book what all of them took, as of the last one: no sooner forgotten than it was spent."""
+        *others, last = self._reserved
+        for reservation in others:
+            self._budget.settle(reservation, Usage())
+        self._budget.settle(last, _assumed(told, self._expected))
+
+
+def _assumed(told: Usage, expected: Usage) -> Usage:
+    """What budgets count: a server that tells no tokens of the calls it got is taken to bill the expected."""
+    calls = told.judge_calls
+    if calls <= 0 or told.input_tokens:
+        return told
+    return told.model_copy(
+        update={
+            "input_tokens": expected.input_tokens * calls,
+            "output_tokens": max(told.output_tokens, expected.output_tokens * calls),
+            "cost_usd": max(told.cost_usd, expected.cost_usd * calls),
+        }
+    )

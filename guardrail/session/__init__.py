@@ -1,0 +1,1 @@
+"""One response: a state machine, what it writes, and what is stored of it."""
