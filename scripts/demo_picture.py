@@ -30,7 +30,7 @@ PICTURE: Final = Path(__file__).parents[1] / "docs" / "demo.svg"
 COLUMNS: Final = 100
 SPEED: Final = 50.0
 
-# rich's own format without its fonts, which come from another host: a page that shows the picture doesn't load
+# rich's own format without its fonts, which come from another host: pages that show the picture don't load
 # them. rich escapes the text.
 FORMAT: Final = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
