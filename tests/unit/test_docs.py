@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from guardrail import __version__
 from guardrail.cli import app
 from guardrail.events import ResponseVerdict, parse_input, parse_output
 from tests.support.examples import run_example
@@ -153,3 +154,8 @@ def test_every_page_can_be_reached_from_the_readme_and_the_index() -> None:
     index = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
     assert index >= {path for path in DOCS.rglob("*.md") if path != DOCS / "README.md"}
     assert "docs/README.md" in links(ROOT / "README.md")
+
+
+def test_the_changelog_has_the_version_with_its_date() -> None:
+    releases = re.findall(r"^## \[(\d[\w.]+)\] - \d{4}-\d\d-\d\d$", page("../CHANGELOG.md"), re.MULTILINE)
+    assert releases[0] == __version__
