@@ -5,7 +5,7 @@
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together.
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile
-SOURCES := $(wildcard guardrail consumers tests benchmarks training examples)
+SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'

@@ -38,8 +38,3 @@ def test_every_condition_and_formula_is_told() -> None:
             told |= parse_rule(f"{line}: flag").keys() if line not in set(Formula) else set()
     assert told == Rule.model_fields.keys() - {"name"}
     assert all(f"| `{formula}` |" in TEXT for formula in Formula)
-
-
-def test_linked_files_exist() -> None:
-    for link in re.findall(r"\]\(([^)#]+)(?:#\w+)?\)", TEXT):
-        assert (DOCS / link).resolve().is_file()

@@ -1,75 +1,73 @@
-"""The README's examples run, and what it says they print is what they print."""
+"""The README's example runs, its configuration loads, and its figures are those of docs/benchmarks.md."""
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
-import pytest
 import yaml
+from guardrail.kafka_settings import Topics
 
 from guardrail.config import Settings
-from guardrail.events import parse_input
-from guardrail.policy import Policy
-from tests.support.examples import run_example
-from tests.support.llm_server import LlmServer
+from guardrail.demo.examples import load_examples
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PICTURE = ROOT / "docs" / "demo.svg"
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def run(code: str) -> str:
+def figures(text: str) -> list[list[str]]:
+    """The rows of the table of the default policy's decisions, without intervals."""
+    table = text.partition("| the default policy |")[2].partition("\n\n")[0]
+    rows = [[cell.strip() for cell in row.strip("| ").split("|")] for row in table.splitlines()[2:]]
+    return [[re.sub(r" \[.*\]", "", cell) for cell in row] for row in rows]
+
+
+def test_the_example_shows_the_right_sentence_and_not_the_wrong_one() -> None:
+    [code] = blocks("python")
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
-    return done.stdout
+    removed = re.search(r"in place of the second, `(.*?)`", README)
+    assert removed is not None
+    assert [line.strip() for line in done.stdout.splitlines()] == [
+        "The basic plan costs $49 a month.",
+        removed[1],
+    ]
 
 
-def test_the_first_example_prints_what_the_readme_says() -> None:
-    said = re.search(r"prints `(.*?)`", README)
-    assert said is not None
-    assert run(blocks("python")[0]).strip() == said[1]
-
-
-def test_the_streaming_example_shows_the_right_sentence_and_not_the_wrong_one() -> None:
-    lines = [line.strip() for line in run(blocks("python")[1]).splitlines()]
-    assert lines == ["The basic plan costs $49 a month.", "[removed: not backed by the sources]"]
-
-
-def test_the_policy_that_is_called_the_default_is_it() -> None:
-    [text] = [block for block in blocks("yaml") if "default:" in block]
-    assert Policy.model_validate(yaml.safe_load(text)["policies"]["default"]) == Policy()
-
-
-async def test_the_example_with_the_llm_judge_asks_the_model(tmp_path: Path) -> None:
-    judge = re.search(r"from `(judge: .*?)` in a", README)
-    assert judge is not None
-    (tmp_path / "guardrail.yaml").write_text(judge[1], encoding="utf-8")
-    async with LlmServer() as server:
-        printed = await run_example(blocks("python")[2], tmp_path, server)
-    assert printed.split() == ["release", "llm:gpt-4.1-mini", "1"]
-    assert len(server.calls) == 1
-
-
-@pytest.mark.parametrize("event", blocks("json"))
-def test_the_events_are_events(event: str) -> None:
-    assert parse_input(event).response_id == "r-1"
-    assert json.loads(event)["schema"] == 1
-
-
-def test_the_configuration_is_one() -> None:
+def test_the_configuration_does_what_it_says() -> None:
     [text] = blocks("yaml")
-    assert Settings.model_validate(yaml.safe_load(text)).router().choose("leaflets", None).name == "medical"
+    router = Settings.model_validate(yaml.safe_load(text)).router()
+    assert router.choose("leaflets", None).mode == "hold"
+    assert router.choose(None, None).mode == "observe"
 
 
-def test_every_file_it_links_to_is_there() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", README)
-    assert links
-    assert [link for link in links if not link.startswith("http") and not (ROOT / link).exists()] == []
+def test_the_topics_are_the_default_ones() -> None:
+    named = re.findall(r"^\| `([a-z.-]+)` \|", README, re.MULTILINE)
+    assert {*named, Topics().sessions} == set(Topics().names())
+
+
+def test_its_figures_are_those_of_the_benchmarks() -> None:
+    measured = figures((ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8"))
+    assert len(measured) > 3
+    assert figures(README) == measured
+
+
+def test_the_picture_shows_answers_of_the_demo_and_loads_nothing_from_elsewhere() -> None:
+    """``scripts/demo_picture.py`` draws it; a page may show it without running or fetching anything."""
+    svg = PICTURE.read_text(encoding="utf-8")
+    picture = ET.fromstring(svg)  # noqa: S314 - our own file
+    shown = "".join(picture.itertext()).replace("\N{NO-BREAK SPACE}", " ")
+    assert sum(example.response.response_id in shown for example in load_examples()) >= 3
+    assert {"script", "image", "foreignObject", "a"}.isdisjoint(
+        element.tag.rpartition("}")[2] for element in picture.iter()
+    )
+    assert re.findall(r"https?://[^\"' )]+", svg) == ["http://www.w3.org/2000/svg"]

@@ -59,9 +59,3 @@ def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
 
 def test_every_preset_is_named() -> None:
     assert all(f"{name}" in TEXT for name in PRESETS)
-
-
-def test_linked_files_exist() -> None:
-    prose = re.sub(r"```.*?```", "", TEXT, flags=re.DOTALL)
-    for link in re.findall(r"\]\(([^)]+)\)", prose):
-        assert (ROOT / "docs" / link).resolve().is_file()

@@ -38,11 +38,6 @@ def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
     assert len(named - outside) > 8
 
 
-def test_linked_files_exist() -> None:
-    for link in re.findall(r"\]\(([^)]+)\)", TEXT):
-        assert (ROOT / "docs" / link).resolve().is_file()
-
-
 def test_the_mapping_to_support_is_the_one_described() -> None:
     described = {"SUPPORTED": 0.5, "PARTIALLY_SUPPORTED": -0.1, "UNSUPPORTED": -0.4, "CONTRADICTED": -0.5}
     words = " ".join(TEXT.split())

@@ -56,8 +56,3 @@ def test_the_table_of_statuses_is_what_is_done(row: list[str]) -> None:
         failure = answered(int(status), code)
         done = ["yes" if flag else "no" for flag in (failure.retry, failure.fault, failure.overload)]
         assert done == row[1:]
-
-
-def test_linked_files_exist() -> None:
-    for link in re.findall(r"\]\(([^)]+)\)", TEXT):
-        assert (ROOT / "docs" / link).is_file()

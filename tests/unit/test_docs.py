@@ -1,0 +1,161 @@
+"""What the documentation's pages show is so: programs print it, files load, commands and links exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from guardrail import __version__
+from guardrail.cli import app
+from guardrail.events import ResponseVerdict, parse_input, parse_output
+from tests.support.examples import run_example
+from tests.support.llm_server import LlmServer
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+MODEL_CARD = ROOT / "guardrail" / "judges" / "local" / "verifier_model" / "MODEL_CARD.md"
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page(name), re.DOTALL)
+
+
+def printed_by(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+# -------------------------------------------------------------------------------------- python.md
+
+
+def test_the_first_example_in_python_prints_what_the_page_says() -> None:
+    said = re.search(r"prints `(.*?)`", page("python.md"))
+    assert said is not None
+    assert printed_by(blocks("python.md", "python")[0]).strip() == said[1]
+
+
+def test_the_example_with_a_policy_observes() -> None:
+    assert printed_by(blocks("python.md", "python")[1]).split() == ["release", "observe"]
+
+
+async def test_the_example_with_the_llm_judge_asks_the_model(tmp_path: Path) -> None:
+    judge = re.search(r"from `(judge: .*?)` in a", page("python.md"))
+    assert judge is not None
+    (tmp_path / "guardrail.yaml").write_text(judge[1], encoding="utf-8")
+    async with LlmServer() as server:
+        printed = await run_example(blocks("python.md", "python")[2], tmp_path, server)
+    assert printed.split() == ["release", "llm:gpt-4.1-mini", "1"]
+    assert len(server.calls) == 1
+
+
+# --------------------------------------------------------------------- quickstart.md and score.md
+
+
+@pytest.mark.parametrize("event", blocks("quickstart.md", "json"))
+def test_the_events_of_the_quickstart_are_events(event: str) -> None:
+    assert parse_input(event).response_id == "r-1"
+    assert json.loads(event)["schema"] == 1
+
+
+def test_the_line_to_score_can_be_scored(tmp_path: Path) -> None:
+    [line] = blocks("score.md", "json")
+    assert line.count("\n") == 1
+    (tmp_path / "answers.jsonl").write_text(line, encoding="utf-8")
+    out = tmp_path / "verdicts.jsonl"
+    done = CliRunner().invoke(app, ["score", str(tmp_path / "answers.jsonl"), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    verdict = parse_output(out.read_text(encoding="utf-8"))
+    assert isinstance(verdict, ResponseVerdict)
+    assert (verdict.response_id, verdict.decision) == ("a-1", "block")
+
+
+# -------------------------------------------------------------------------------------- commands
+
+
+def commands(command: object, path: str = "guardrail") -> Iterator[tuple[str, TyperCommand]]:
+    if isinstance(command, TyperGroup):
+        for name, below in command.commands.items():
+            yield from commands(below, f"{path} {name}")
+    else:
+        assert isinstance(command, TyperCommand)
+        yield path, command
+
+
+COMMANDS = dict(commands(get_command(app)))
+
+
+def test_the_page_on_the_command_line_names_every_command() -> None:
+    named = re.findall(r"^\| `(guardrail [a-z -]+)` \|", page("command-line.md"), re.MULTILINE)
+    assert sorted(named) == sorted(COMMANDS)
+
+
+def shown_commands() -> Iterator[str]:
+    """The commands in indented lines of all pages, each up to what the shell does with it."""
+    for path in PAGES:
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if shown := re.match(r" {4}(?:[A-Z_]+=\S+ |zcat \S+ \| |\.venv/bin/)*(guardrail [a-z-].*)", line):
+                yield re.split(r" +[>|#]", shown[1])[0]
+
+
+@pytest.mark.parametrize("line", sorted(set(shown_commands())))
+def test_a_command_that_is_shown_exists_with_its_options(line: str) -> None:
+    words = shlex.split(line)
+    path = next(name for name in (" ".join(words[:3]), " ".join(words[:2])) if name in COMMANDS)
+    known = {option for parameter in COMMANDS[path].params for option in parameter.opts}
+    assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
+
+
+# ----------------------------------------------------------------------------------------- links
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    found: set[str] = set()
+    prose = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for heading in re.findall(r"^#+ (.+)$", prose, re.MULTILINE):
+        kept = (c for c in heading.lower() if c in " -_" or unicodedata.category(c)[0] in "LN")
+        found.add("".join(kept).replace(" ", "-"))
+    return found
+
+
+def links(path: Path) -> list[str]:
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", prose) if not link.startswith("http")]
+
+
+@pytest.mark.parametrize("path", [*PAGES, MODEL_CARD], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(path: Path) -> None:
+    broken = []
+    for link in links(path):
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_can_be_reached_from_the_readme_and_the_index() -> None:
+    index = {(DOCS / link.partition("#")[0]).resolve() for link in links(DOCS / "README.md")}
+    assert index >= {path for path in DOCS.rglob("*.md") if path != DOCS / "README.md"}
+    assert "docs/README.md" in links(ROOT / "README.md")
+
+
+def test_the_changelog_has_the_version_with_its_date() -> None:
+    releases = re.findall(r"^## \[(\d[\w.]+)\] - \d{4}-\d\d-\d\d$", page("../CHANGELOG.md"), re.MULTILINE)
+    assert releases[0] == __version__
