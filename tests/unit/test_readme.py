@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import yaml
-from guardrail.kafka_settings import Topics
 
 from guardrail.config import Settings
+from guardrail.config.kafka import Topics
 from guardrail.demo.examples import load_examples
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Encoding
 
 from guardrail.errors import ConfigError, JudgeUnavailable
-from guardrail.events import Verdict
+from guardrail.events import Finding, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local import check
 from guardrail.judges.local.check import ClaimChecker, build_checker
@@ -290,3 +290,13 @@ def test_a_claim_is_no_better_supported_than_its_worst_fact() -> None:
     right = "The captain is Ingrid Moe and the chief engineer is Jonas Berg."
     wrong = "The captain is Jonas Berg and the chief engineer is Ingrid Moe."
     assert support(wrong) < min(support(right), 0.5)
+
+
+def test_what_was_asked_is_not_backed_by_being_said_again() -> None:
+    checker = build_checker(LocalJudgeSettings())
+    source = index_of("The lift is inspected every 6 months by a firm from Bergen.")
+    found = checker.check(
+        "c", claim_of("Yes, it is inspected every 3 weeks."), "Is it inspected every 3 weeks?", source
+    )
+    assert found.verdict is Verdict.UNSUPPORTED
+    assert Finding.FIGURE_ABSENT in found.findings
