@@ -137,7 +137,8 @@ class GuardSlot:
     def order(self, **order: Any) -> None:
         """See guard_process."""
         if self.pid is not None and self._process is not None and self._process.stdin is not None:
-            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            with suppress(RuntimeError):  # of a handle that uvloop has closed: the guard has just ended
+                self._process.stdin.write(json.dumps(order).encode() + b"\n")
 
     @property
     def frozen(self) -> bool:
