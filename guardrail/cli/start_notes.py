@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
+    from guardrail.judges.cache import RedisSettings
     from guardrail.judges.classifier.settings import ClassifierSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
     from guardrail.judges.local.settings import VerifierSettings
-    from guardrail.judges.redis_cache import RedisSettings
     from guardrail.judges.settings import JudgeSettings
 
 _TORCH: Final = ("torch", "transformers")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -115,3 +117,13 @@ class TestExample:
             return found
 
         assert undescribed(Settings) == []
+
+
+def test_settings_need_no_extra() -> None:
+    """A plain install has none of these, and reads its configuration all the same."""
+    absent = ("redis", "torch", "transformers", "aiohttp", "httpx_sse")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "
+        "import guardrail.cli, consumers.guard; from guardrail.config import Settings; Settings()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

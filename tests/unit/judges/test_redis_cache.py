@@ -20,8 +20,8 @@ from pydantic import SecretStr, ValidationError
 
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
-from guardrail.judges.cache import CachedJudge
-from guardrail.judges.redis_cache import RedisCache, RedisSettings
+from guardrail.judges.cache import CachedJudge, RedisSettings
+from guardrail.judges.redis_cache import RedisCache
 from tests.unit.judges.doubles import ScriptedJudge, request
 
 KEY, OTHER = b"k" * 32, b"o" * 32
