@@ -177,7 +177,7 @@ class CascadeJudge:
         )
         # A judge that keeps its deadline says at it what it knows and what that took; that must get through.
         seconds = left + min(self._settings.reserve_ms / 2000, _GRACE_S)
-        answers = await _ask(self._second, asked, seconds, first.usage)
+        answers = await _ask(self._second, asked, seconds, Usage())
         for claim_id in open_ids:
             given = answers.found.get(claim_id)
             if given is not None and given.verdict is not Verdict.UNVERIFIED and claim_id not in announced:
@@ -194,6 +194,17 @@ class CascadeJudge:
         """
         over = asyncio.Event()
         half = (request.deadline - self._clock()) / 2
+        spent = {"again": Usage(), "second": Usage()}
+
+        def tells(whose: str) -> JudgeRequest:
+            """The request, with what both calls have consumed so far told as one."""
+
+            def tell(usage: Usage) -> None:
+                spent[whose] = usage
+                if request.on_usage is not None:
+                    request.on_usage(total(first.usage, *spent.values()))
+
+            return replace(request, on_usage=tell)
 
         async def look_again() -> _Answers:
             with contextlib.suppress(TimeoutError):
@@ -205,18 +216,16 @@ class CascadeJudge:
                 if claim_id not in announced and first.found[claim_id].degraded_from
             }
             # What it says by then must get through before the claims are given up.
-            within = replace(request, deadline=request.deadline - _LAST_WORD_S)
+            within = replace(tells("again"), deadline=request.deadline - _LAST_WORD_S)
             return await self._ask_first(within, claims, None, None)
 
         async with asyncio.TaskGroup() as group:
             looking = group.create_task(look_again())
-            second = await self._ask_second(request, open_ids, first, announced)
+            second = await self._ask_second(tells("second"), open_ids, first, announced)
             over.set()
             if all(claim_id in announced for claim_id in open_ids):
                 looking.cancel()
-        if looking.cancelled():
-            return first, second
-        again = looking.result()
+        again = _Answers(usage=spent["again"]) if looking.cancelled() else looking.result()
         found = dict(first.found)
         for claim_id, judgement in again.found.items():
             if judgement.verdict is not Verdict.UNVERIFIED:

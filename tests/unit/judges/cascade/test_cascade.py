@@ -504,6 +504,27 @@ class TestGathering:
             (0.99, "local", ()),
         ]
 
+    async def test_what_both_consume_at_the_same_time_is_told_together(self) -> None:
+        class Telling(Hurried):
+            async def judge(self, request: JudgeRequest) -> JudgeReply:
+                if request.on_usage is not None:
+                    request.on_usage(self.usage)
+                return await super().judge(request)
+
+        first = Telling({"a": UNSURE}, name="local", usage=Usage(judge_calls=1, input_tokens=3))
+        second = Telling({}, gate=asyncio.Event(), usage=Usage(judge_calls=1, input_tokens=100))
+        judge, _ = cascade(first, second, reserve_ms=100)
+        known = {"k0": replace(UNSURE, claim_id="k0", degraded_from=("in part",))}
+        told: list[int] = []
+        sent = replace(
+            self.ask("a", known=known, over=True)[0],
+            deadline=time.monotonic() + 0.6,
+            on_usage=lambda usage: told.append(usage.input_tokens),
+        )
+        reply = await judge.judge(sent)
+        assert told == [100, 103]
+        assert reply.usage.input_tokens == 103
+
     async def test_nobody_looks_again_at_what_the_second_answers(self) -> None:
         first = Hurried({"a": UNSURE}, name="local", usage=Usage())
         judge, _ = cascade(first, {"a": X})

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from guardrail.judges.local.turns import Turns
+from guardrail.judges.local.judge import Turns
 
 
 class Queue:
