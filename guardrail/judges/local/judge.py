@@ -1,26 +1,26 @@
 """The local judge: checks claims on this machine, in some tens of milliseconds each.
 
-Turns at the local judge: requests that nobody else can answer come first, the others wait briefly.
+Requests that nobody else can answer come first; the others wait briefly for their turn.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 import threading
 import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
+
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeReply, JudgeRequest
 from guardrail.judges.local.check import NAME, build_checker
 from guardrail.judges.local.processors import default_threads
 from guardrail.judges.local.settings import LocalJudgeSettings
-
 
 _Queue = OrderedDict[asyncio.Future[None], None]
 
