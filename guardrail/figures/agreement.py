@@ -21,8 +21,10 @@ _LOCAL: Final = 7  # digits of a telephone number without its area
 _FREEZING: Final = 273.15
 _MONTHLY: Final = frozenset({"month", "year", "decade", "century"})
 _WEEK: Final = 7
+ALL_WEEK: Final = frozenset(range(_WEEK))
 _YEAR: Final = 12  # months
 _DAY: Final = 24 * 60
+_NOON: Final = 12
 _HOUR: Final = 60
 _DOTTED: Final = re.compile(r"(?<![\d.])(\d{1,2})\.(\d\d)(?![\d.]\d|\d)")
 
@@ -213,17 +215,17 @@ def _days(figure: Figure) -> Iterator[Day]:
 
 def _dates_agree(claim: Figure, source: Figure) -> bool:
     days = list(_days(source))
-    spans = [_days_of_week(claim), _days_of_week(source)]
-    if all(spans) and not claim.name:
-        return spans[0] == spans[1]
+    if claim.last is not None and source.last is not None and not claim.name:
+        spans = days_of_week(claim), days_of_week(source)
+        if all(spans):  # a shorter one says something else
+            return spans[0] == spans[1]
     first = any(covers(a, b) for a in claim.days for b in days)
     return first and (claim.last is None or any(covers(claim.last, b) for b in days))
 
 
-def _days_of_week(figure: Figure) -> frozenset[int]:
-    """The days of a span of weekdays: one that is shorter than another says something else."""
-    spans = figure.last is not None and figure.last.weekday is not None
-    return frozenset(d.weekday for d in _days(figure) if d.weekday is not None) if spans else frozenset()
+def days_of_week(figure: Figure) -> frozenset[int]:
+    """The weekdays that a figure names, from Monday = 0, those within a span among them."""
+    return frozenset(day.weekday for day in _days(figure) if day.weekday is not None)
 
 
 def covers(claim: Day, source: Day) -> bool:
@@ -282,10 +284,13 @@ def _clock(figure: Figure) -> list[float]:
     values = [*first, *([] if upper is None else [upper])]
     if figure.kind is Kind.TIME:
         return values
-    hours = figure.kind is Kind.NUMBER and figure.noun is None and all(0 <= v <= 24 for v in values)
+    told = figure.hour or upper is not None
+    hours = told and figure.kind is Kind.NUMBER and figure.noun is None and all(0 <= v <= 24 for v in values)
     dotted = _DOTTED.findall(figure.text) if hours else ()
     if len(dotted) == len(values) and all(int(minute) < _HOUR for _, minute in dotted):
         return [int(hour) * 60.0 + int(minute) for hour, minute in dotted]  # "6.30"
+    if hours and upper is None and 1 <= values[0] <= _NOON:
+        return [values[0] * 60, (values[0] + _NOON) * 60]  # "from 9 to 5"
     return [value * 60 for value in values] if hours else []
 
 

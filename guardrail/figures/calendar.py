@@ -264,6 +264,8 @@ def _spoken_time(tokens: list[Token], i: int) -> Found | None:
     time = (whole % 12 * 60.0 + (minutes if way != "to" else -minutes)) % _DAY
     after = tokens[j + 3].low
     halved = after in _AM or after in _PM
+    if way == "after" and tokens[j + 3].kind is Tok.WORD and not halved and after not in tables.NO_NOUN:
+        return None  # "ten after one dose"
     times = ((time + 720 * (after in _PM)) % _DAY,) if halved else (time, (time + 720) % _DAY)
     return Found(j + 3 + halved, times=times)
 

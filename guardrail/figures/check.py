@@ -11,7 +11,16 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
-from guardrail.figures.agreement import agrees, compatible, complements, dimension, of_a_sort, opposed
+from guardrail.figures.agreement import (
+    ALL_WEEK,
+    agrees,
+    compatible,
+    complements,
+    days_of_week,
+    dimension,
+    of_a_sort,
+    opposed,
+)
 from guardrail.figures.arithmetic import Cues, Reckoning, Way, derived
 from guardrail.figures.comparing import Compared, compared
 from guardrail.figures.model import Bound, Figure, Kind
@@ -240,7 +249,11 @@ def _check(
     if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
         found = _reckoned(claim, figure, source, near, said_before, of_two, best)
     if found is None:
-        found = _of_an_age(claim, figure, source, near) or _none(figure, source, near)
+        found = (
+            _of_an_age(claim, figure, source, near)
+            or _none(figure, source, near)
+            or _of_other_days(claim, figure, source, near)
+        )
     if found is None and _says_little(claim, figure, source, near):
         figure = replace(figure, name=True)
     return found or FigureCheck(figure, State.ABSENT, best)
@@ -296,6 +309,23 @@ def _none(figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck 
     for number in near:
         if (none := source.sentence(number).nones.get(term_of(figure.noun))) is not None:
             return FigureCheck(figure, State.FOUND, 0.0, number, none)
+    return None
+
+
+def _of_other_days(
+    claim: Sentence, figure: Figure, source: FigureSource, near: list[int]
+) -> FigureCheck | None:
+    """Whether the days on which a claim has something closed are those on which no source has it open, or the
+    other way round: "closed on Sundays" of "open Monday to Saturday"."""
+    own = days_of_week(figure)
+    for number in near if own and claim.open is not None else ():
+        sentence = source.sentence(number)
+        dated = [other for other in sentence.figures[:MANY] if other.kind is Kind.DATE]
+        theirs = frozenset[int]().union(*map(days_of_week, dated))
+        if sentence.open is None or sentence.open is claim.open or not theirs:
+            continue
+        if theirs == ALL_WEEK - own or (sentence.open and figure.last is None and not theirs & own):
+            return FigureCheck(figure, State.FOUND, 0.0, number, dated[0])
     return None
 
 

@@ -61,7 +61,8 @@ class Figure:
     the minutes since midnight. ``upper`` ends a range, ``step`` is the size of the last place written,
     ``per`` the unit of a rate, ``noun`` what a bare number counts. ``days`` holds every reading of a DATE,
     ``last`` ends a range of days. ``key`` is the folded form of what has no value: identifiers, telephone
-    numbers, addresses. ``name`` marks what names a thing ("Rule 19") or says little ("first of all").
+    numbers, addresses. ``hour`` marks a bare number that stands where a time of day does ("at 9", "from
+    7.30"), ``name`` what names a thing ("Rule 19") or says little ("first of all").
     """
 
     kind: Kind
@@ -80,4 +81,5 @@ class Figure:
     days: tuple[Day, ...] = ()
     last: Day | None = None
     key: str = ""
+    hour: bool = False
     name: bool = False

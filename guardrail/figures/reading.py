@@ -35,6 +35,8 @@ _AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "m
 _FIGURE: Final = re.compile(r"[\d½⅓⅔¼¾⅛@]|www")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _SPOKEN: Final = frozenset({"half", "quarter", "a", "five", "ten", "twenty"})  # what "past six" stands behind
+_BESIDE_HOURS: Final = frozenset({",", ":", "and", "or", "&", "/", "und", "|"})
+_LISTED_HOURS: Final = 16  # tokens
 _MAX_PHRASE: Final = 4
 _AND_A_HALF: Final = 3  # words
 _MOST_PARTS: Final = 3
@@ -271,6 +273,7 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
         noun=noun or (read_noun(tokens, i, after) if unit is None else None),
         fraction=amount.fraction, scaled=amount.scaled,
         name=unit is None and bound is Bound.EXACT and not amount.scaled and _names(tokens, i, after),
+        hour=kind is Kind.NUMBER and _stands_for_hour(tokens, i),
     )  # fmt: skip
 
 
@@ -302,6 +305,14 @@ def _money_scale(tokens: list[Token], j: int, currency: str | None) -> int | Non
         return None
     near = tokens[j].start - tokens[j - 1].end <= 1
     return {**tables.LETTER_MAGNITUDES, "m": 10**6}.get(letter) if near else None
+
+
+def _stands_for_hour(tokens: list[Token], i: int) -> bool:
+    """Whether a bare number stands where a time of day does: "at 9", "departs: 7.40, 8.10"."""
+    before = tokens[max(0, i - _LISTED_HOURS) : i]
+    while before and (before[-1].kind is Tok.NUMBER or before[-1].low in _BESIDE_HOURS):
+        before.pop()
+    return bool(before) and (before[-1].low in tables.HOUR_AFTER or before[-1].low in tables.WEEKDAYS)
 
 
 def _names(tokens: list[Token], i: int, after: int) -> bool:

@@ -21,11 +21,13 @@ from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (
     AHEAD,
     APART,
+    CLOSED,
     COMPARING,
     EXTRA,
     FILLERS,
     NEGATIONS,
     NONE,
+    OPEN,
     PRONOUNS,
     alternatives,
 )
@@ -54,6 +56,7 @@ _READ_WHOLLY: Final = 60_000  # characters of sentences with figures
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
+_DENIALS: Final = _NEGATIONS - {term_of("except")}  # "except" leaves days out
 _NONE: Final = frozenset(map(term_of, NONE))
 _MONTHS: Final = 12  # of a year
 _SPARED: Final = re.compile(r"\s(?:are\s|is\s|for\s)?free\b", re.IGNORECASE)
@@ -127,6 +130,15 @@ class Sentence:
         """A figure that backs ``figure`` and means exactly the same; cheaper than ``backing``."""
         likely = (f for key in keys(figure) for f in self._by_key.get(key, ())[:_LIKELY])
         return next((other for other in likely if agrees(figure, other)), None)
+
+    @cached_property
+    def open(self) -> bool | None:
+        """Whether it says of something that it is open, or that it is closed; None for neither and both, and
+        where it denies."""
+        words = set(_WORD_AFTER.findall(self.text.casefold()))
+        opened, closed = not OPEN.isdisjoint(words), not CLOSED.isdisjoint(words)
+        denied = any(term in _DENIALS for _, term in self.words)
+        return None if opened is closed or denied else opened
 
     @cached_property
     def meant(self) -> dict[int, Figure]:

@@ -75,6 +75,9 @@ WEEKDAYS_SHORT: Final[dict[str, int]] = _TABLES["weekdays_short"]
 DAY_GROUPS: Final[dict[str, list[int]]] = _TABLES["day_groups"]
 ZONES: Final[dict[str, int]] = _TABLES["zones"]
 YEAR_AFTER: Final = _words(_TABLES["year_after"])
+CLOSED: Final = _words(_TABLES["closed"])
+OPEN: Final = _words(_TABLES["open"])
+HOUR_AFTER: Final = _words(_TABLES["hour_after"])
 MONTH_AFTER: Final = _words(_TABLES["month_after"])
 
 BOUNDS: Final = {p: Bound(name) for name, text in _TABLES["bounds"].items() for p in _phrases(text)}
