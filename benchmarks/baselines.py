@@ -9,8 +9,7 @@ from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import words
+from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker

@@ -186,8 +186,8 @@ def main() -> int:
     options = parse_arguments()
     rater: SeverityRater = ConstantRater()
     if options.rate:
+        from guardrail.claims.patterns import SeverityRules
         from guardrail.claims.severity import BuiltinSeverityRater
-        from guardrail.claims.severity_rules import SeverityRules
 
         rater = BuiltinSeverityRater(SeverityRules())
     cut = cutting(rater)

@@ -15,9 +15,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from guardrail.claims.citation_pattern import compile_pattern
+from guardrail.claims.patterns import SeverityRules, compile_pattern
 from guardrail.claims.severity import SEVERITY_REASONS
-from guardrail.claims.severity_rules import SeverityRules
 from guardrail.events import (
     CitationBacking,
     ClaimVerdict,

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import words
+from guardrail.evidence.tokens import STOP_TERMS, words
 from training.examples import Example
 
 _STEPS: Final = 10

@@ -13,8 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import stem, term_of
+from guardrail.evidence.tokens import STOP_TERMS, stem, term_of
 from training.changes import Change, replaced
 from training.lexicon import SYNONYMS
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from guardrail.claims.citation_names import ContextNames, Ids, fold, joined, one_of, words
-from guardrail.claims.citation_pattern import compile_pattern, matches
+from guardrail.claims.detector import tells
 from guardrail.claims.links import KnownLinks, Link, find_addresses, find_targets, leads_away
-from guardrail.claims.telling import tells
+from guardrail.claims.patterns import compile_pattern, matches
 from guardrail.events import Context, Span
 
 

@@ -2,25 +2,72 @@
 
 A sentence is read clause by clause. Clauses that state nothing (courtesy, "I'm sorry", "the documents don't
 mention it", offers of help) frame what is stated: a claim reaches from the first clause that states something
-to the last, and a sentence that is all frame is none. A question states what stands behind "did you know".
+to the last, and a sentence that is all frame has no claim. A question states what stands behind "did you
+know".
 
 The costs are unequal. A claim taken for chatter is released unverified; chatter taken for a claim costs a
 judgement. So a clause is let off only when it is recognised, and a number, an address or a link in it tips
-the balance. What is let off for its place or wording may state something all the same, "### Take 5000 mg a
-day": ``assertions`` and ``fences`` tell what, and the cutter has it rated.
+the balance.
+
+Three places may state something where a reader expects nothing of it. *Names* ("Source: the annual report",
+the text of a link) tell something where a verb has a subject before it, and so does an amount, a permission
+or a denial. *Headings, offers and lead-ins* ("### The maximum dose is 5000 mg a day") are read the same way:
+a verb with a subject of its own asserts, one behind "what" or "if" does not. *Fences* for text hold a claim
+where a line is a sentence; in other fences sentences are comments and output, so all lines have to read as
+prose, and an error be grave.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.claims.phrases import expression, pattern, words
+from guardrail.claims.severity import lexicon, words_of
 from guardrail.claims.silence import silence_of
-from guardrail.claims.telling import tells
 from guardrail.events import SegmentKind, Span
+
+_AMOUNT: Final = pattern("amount")
+_FINITE: Final = pattern("finite")
+_PERMISSIONS: Final = words("permissions") | lexicon().lists["modals"]
+_DENIALS: Final = words("denials")
+_INTERROGATIVES: Final = words("interrogatives")
+_LINK: Final = re.compile(r"[a-z]{2,6}://|www\.|[^\s@]{1,64}@")
+_MONTH: Final = re.compile(r"\bmay(?= \d|\W*\Z)")
+# "Fees and costs", "the terms of use": no subject, or none of its own.
+_NOUN_BEFORE: Final = re.compile(r"(?:\A|\b(?:and|or|of|the|und|der|et|de|y|e)|[,&:–—-])\s*\Z")
+_INVITES: Final = frozenset("call contact visit use".split())  # noqa: SIM905
+_PARTICIPLE_OF: Final = re.compile(r" (?:to|by|from|in|on|at|for|the|a|an|all|every|no|its|their|\d)")
+_REACH: Final = 12
+
+
+def tells(text: str) -> bool:
+    """Whether ``text``, a few words in lower case, tells more than a name. Linear in its length."""
+    plain = text.strip()
+    if not plain or _LINK.match(plain):
+        return False
+    if _AMOUNT.search(plain):
+        return True
+    plain = _MONTH.sub(" ", plain)
+    said = words_of(plain)
+    if not said or said[0] in _INTERROGATIVES:
+        return False
+    return permits(plain) or any(_is_verb(plain, verb) for verb in _FINITE.finditer(plain))
+
+
+def permits(plain: str) -> bool:
+    """Whether something is permitted, denied or demanded in ``plain``, which is in lower case."""
+    said = words_of(plain)
+    return not _PERMISSIONS.isdisjoint(said) or not _DENIALS.isdisjoint(said)
+
+
+def _is_verb(plain: str, found: re.Match[str]) -> bool:
+    """Whether a word that may be a verb is one: a noun of the same letters has no subject before it."""
+    if found[0] in _INVITES or _NOUN_BEFORE.search(plain, max(0, found.start() - _REACH), found.start()):
+        return False
+    return not found[0].endswith("ed") or _PARTICIPLE_OF.match(plain, found.end()) is not None
 
 
 class Statement(StrEnum):
@@ -82,7 +129,6 @@ _HEAD: Final = re.compile(
 _JOINT: Final = pattern("joint")
 _TURN: Final = pattern("turn")
 _EMBEDDED: Final = re.compile(rf"(?:{expression('embedded')})")
-_FINITE: Final = pattern("finite")
 _ASIDE: Final = pattern("aside")
 _TOLD_OF: Final = re.compile(
     rf"\A(?:(?!\b(?:{'|'.join(sorted(words('embedders')))})\b).)*?"
@@ -265,3 +311,203 @@ def _says_nothing(clause: str, *, turn: bool) -> bool:
     if _DIGIT.search(clause) or turn or VERDICT.match(clause) or clause.partition(" ")[0] in ORDERS:
         return False
     return _EMBEDDED.match(clause) is not None or not _FINITE.search(clause)
+
+
+class Assertion(IntEnum):
+    """How surely a segment that was let off states something."""
+
+    NONE = 0
+    #: A claim if an error in it would be grave.
+    WEAK = 1
+    #: A claim if it is about anything that the severity rules know.
+    SOME = 2
+    STRONG = 3
+
+
+#: What may be a claim after all.
+_LINES: Final = frozenset({Statement.STRUCTURE, Statement.CITATION})
+_SPOKEN: Final = frozenset(
+    {Statement.GREETING, Statement.OFFER, Statement.HEDGE, Statement.META, Statement.LEAD_IN}
+)
+_GRANTING: Final = pattern("granting")
+_MARKS: Final = " \t*_#`>~\"'“”"
+_TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")
+_LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
+_BREAKS: Final = frozenset(",;:–—|.!?-")
+_STATING: Final = words("stating")
+_EMBEDDERS: Final = words("embedders")
+_BINDERS: Final = words("binders")
+_ADDRESSED: Final = words("addressed")
+_POINTERS: Final = words("pointers")
+_FREE_WITH: Final = words("fronted")
+# "You can …", "it is …", "Dose: you must …" speak in whole sentences.
+_ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) (?:{'|'.join(_STATING)}) \S+ \S")
+
+
+def asserts(text: str, statement: Statement) -> Assertion:
+    """How surely a segment that reads ``text`` states something although it was let off as ``statement``.
+
+    Linear in the length of ``text``. Abstentions, answers and questions are what they are: never anything.
+    """
+    if statement in _LINES:
+        return line_asserts(fold(text))
+    if statement not in _SPOKEN:
+        return Assertion.NONE
+    plain = fold(text).strip(_MARKS)
+    if VERDICT.match(plain) or _GRANTING.search(plain):
+        return Assertion.STRONG
+    if _AMOUNT.search(plain) or _states(plain, leads=statement is Statement.LEAD_IN):
+        return Assertion.WEAK
+    return Assertion.NONE
+
+
+def line_asserts(plain: str) -> Assertion:
+    """A heading, a bold line, a table's header row or the text of a link, in lower case."""
+    plain = plain.strip().strip(_MARKS)
+    if not plain or plain.endswith(ASKS):
+        return Assertion.NONE
+    first = next(iter(plain.split(None, 1)), "").rstrip(",")
+    orders = first == "don't" or plain.startswith("do not ")
+    if (first in INTERROGATIVES or first in _EMBEDDERS) and not orders:
+        # "What it costs: $5 a month" answers itself.
+        plain = plain.partition(":")[2].strip()
+        if not plain:
+            return Assertion.NONE
+    if VERDICT.match(plain) or _ADDRESSES.search(plain):
+        return Assertion.STRONG
+    states = _states(plain, leads=False)
+    if states and plain.endswith((".", "!")):
+        return Assertion.STRONG
+    amounts = len(_AMOUNT.findall(plain))
+    cells = plain.count(",")
+    if amounts and not (cells >= 2 and amounts >= cells):  # columns of amounts are a header
+        named = len(_LETTERS.findall(_AMOUNT.sub(" ", plain)))
+        if named >= 2 or (named and (cells or ":" in plain)):
+            return Assertion.WEAK
+    return Assertion.SOME if states else Assertion.NONE
+
+
+def _states(plain: str, *, leads: bool) -> bool:
+    """Whether a main clause has a subject and a verb, or an order begins a clause.
+
+    ``leads``: the last clause leads over to what follows, and its verb states nothing yet. A verb behind an
+    embedder ("if", "what", "that") is spent on it; "the dose you should take" is about a dose.
+    """
+    tokens = _TOKEN.findall(plain)
+    begins, embedded, open_embedding, found = 0, False, False, False
+    for i, token in enumerate(tokens):
+        token = token.strip()
+        if token in _BREAKS:
+            if found and i + 1 < len(tokens):
+                return True
+            begins, embedded, open_embedding = i + 1, False, False
+        elif token in _BINDERS:
+            if found:
+                return True
+            embedded = open_embedding
+            if not open_embedding:
+                begins = i + 1
+        elif token in _EMBEDDERS:
+            embedded = open_embedding = True
+        elif i == begins and _orders(tokens, i):
+            found = True
+        elif token in _STATING:
+            found = found or (not embedded and i > begins and _subject_stands(tokens, begins, i))
+            embedded = False
+        if found and not leads:
+            return True
+    return False
+
+
+def _orders(tokens: list[str], i: int) -> bool:
+    """Whether an order begins here: "avoid …", "do not …"."""
+    following = tokens[i + 1 : i + 2]
+    return bool(following) and (tokens[i] in ORDERS or (tokens[i] == "do" and following == ["not"]))
+
+
+def _subject_stands(tokens: list[str], begins: int, verb: int) -> bool:
+    """Whether the verb has a subject of its own, and none that only points at the answer."""
+    before = tokens[verb - 1]
+    if before in _POINTERS:
+        return False
+    # "side effects you may have" is a noun; "with this drug you can drink" is not.
+    return before not in _ADDRESSED or verb - 1 == begins or tokens[begins] in _FREE_WITH
+
+
+_PROSE_FENCES: Final = words("prose_fences")
+_FENCE_LINE: Final = re.compile(r"[ \t>]*(`{3,}|~{3,})([^\n]*)")
+_CODE_SIGNS: Final = re.compile(
+    r"[;{}\\]|\w\(|\)\s*$|[=!<>+]=|=>|->|::|</|/>|&&|\|\||\$[A-Za-z_]|\$\(|\s=\s|\w=\w|(?:^|\s)--?[a-z]|[,(="
+    r"|&]\s*$|^\s*(?:[$%@] |[<>/@])"
+    r"|^\s*[-+*]{2}|^\s*[\w.\"'-]+:(?:\s*$|\s*[\"'\[\d])|^\s*\[|^\s*\d{4}-\d\d|^\s*\d\d:\d\d"
+    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b"
+    r"|^(?:ERROR|WARN|WARNING|INFO|DEBUG|FATAL|TRACE)\b|^(?:import|from|def|class|return|SELECT|FROM|WHERE)\b"
+)
+_LINE: Final = re.compile(r"(?:\A|(?<=\n))[^\n]*")
+_COMMENT: Final = re.compile(r"\s*(?:#|//|--|/\*|\*|\x22{3}|\x27{3})")
+_SENTENCE: Final = re.compile(r"[.!。！]['\"”’)*_\]]{0,4}$")
+_LEAST_WORDS: Final = 4
+
+
+class FencedProse:
+    """Finds prose in code segments, which may be pieces of one fence. Keeps the fence that is open."""
+
+    def __init__(self) -> None:
+        self._mark = ""
+        self._info = ""
+
+    def leave(self) -> None:
+        """A segment that is no code ends any fence."""
+        self._mark = ""
+
+    def find(self, text: str) -> tuple[int, int, Assertion] | None:
+        """First and last character of the prose in a code segment's body, and how surely it states something.
+
+        Linear in the length of ``text``.
+        """
+        lines = [match.span() for match in _LINE.finditer(text)]
+        opening = None if self._mark else _FENCE_LINE.match(text)
+        if opening:
+            self._mark, self._info = opening[1], opening[2].strip().lower()
+            inner = opening[2].partition(opening[1])
+            lines[0] = (opening.start(2), opening.start(2) + len(inner[0]))
+            if inner[1]:  # ```one line```
+                self._info = ""
+                self._mark = ""
+        last = text[slice(*lines[-1])].strip(" \t>\r") if len(lines) > 1 or not opening else ""
+        if self._mark and last.startswith(self._mark) and not last.strip(self._mark[0]):
+            self._mark = ""
+            lines.pop()
+        label = self._info.split(None, 1)[0].strip("{}.:,") if self._info else ""
+        return _prose(
+            text, lines, listed=not label or label in _PROSE_FENCES, markdown=label in ("markdown", "md")
+        )
+
+
+def _prose(
+    text: str, lines: list[Span], *, listed: bool, markdown: bool
+) -> tuple[int, int, Assertion] | None:
+    """Span of the lines that read as prose. Surely so in a fence for text, perhaps in one all of prose."""
+    sure: list[Span] = []
+    perhaps: list[Span] = []
+    code = False
+    for number, (start, end) in enumerate(lines):
+        bare = text[start:end].strip()
+        if _CODE_SIGNS.search(text[start:end].rstrip()):
+            code = code or number > 0
+            continue
+        if len(_LETTERS.findall(bare)) < _LEAST_WORDS and len(bare.split()) < _LEAST_WORDS:
+            continue
+        comment = _COMMENT.match(bare) and not markdown and not bare.startswith("* ")
+        begins = end - len(text[start:end].lstrip())
+        span = begins, begins + len(bare)
+        if _SENTENCE.search(bare) and not comment:
+            sure.append(span)
+        elif _SENTENCE.search(bare) or line_asserts(fold(bare)):
+            perhaps.append(span)
+    if sure and listed:
+        return sure[0][0], sure[-1][1], Assertion.STRONG
+    spans = sorted(sure + perhaps)
+    if spans and not code and (listed or sure):
+        return spans[0][0], spans[-1][1], Assertion.WEAK
+    return None

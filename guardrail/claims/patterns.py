@@ -1,9 +1,19 @@
-"""Regular expressions that an operator wrote."""
+"""The patterns that operators write: for severity, and for citations.
+
+A citation pattern is bounded in what it may hold, so that no text makes it slow.
+"""
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from guardrail.events import Severity
 
 
 def compile_quietly(pattern: str) -> re.Pattern[str]:
@@ -18,3 +28,144 @@ def compile_quietly(pattern: str) -> re.Pattern[str]:
             return re.compile(pattern, re.IGNORECASE)
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+
+
+class SeverityPattern(BaseModel):
+    """A regular expression or a list of keywords that sets at least this severity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: str = Field(min_length=1, description="Reported with the claim, e.g. 'recall_notice'.")
+    severity: Severity = Field(description="The claim has this severity or a higher one.")
+    pattern: str | None = Field(
+        default=None, description="Python regular expression, searched ignoring case."
+    )
+    keywords: tuple[str, ...] = Field(
+        default=(), description="Whole words or phrases, compared ignoring case."
+    )
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        if value is not None:
+            compile_quietly(value)
+        return value
+
+
+class SeverityRules(BaseModel):
+    """Added to the built-in severity rules."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    patterns: tuple[SeverityPattern, ...] = Field(
+        default=(), description="Every one that matches a claim raises its severity and is reported."
+    )
+    disabled_reasons: frozenset[str] = Field(
+        default=frozenset(), description="Built-in reasons that are not to raise severity here."
+    )
+
+
+MAX_PATTERN_CHARS: Final = 200
+MAX_MATCH_CHARS: Final = 256
+"""A longer match may be missed: the text is searched in windows."""
+
+MAX_WAYS: Final = 1024
+"""Ways in which a pattern may be tried at one place of a text: "+" has 256, {2,9} has 8, "?" has 2."""
+
+# An escape, a character class, the beginning of a group, a quantifier, any other character.
+_TOKEN: Final = re.compile(
+    r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\((?:\?(?::|P<\w+>)?)?)"
+    r"|(?P<quantifier>[?*+]|\{\d*,\d*\}|\{\d+\})|(?P<other>.)",
+    re.DOTALL,
+)
+
+
+@lru_cache(maxsize=64)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """The pattern, its group being the id, title, address or number of what is cited. Ignores case.
+
+    Raises ValueError for one that is no regular expression, has not exactly one group, or could take long
+    on some text: it may repeat no group, look neither ahead nor behind, refer to no group, and its
+    quantifiers and alternatives multiply to ``MAX_WAYS`` at most. Alternatives that begin with different
+    letters are one.
+    """
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise ValueError(f"the pattern has more than {MAX_PATTERN_CHARS} characters")
+    compiled = compile_quietly(pattern)
+    if compiled.groups != 1:
+        raise ValueError(
+            f"{pattern!r} has {compiled.groups} groups; it needs one, around what names the source, as in "
+            r"'\{\{cite:([^{}]+)\}\}'; write others as (?:...)"
+        )
+    if compiled.match(""):
+        raise ValueError(f"{pattern!r} matches the empty text")
+    _check_time(pattern)
+    return compiled
+
+
+def _check_time(pattern: str) -> None:
+    before, factor, ways = "", 1, 1
+    alternatives: list[list[str]] = [[""]]  # of each open group: how they begin, once that is known
+    begins = True
+    for token in _TOKEN.finditer(pattern):
+        kind, text = token.lastgroup, token[0]
+        if kind == "quantifier":
+            if before == ")":
+                raise ValueError(f"{pattern!r} repeats a group; some texts would take very long to search")
+            if before == "quantifier":
+                # Behind a quantifier "?" makes it lazy; "+" possessive, so that it is tried in one way.
+                ways = ways // factor if text == "+" else ways
+                factor = 1
+            else:
+                factor = _ways(text)
+                ways *= factor
+            before = "quantifier"
+            continue
+        if kind == "group" and text == "(?":
+            raise ValueError(f"{pattern!r} has a group that begins with '(?'; only (?:...) is allowed")
+        if kind == "escape" and text[1].isdigit():
+            raise ValueError(f"{pattern!r} refers to a group; that is not allowed")
+        if begins and text not in "|)":
+            alternatives[-1][-1] = text.lower() if kind == "other" and text.isalnum() else ""
+        begins = kind == "group" or text == "|"
+        if kind == "group":
+            alternatives.append([""])
+        elif text == "|":
+            alternatives[-1].append("")
+        elif text == ")" and len(alternatives) > 1:
+            ways *= _choices(alternatives.pop())
+        before = text if kind == "other" else ""
+    ways *= _choices(alternatives[0])
+    if ways > MAX_WAYS:
+        raise ValueError(
+            f"{pattern!r} can be tried in {ways} ways at one place, more than {MAX_WAYS}; use fewer of "
+            "* + {m,n} ?, smaller bounds, or possessive quantifiers such as *+"
+        )
+
+
+def _ways(quantifier: str) -> int:
+    if quantifier in "*+":
+        return MAX_MATCH_CHARS
+    if quantifier == "?":
+        return 2
+    low, comma, high = quantifier.strip("{}").partition(",")
+    if not comma:
+        return 1
+    return min(MAX_MATCH_CHARS, int(high) - int(low or 0) + 1) if high else MAX_MATCH_CHARS
+
+
+def _choices(begins: list[str]) -> int:
+    """In how many ways alternatives can be tried: in one where their first letters tell them apart."""
+    return 1 if "" not in begins and len(set(begins)) == len(begins) else len(begins)
+
+
+def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Matches of at most ``MAX_MATCH_CHARS`` characters, apart and in their order."""
+    at, end = 0, len(text)
+    while at < end:
+        found = pattern.search(text, at, min(at + 2 * MAX_MATCH_CHARS, end))
+        if found is None or found.end() == found.start():
+            at += MAX_MATCH_CHARS
+            continue
+        yield found
+        at = found.end()

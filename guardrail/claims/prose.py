@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Final
 
-from guardrail.claims.display import apart, misleading
 from guardrail.claims.links import Link, find_addresses, find_targets, leads_away
-from guardrail.claims.markup import ENTITY, Reading, may_be_marked, read_markup
+from guardrail.claims.markup import ENTITY, Reading, apart, may_be_marked, misleading, read_markup
 from guardrail.events import Span
 
 __all__ = ["Link", "Prose", "read_prose"]

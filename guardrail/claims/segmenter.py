@@ -1,6 +1,6 @@
-"""Text, as it streams, into segments: an incremental cutter that needs no second look.
+"""Cuts text into segments as it streams; what it has cut never changes.
 
-Invariants, whatever the text and however it is cut into feeds:
+Whatever the text and however it is cut into feeds:
 
 - joined, the segments give the text back;
 - the segments are a function of the text alone;
@@ -12,6 +12,11 @@ Invariants, whatever the text and however it is cut into feeds:
 The second invariant needs care. Every decision about a segment is taken on the *window*: its first
 ``max_segment_chars + 1`` characters. A decision that the window leaves open cuts at the bound, even when
 later text is at hand, since another chunking would not have had it.
+
+Models write Markdown, and the first characters of a line tell its kind: prose, list item, table row, heading,
+fence, rule or blank. They may not all have arrived, so every question about a line is asked of
+``text[at:stop]`` and may be answered with ``MORE``: the text so far fits several kinds. Any other answer
+stays true whatever follows. All patterns are linear: no nested or overlapping repeats.
 """
 
 from __future__ import annotations
@@ -21,8 +26,6 @@ import unicodedata
 from enum import StrEnum
 from typing import Final
 
-from guardrail.claims import blocks
-from guardrail.claims.blocks import Line
 from guardrail.claims.model import Segment
 from guardrail.claims.sentences import (
     CLOSERS,
@@ -37,6 +40,157 @@ from guardrail.claims.sentences import (
     skip_space,
 )
 from guardrail.events import SegmentKind
+
+
+class Line(StrEnum):
+    """Kinds of lines."""
+
+    MORE = "more"
+    BLANK = "blank"
+    TEXT = "text"
+    HEADING = "heading"
+    ITEM = "item"
+    ROW = "row"
+    FENCE = "fence"
+    RULE = "rule"
+
+
+#: Accept any number as the marker of an ordered list.
+ANY_NUMBER: Final = -1
+
+_PREFIX: Final = re.compile(r"[ \t\r>]*")
+# Lines that begin otherwise are prose, known at their first character.
+_PICTURE: Final = r"[\u2190-\u21ff\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff]{0,3}"
+_DECISIVE: Final = frozenset(
+    "#`~|-:*+_=•‣◦▪●○∙·–—([0123456789" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+_MARKER: Final = re.compile(
+    r"(?:[-*+·–—]|(?P<number>[0-9]{1,3})[.)]|[A-Za-z]\)|\((?:[0-9]{1,3}|[ivx]{1,4}|[A-Za-z])\)|\[\^?[0-9]{1,3}\]:?)"
+    r"(?=[ \t\r\n])"
+)
+_ITEM_BEGUN: Final = re.compile(
+    r"(?:[-*+·–—]|[0-9]{1,3}[.)]?|[A-Za-z]\)?|\((?:[0-9]{0,3}|[ivx]{1,4}|[A-Za-z])\)?|\[\^?[0-9]{0,3}\]?:?)\Z"
+)
+_AFTER_MARKER: Final = re.compile(r"[ \t]*(?:\[[ xX]\][ \t]+)?")
+# "✅ free", "3️⃣ third": a picture makes a line an item, but says something and stays in it.
+_PICTURE_ITEM: Final = re.compile(rf"(?:{_PICTURE}|[0-9]\ufe0f?\u20e3)(?=[ \t])")
+_PICTURE_ITEM_BEGUN: Final = re.compile(rf"(?:{_PICTURE}|[0-9]\ufe0f?\u20e3?)\Z")
+_HASHES: Final = re.compile(r"#{1,6}(?=[ \t\r\n])")
+_RULE: Final = re.compile(r"(?:-{3,}|\*{3,}|_{3,}|={3,})[ \t\r]*(?=\n|\Z)")
+_RULE_BEGUN: Final = re.compile(r"(?:-+|\*+|_+|=+)[ \t\r]*\Z")
+_SEPARATOR_ROW: Final = re.compile(r":?-+:?[ \t]*\|")
+_SEPARATOR_ROW_BEGUN: Final = re.compile(r":?-*:?[ \t]*\Z")
+_TABLE_SEPARATOR: Final = re.compile(r"[ \t>]*\|[ \t]*:?-")
+_TABLE_SEPARATOR_BEGUN: Final = re.compile(r"[ \t>]*(?:\|[ \t]*:?)?\Z")
+_FENCE_CLOSE: Final = re.compile(r"[ \t>]*(?P<fence>`{3,}|~{3,})[ \t\r]*\n?\Z")
+_FENCE_RUN: Final = re.compile(r"`+|~+")
+
+
+def prefix_end(text: str, at: int, stop: int) -> int:
+    """End of the indentation and block quote marks of the line that begins at ``at``."""
+    match = _PREFIX.match(text, at, stop)
+    return match.end() if match else at
+
+
+def classify_line(text: str, at: int, stop: int, *, last: bool, number: int = ANY_NUMBER) -> tuple[Line, int]:
+    """Kind of the line that begins at ``at``, and where its content begins, behind its marker.
+
+    ``last``: no text follows ``stop``, so that nothing is worth waiting for. ``number``: where a paragraph is
+    going on, the number of the latest ordered item; an ordered marker must then be 1 or the next one, lest a
+    sentence that wraps before "50. Then" loses its number to a list. ``ANY_NUMBER`` lifts that.
+    """
+    n = prefix_end(text, at, stop)
+    if n == stop:
+        return (Line.BLANK if last else Line.MORE), n
+    first = text[n]
+    if first == "\n":
+        return Line.BLANK, n
+    if first not in _DECISIVE:
+        return (_picture(text, n, stop, last=last) if first >= "\u2190" else Line.TEXT), n
+    if first == "|":
+        return Line.ROW, n
+    if first in "`~":
+        return _fence(text, n, stop, last=last)
+    if first == "#":
+        heading = _HASHES.match(text, n, stop)
+        if heading:
+            return Line.HEADING, heading.end()
+        return (
+            Line.MORE if not last and stop - n <= 6 and text[n:stop] == "#" * (stop - n) else Line.TEXT
+        ), n
+    if first in "•‣◦▪●○∙":
+        return Line.ITEM, n + 1
+    return _item_or_rule(text, n, stop, last=last, number=number)
+
+
+def _picture(text: str, n: int, stop: int, *, last: bool) -> Line:
+    if _PICTURE_ITEM.match(text, n, stop):
+        return Line.ITEM
+    return Line.MORE if not last and _PICTURE_ITEM_BEGUN.match(text, n, stop) else Line.TEXT
+
+
+def _fence(text: str, n: int, stop: int, *, last: bool) -> tuple[Line, int]:
+    run = _FENCE_RUN.match(text, n, min(stop, n + 3))
+    length = run.end() - n if run else 0
+    if length == 3:
+        return Line.FENCE, n
+    return (Line.MORE if n + length == stop and not last else Line.TEXT), n
+
+
+def _item_or_rule(text: str, n: int, stop: int, *, last: bool, number: int) -> tuple[Line, int]:
+    item = _MARKER.match(text, n, stop)
+    if item:
+        digits = item["number"]
+        if digits and number != ANY_NUMBER and int(digits) not in (1, number + 1):
+            return Line.TEXT, n
+        return Line.ITEM, item.end()
+    if text[n].isdigit() and (keycap := _picture(text, n, stop, last=last)) is not Line.TEXT:
+        return keycap, n
+    if text[n] in "-:*_=":
+        rule = _RULE.match(text, n, stop)
+        if rule and (last or rule.end() < stop):
+            return Line.RULE, n
+        if _SEPARATOR_ROW.match(text, n, stop):
+            return Line.ROW, n
+        if not last and (_RULE_BEGUN.match(text, n, stop) or _SEPARATOR_ROW_BEGUN.match(text, n, stop)):
+            return Line.MORE, n
+    if not last and _ITEM_BEGUN.match(text, n, stop):
+        return Line.MORE, n
+    return Line.TEXT, n
+
+
+def item_content(text: str, marker_end: int) -> int:
+    """Where an item's text begins: behind the marker, white space and a task's check box."""
+    match = _AFTER_MARKER.match(text, marker_end)
+    return match.end() if match else marker_end
+
+
+def list_number(text: str, at: int, stop: int) -> int | None:
+    """The number of the ordered list item on the line that begins at ``at``; None for another marker."""
+    item = _MARKER.match(text, prefix_end(text, at, stop), stop)
+    return int(item["number"]) if item and item["number"] else None
+
+
+def table_separator_follows(text: str, at: int, stop: int, *, last: bool) -> bool | None:
+    """Whether the line at ``at`` is the ``|---|`` under a table's header; None: not known yet."""
+    if _TABLE_SEPARATOR.match(text, at, stop):
+        return True
+    if not last and _TABLE_SEPARATOR_BEGUN.match(text, at, stop):
+        return None
+    return False
+
+
+def fence_mark(text: str, at: int, stop: int) -> str:
+    """The run of back quotes or tildes that opens a fence at ``at``."""
+    run = _FENCE_RUN.match(text, at, stop)
+    return run[0] if run else ""
+
+
+def closes_fence(text: str, at: int, stop: int, mark: str) -> bool:
+    """Whether the line ``text[at:stop]`` closes the fence that ``mark`` opened."""
+    match = _FENCE_CLOSE.match(text, at, stop)
+    return match is not None and match["fence"].startswith(mark)
+
 
 DEFAULT_MAX_SEGMENT_CHARS: Final = 600
 _SHORTEST_BOUND: Final = 16
@@ -202,7 +356,7 @@ class Segmenter:
         kind = SegmentKind.BLANK if piece.isspace() else self._whole_line or _KIND_OF_MODE[self._mode]
         low = max(self._content, start)
         if self._mode is _ITEM and self._line_start:
-            low = blocks.item_content(text, low)
+            low = item_content(text, low)
         low = min(low - start, len(piece))
         surround = _ROW_EDGES if kind is SegmentKind.TABLE_ROW else None
         rest = piece[low:].rstrip(surround)
@@ -237,7 +391,7 @@ class Segmenter:
             return False
         line_at = text.rfind("\n", start, content) + 1 or start
         self._new_block = line_at > start
-        line, content = blocks.classify_line(text, line_at, stop, last=last)
+        line, content = classify_line(text, line_at, stop, last=last)
         if line is Line.MORE:
             self._open = True
             return False
@@ -251,7 +405,7 @@ class Segmenter:
         self._content = self._scan = content
         self._mode = _MODE_OF_LINE.get(line, _PROSE)
         if line is Line.ITEM:
-            self._number = blocks.list_number(text, line_at, stop) or 0
+            self._number = list_number(text, line_at, stop) or 0
         elif line is Line.FENCE:
             self._opening = True
         elif line is Line.RULE:
@@ -271,7 +425,7 @@ class Segmenter:
             and self._line_start
             and (self._new_block or self._previous is not SegmentKind.TABLE_ROW)
         ):
-            header = blocks.table_separator_follows(text, newline + 1, stop, last=last)
+            header = table_separator_follows(text, newline + 1, stop, last=last)
             if header is None:
                 self._open = True
                 return MORE
@@ -286,13 +440,11 @@ class Segmenter:
             line_at, self._scan = self._scan, newline + 1
             if self._opening:
                 self._opening = False
-                self._fence = blocks.fence_mark(text, line_at, newline)
+                self._fence = fence_mark(text, line_at, newline)
                 # ```code``` on one line opens nothing.
                 if self._fence in text[line_at + len(self._fence) : newline]:
                     return self._next_line(newline + 1)
-            elif (line_at > start or self._line_start) and blocks.closes_fence(
-                text, line_at, newline, self._fence
-            ):
+            elif (line_at > start or self._line_start) and closes_fence(text, line_at, newline, self._fence):
                 return self._next_line(newline + 1)
             if newline < start + self._bound:
                 self._weak = newline + 1
@@ -337,7 +489,7 @@ class Segmenter:
             if not any(c.isdigit() or c in _TERMINATORS for c in text[start:at]):
                 self._whole_line = SegmentKind.HEADING
             return self._next_line(at + 1)
-        line, content = blocks.classify_line(text, at + 1, stop, last=last, number=self._number)
+        line, content = classify_line(text, at + 1, stop, last=last, number=self._number)
         if line is Line.MORE:
             return MORE
         if line is Line.TEXT:
@@ -388,7 +540,7 @@ class Segmenter:
         if newline >= 0:
             if self._mode is _ITEM:
                 return GOES_ON  # the newline decides
-            line, content = blocks.classify_line(text, newline + 1, stop, last=last, number=self._number)
+            line, content = classify_line(text, newline + 1, stop, last=last, number=self._number)
             if line is Line.MORE:
                 return MORE
             if line is not Line.TEXT:
@@ -439,7 +591,7 @@ class Segmenter:
             self._mode = _PROSE
         if self._opening:  # an endless info string: taken for the fence's first line
             self._opening = False
-            self._fence = blocks.fence_mark(text, self._content, limit)
+            self._fence = fence_mark(text, self._content, limit)
         self._next = (_LINE if line_start and self._mode is not _FENCE else self._mode, line_start)
         return cut
 

@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import islice, pairwise, takewhile
 from typing import Final, NamedTuple
 
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import term_of, words
+from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.figures.agreement import agrees, dimension, keys, opposed
 from guardrail.figures.arithmetic import Written, written
 from guardrail.figures.digits import digits_of, written_digits

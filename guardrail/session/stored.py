@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
-from guardrail.claims.cutter import ClaimCutter, CutSegment, Cutter
+from guardrail.claims.cutter import ClaimCutter, CutSegment, Cutter, ResumingCutter
 from guardrail.claims.model import Claim, Segment
-from guardrail.claims.resuming import ResumingCutter
 from guardrail.events import ClaimVerdict, Context, Evidence, Response, ResponseHead
 from guardrail.judges.base import Judgement
 from guardrail.policy import Policy

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from guardrail.claims.model import Claim
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import words
+from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.judges.base import Judgement, JudgeRequest, unverified
 from guardrail.judges.classifier.pairs import Pair, PairForm
 from guardrail.judges.classifier.settings import MIN_PREMISE_TOKENS, ClassifierSettings

@@ -8,8 +8,7 @@ from typing import Final
 from guardrail.events import Evidence, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.sentences import sentence_spans
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import words
+from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.judges.base import Judgement
 from guardrail.judges.classifier.labels import Scores
 from guardrail.judges.classifier.settings import ClassifierSettings

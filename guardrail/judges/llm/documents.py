@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from guardrail.claims.model import Claim
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.model import Passage
+from guardrail.evidence.index import EvidenceIndex, Passage
 from guardrail.judges.llm.sentences import Sentences, numbered
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import term_of, words
+from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.judges.local.rarity import Rarity
 
 _TEXTS_REMEMBERED: Final = 512

@@ -7,8 +7,7 @@ from typing import Final
 from guardrail.claims.phrases import words
 from guardrail.claims.silence import Silence
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.stopwords import STOP_TERMS
-from guardrail.evidence.tokens import term_of
+from guardrail.evidence.tokens import STOP_TERMS, term_of
 from guardrail.evidence.tokens import words as words_of
 from guardrail.judges.local.rarity import Rarity
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrail.claims.citation_pattern import compile_pattern
 from guardrail.claims.citations import CitationReader
+from guardrail.claims.patterns import compile_pattern
 from guardrail.events import Context
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("citation_cases.yaml").read_text("utf-8"))

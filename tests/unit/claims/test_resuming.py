@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from guardrail.claims.cutter import ClaimCutter, CutPosition, CutSegment
-from guardrail.claims.resuming import ResumingCutter
+from guardrail.claims.cutter import ClaimCutter, CutPosition, CutSegment, ResumingCutter
 from tests.support.sessions import PlainRater
 
 TEXT = (

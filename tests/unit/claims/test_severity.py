@@ -10,10 +10,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from guardrail.claims.severity import SEVERITY_REASONS, BuiltinSeverityRater
-from guardrail.claims.severity_figures import figure_reasons
-from guardrail.claims.severity_lexicon import lexicon
-from guardrail.claims.severity_rules import SeverityPattern, SeverityRules
+from guardrail.claims.patterns import SeverityPattern, SeverityRules
+from guardrail.claims.severity import SEVERITY_REASONS, BuiltinSeverityRater, figure_reasons, lexicon
 from guardrail.events import SegmentKind, Severity
 from guardrail.figures import Kind, find_figures
 from guardrail.figures.tables import CENTS, CURRENCY_WORDS, UNITS
