@@ -19,9 +19,8 @@ from rich.console import Console
 from guardrail.cli.demo_stage import play_all
 from guardrail.config import LoggingSettings
 from guardrail.demo.board import Board, BoardEvent, Card
-from guardrail.demo.examples import load_demo_settings, load_examples
-from guardrail.demo.render import finished_card
-from guardrail.demo.style import symbols_for
+from guardrail.demo.summary import load_demo_settings, load_examples
+from guardrail.demo.views import finished_card, symbols_for
 from guardrail.events import Response
 from guardrail.logs import configure_logging
 

@@ -28,6 +28,7 @@ from guardrail.claims.phrases import expression, pattern, words
 from guardrail.claims.severity import lexicon, words_of
 from guardrail.claims.silence import silence_of
 from guardrail.events import SegmentKind, Span
+from guardrail.evidence.tokens import STOP_WORDS
 
 _AMOUNT: Final = pattern("amount")
 _FINITE: Final = pattern("finite")
@@ -140,6 +141,8 @@ _LEADS: Final = pattern("leads")
 _QUESTION_FRAME: Final = pattern("question_frame")
 _COLONS: Final = (":", "：")
 _FEWEST_WORDS: Final = 3
+_COURTESY: Final = STOP_WORDS | words("courtesy")
+_FEWEST_TOLD: Final = 2  # words that say something: a subject and a verb
 _ASKER: Final = frozenset("you i we there anyone anything".split())  # noqa: SIM905
 
 
@@ -307,10 +310,15 @@ def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
 
 
 def _says_nothing(clause: str, *, turn: bool) -> bool:
-    """Whether a clause behind a frame goes on with it, or has no verb to state anything with."""
+    """Whether a clause behind a frame goes on with it, or has too few words to state anything with: a name,
+    or nothing but courtesy. What verbs there are no list can tell."""
     if _DIGIT.search(clause) or turn or VERDICT.match(clause) or clause.partition(" ")[0] in ORDERS:
         return False
-    return _EMBEDDED.match(clause) is not None or not _FINITE.search(clause)
+    if _EMBEDDED.match(clause):
+        return True
+    if _FINITE.search(clause):
+        return False
+    return len([word for word in words_of(clause) if word not in _COURTESY]) < _FEWEST_TOLD
 
 
 class Assertion(IntEnum):

@@ -11,7 +11,7 @@ import typer
 
 from guardrail import __version__
 from guardrail.cli import config, dead_letters, demo, prompts, run, schema, score, topics
-from guardrail.cli.errors import GuardrailGroup
+from guardrail.cli.terminal import GuardrailGroup
 
 __all__ = ["app", "main"]
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard, replace_unencodable
+from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from guardrail.demo.examples import Example
-    from guardrail.demo.style import Symbols
-    from guardrail.demo.view import View
+    from guardrail.demo.summary import Example
+    from guardrail.demo.views import Symbols, View
 
 EPILOG = """[bold]Examples[/]
 
@@ -56,7 +55,7 @@ def demo_command(
     Some are faithful to their documents, some are wrong in one detail.
     On a terminal it is shown live; into a file or pipe it is written in lines.
     """
-    from guardrail.demo.examples import load_examples
+    from guardrail.demo.summary import load_examples
     from guardrail.errors import InputError
 
     try:
@@ -87,9 +86,8 @@ async def _demo(examples: tuple[Example, ...], speed: float | None, no_color: bo
     from guardrail.cli.demo_stage import play_all
     from guardrail.config import LoggingSettings
     from guardrail.demo.board import Board
-    from guardrail.demo.examples import load_demo_settings
-    from guardrail.demo.style import symbols_for
-    from guardrail.demo.summary import summary
+    from guardrail.demo.summary import load_demo_settings, summary
+    from guardrail.demo.views import symbols_for
     from guardrail.logs import configure_logging
 
     configure_logging(LoggingSettings(level="error"))
@@ -113,10 +111,10 @@ async def _demo(examples: tuple[Example, ...], speed: float | None, no_color: bo
 
 def _view(console: Console, symbols: Symbols, *, live: bool) -> View:
     if live:
-        from guardrail.demo.view_live import LiveView
+        from guardrail.demo.views import LiveView
 
         return LiveView(console, symbols)
-    from guardrail.demo.view_plain import PlainView
+    from guardrail.demo.views import PlainView
 
     return PlainView(sys.stdout, symbols)
 

@@ -10,9 +10,8 @@ from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from guardrail.config import Settings
 from guardrail.config.kafka import Topics
-from guardrail.demo.board import Board, BoardEvent
-from guardrail.demo.feed import StreamEvent, play, schedule
-from guardrail.demo.view import View
+from guardrail.demo.board import Board, BoardEvent, StreamEvent, play, schedule
+from guardrail.demo.views import View
 from guardrail.errors import only_cause
 from guardrail.events import Response, parse_input, parse_output
 from guardrail.judges.factory import build_judge

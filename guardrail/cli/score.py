@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from guardrail.cli.options import ConfigOption, naming_places, settings_from
-from guardrail.cli.pipes import EXIT_PIPE_CLOSED, discard, replace_unencodable
+from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
     from guardrail.cli.score_report import Report

@@ -1,10 +1,18 @@
-"""What is known of every response of the demo, gathered from the topics as a chat service would read them."""
+"""A chat service, imitated: it writes answers token by token, and gathers what the topics tell of each.
+
+Everything it writes follows from a seed: the cuts, the pauses and the interleaving are the same in every run.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import random
 import statistics
+import time
 from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from guardrail.events import (
     AnyOutputEvent,
@@ -14,6 +22,7 @@ from guardrail.events import (
     DeliveryCompleted,
     DeliverySegment,
     FlaggedCase,
+    Response,
     ResponseAborted,
     ResponseCompleted,
     ResponseDelta,
@@ -115,3 +124,74 @@ class Board:
             case FlaggedCase():
                 card.case = event
         return card
+
+
+StreamEvent = ResponseStarted | ResponseDelta | ResponseCompleted
+
+TOKENS_PER_S: Final = 12.0
+"""Pace of one answer; three of them at once are still readable."""
+LANES: Final = 3
+_PAUSE_BETWEEN_S: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``event`` is sent ``at_s`` seconds after the start."""
+
+    at_s: float
+    event: StreamEvent
+
+
+def cut_tokens(text: str, rng: random.Random) -> list[str]:
+    """Pieces of 1 to 7 characters, 4 on average, as tokens are; joined they give ``text``."""
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        size = rng.choice((1, 2, 3, 4, 4, 5, 6, 7))
+        pieces.append(text[at : at + size])
+        at += size
+    return pieces
+
+
+def schedule(
+    responses: Sequence[Response], *, seed: int = 20, lanes: int = LANES, tokens_per_s: float = TOKENS_PER_S
+) -> list[Step]:
+    """The events of all responses in the order they are sent, ``lanes`` responses at a time."""
+    free_at = [0.4 + 1.1 * lane for lane in range(lanes)]
+    steps: list[Step] = []
+    for response in responses:
+        lane = min(range(lanes), key=free_at.__getitem__)
+        rng = random.Random(f"{seed}:{response.response_id}")
+        written = _write(response, free_at[lane], tokens_per_s, rng)
+        free_at[lane] = written[-1].at_s + _PAUSE_BETWEEN_S
+        steps += written
+    # Stable: events of one response keep their order even where two have the same time.
+    return sorted(steps, key=lambda step: step.at_s)
+
+
+def _write(response: Response, start_s: float, tokens_per_s: float, rng: random.Random) -> list[Step]:
+    response_id = response.response_id
+    head = {name: getattr(response, name) for name in ResponseHead.model_fields}
+    steps = [Step(start_s, ResponseStarted(**head))]
+    now = start_s + 0.3
+    tokens = cut_tokens(response.answer, rng)
+    for seq, text in enumerate(tokens):
+        steps.append(Step(now, ResponseDelta(response_id=response_id, seq=seq, text=text)))
+        now += rng.uniform(0.2, 1.8) / tokens_per_s
+    end = ResponseCompleted(response_id=response_id, seq=len(tokens), finish_reason="stop")
+    steps.append(Step(now, end))
+    return steps
+
+
+async def play(
+    steps: Sequence[Step],
+    send: Callable[[StreamEvent], None],
+    speed: float,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Send every event at its time, ``speed`` times as fast. Never ahead of time; late ones at once."""
+    start = clock()
+    for step in steps:
+        # Sleeping for nothing still lets the guard run, so that a fast feed does not starve it.
+        await asyncio.sleep(max(0.0, start + step.at_s / speed - clock()))
+        send(step.event)

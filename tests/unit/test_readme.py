@@ -12,7 +12,7 @@ import yaml
 
 from guardrail.config import Settings
 from guardrail.config.kafka import Topics
-from guardrail.demo.examples import load_examples
+from guardrail.demo.summary import load_examples
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from guardrail import __version__
 from guardrail.cli import app
-from guardrail.cli.errors import GuardrailGroup
+from guardrail.cli.terminal import GuardrailGroup
 from guardrail.errors import ConfigError, GuardrailError, JudgeError, TransportUnavailable
 
 

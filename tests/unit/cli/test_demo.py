@@ -12,10 +12,8 @@ from typer.testing import CliRunner
 from guardrail.cli import app
 from guardrail.cli.demo_stage import play_all
 from guardrail.demo.board import Board, BoardEvent, Card
-from guardrail.demo.examples import Example, load_demo_settings, load_examples
-from guardrail.demo.style import symbols_for
-from guardrail.demo.summary import as_expected
-from guardrail.demo.view_plain import PlainView
+from guardrail.demo.summary import Example, as_expected, load_demo_settings, load_examples
+from guardrail.demo.views import PlainView, symbols_for
 from guardrail.events import Context, Decision, DeliveryBlocked, Response
 from tests.unit.cli.conftest import Program
 

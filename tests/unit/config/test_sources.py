@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from guardrail.config import Settings, load_settings
-from guardrail.config.paths import anchored
+from guardrail.config.loading import anchored
 from guardrail.events import Severity, Verdict
 from guardrail.policy import Policy
 from tests.support.config_files import models_in, problems_of, write

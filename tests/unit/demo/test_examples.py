@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.demo.examples import Example, kinds, load_demo_settings, load_examples
+from guardrail.demo.summary import Example, kinds, load_demo_settings, load_examples
 from guardrail.errors import InputError
 from guardrail.events import Decision
 

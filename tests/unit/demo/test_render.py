@@ -8,8 +8,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from guardrail.demo.board import BoardEvent
-from guardrail.demo.render import answer_text, finished_card, running_card
-from guardrail.demo.style import symbols_for
+from guardrail.demo.views import answer_text, finished_card, running_card, symbols_for
 from guardrail.events import Decision, Verdict
 from tests.unit.demo.events import blocked, card_of, claim, completed, segment, verdict
 

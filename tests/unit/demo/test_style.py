@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.demo.style import milliseconds, one_line, score, symbols_for, visible
+from guardrail.demo.views import milliseconds, one_line, score, symbols_for, visible
 
 
 @given(st.text(st.characters(codec=None)))

@@ -8,12 +8,8 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from guardrail.demo.board import Board, BoardEvent
-from guardrail.demo.examples import Example
-from guardrail.demo.style import symbols_for
-from guardrail.demo.summary import as_expected, summary
-from guardrail.demo.view import View
-from guardrail.demo.view_live import LiveView
-from guardrail.demo.view_plain import PlainView
+from guardrail.demo.summary import Example, as_expected, summary
+from guardrail.demo.views import LiveView, PlainView, View, symbols_for
 from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted, Verdict
 from tests.unit.demo.events import blocked, case, claim, completed, segment, verdict
 

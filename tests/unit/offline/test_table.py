@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from guardrail.cli.score_report import Tally, Totals, header, row
 from guardrail.events import Decision, Usage, Verdict
-from guardrail.offline.table import Tally, Totals, header, row
 from tests.unit.demo.events import claim, verdict
 
 CLAIMS = (

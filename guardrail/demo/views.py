@@ -1,0 +1,495 @@
+"""The demo on a terminal, or as plain lines for files, pipes and simple terminals.
+
+On a terminal finished answers stay above as panels, running ones move below. Text is put into
+``rich.text.Text`` and never parsed as markup, after its control characters are made visible. Colour never
+says what a word or symbol does not say too.
+"""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TextIO
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from guardrail.demo.board import LANES, Board, BoardEvent, Card
+from guardrail.events import (
+    ClaimVerdict,
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    Response,
+    ResponseStarted,
+    ResponseVerdict,
+    Verdict,
+)
+from guardrail.printable import escape_controls
+
+
+class View(Protocol):
+    """Shows the demo. All calls come from one task, in the order of the events."""
+
+    def open(self, responses: Sequence[Response]) -> None:
+        """Called once, first: what is to come."""
+        ...
+
+    def show(self, event: BoardEvent, card: Card) -> None:
+        """An event was applied to this card."""
+        ...
+
+    def tick(self, board: Board) -> None:
+        """Called several times a second; where a moving picture is drawn."""
+        ...
+
+    def close(self) -> None:
+        """Called once, last, however the demo ended; leaves the terminal as it was found."""
+        ...
+
+
+VERDICT_STYLES: Final = {
+    Verdict.SUPPORTED: "green",
+    Verdict.PARTIALLY_SUPPORTED: "yellow",
+    Verdict.UNSUPPORTED: "yellow",
+    Verdict.CONTRADICTED: "bold red",
+    Verdict.UNVERIFIED: "magenta",
+}
+DECISION_STYLES: Final = {
+    Decision.RELEASE: "green",
+    Decision.FLAG: "yellow",
+    Decision.REDACT: "dark_orange",
+    Decision.BLOCK: "red",
+}
+DECISION_WORDS: Final = {
+    Decision.RELEASE: "RELEASED",
+    Decision.FLAG: "FLAGGED",
+    Decision.REDACT: "REDACTED",
+    Decision.BLOCK: "BLOCKED",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Marks of one cell each, in what the output's encoding can carry."""
+
+    verdicts: dict[Verdict, str]
+    decisions: dict[Decision, str]
+    ellipsis: str
+    dot: str
+    cursor: str
+    arrow: str
+    quotes: tuple[str, str]
+    rule: str
+
+
+_UNICODE: Final = Symbols(
+    verdicts={
+        Verdict.SUPPORTED: "✔",
+        Verdict.PARTIALLY_SUPPORTED: "≈",
+        Verdict.UNSUPPORTED: "?",
+        Verdict.CONTRADICTED: "✘",
+        Verdict.UNVERIFIED: "!",
+    },
+    decisions={Decision.RELEASE: "✔", Decision.FLAG: "⚑", Decision.REDACT: "▒", Decision.BLOCK: "✘"},
+    ellipsis="…",
+    dot="·",
+    cursor="▌",
+    arrow="→",
+    quotes=("“", "”"),
+    rule="─",
+)
+_ASCII: Final = Symbols(
+    verdicts={
+        Verdict.SUPPORTED: "+",
+        Verdict.PARTIALLY_SUPPORTED: "~",
+        Verdict.UNSUPPORTED: "?",
+        Verdict.CONTRADICTED: "x",
+        Verdict.UNVERIFIED: "!",
+    },
+    decisions={Decision.RELEASE: "+", Decision.FLAG: "!", Decision.REDACT: "#", Decision.BLOCK: "x"},
+    ellipsis="...",
+    dot="-",
+    cursor="_",
+    arrow="->",
+    quotes=('"', '"'),
+    rule="-",
+)
+
+
+def symbols_for(encoding: str) -> Symbols:
+    """Unicode marks where the encoding has them, ASCII ones elsewhere."""
+    return _UNICODE if encoding.lower().replace("-", "").startswith("utf") else _ASCII
+
+
+def visible(text: str) -> str:
+    """Text of unknown origin, made harmless for a terminal.
+
+    Control characters (escape sequences begin with one), direction overrides, zero-width and unassigned
+    characters and lone surrogates become U+FFFD, one for one, so that spans stay true. New lines stay and
+    tabs become spaces.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(char) for char in text)
+
+
+def _visible(char: str) -> str:
+    if char == "\n":
+        return char
+    if char == "\t":
+        return " "
+    if char == "\u200d" or not unicodedata.category(char).startswith("C"):
+        return char
+    return "\ufffd"
+
+
+def one_line(text: str, limit: int, ellipsis: str = "…") -> str:
+    """Text of unknown origin on one line of at most ``limit`` characters, white space folded."""
+    # The slice keeps the cost bounded for a text of megabytes of which one line is shown.
+    line = escape_controls(" ".join(text[: 8 * limit + 64].split()))
+    return line if len(line) <= limit else line[: max(0, limit - len(ellipsis))].rstrip() + ellipsis
+
+
+def milliseconds(value: float | None) -> str:
+    """A duration to read: ``-`` for none, ms under a second, then seconds."""
+    if value is None:
+        return "-"
+    if value < 10:
+        return f"{value:.1f} ms"
+    return f"{value:.0f} ms" if value < 1000 else f"{value / 1000:.1f} s"
+
+
+def score(value: float | None) -> str:
+    """Two decimals, never rounded up to 1.00; ``-`` when nothing was checked."""
+    if value is None:
+        return "-"
+    return "1.00" if value >= 1.0 else f"{min(value, 0.99):.2f}"
+
+
+_PENDING_STYLE: Final = "dim"
+_UNSUPPORTED_STYLE: Final = "underline"
+_NOT_SHOWN_STYLE: Final = "dim strike"
+
+
+def answer_text(card: Card, symbols: Symbols, *, running: bool) -> Text:
+    """The answer as written so far: judged claims in the colour of their verdict with its symbol behind,
+    words that have no support underlined, text not released yet dim, text that was kept back struck
+    through."""
+    raw = visible(card.text)
+    text = Text(raw)
+    shown_to = max((segment.span[1] for segment in card.segments), default=0)
+    text.stylize(_PENDING_STYLE if running else _NOT_SHOWN_STYLE, shown_to)
+    for claim in card.claims:
+        text.stylize(VERDICT_STYLES[claim.verdict], *claim.span)
+        for span in claim.unsupported_spans:
+            text.stylize(_UNSUPPORTED_STYLE, *span)
+    for segment in card.segments:
+        if segment.decision is Decision.REDACT:
+            text.stylize("strike", *segment.span)
+    # Last to first, so that the spans before stay true.
+    for claim in sorted(card.claims, key=lambda claim: claim.span[1], reverse=True):
+        mark = Text(f" {symbols.verdicts[claim.verdict]}", VERDICT_STYLES[claim.verdict])
+        text = text[: claim.span[1]] + mark + text[claim.span[1] :]
+    if running and not card.finished:
+        text.append(symbols.cursor, "bold")
+    return _without_blank_lines(text)
+
+
+def running_card(card: Card, symbols: Symbols, console: Console, width: int, height: int) -> RenderableType:
+    """A response being written, in exactly ``height`` lines: title, end of the text, latest claim."""
+    counts = Text()
+    for claim in card.claims[-30:]:
+        counts.append(symbols.verdicts[claim.verdict], VERDICT_STYLES[claim.verdict])
+    title = Text.assemble(
+        (f"{symbols.arrow} ", "bold cyan"),
+        (one_line(card.response_id, 40, symbols.ellipsis), "bold"),
+        (f" {symbols.dot} {one_line(card.head.route or 'default', 20, symbols.ellipsis)} ", "cyan"),
+        counts,
+    )
+    lines = [title]
+    if height >= 6:
+        lines.append(Text(one_line(f"Q: {card.head.question}", width - 2, symbols.ellipsis), "italic"))
+    room = height - len(lines) - 1
+    wrapped = answer_text(card, symbols, running=True).wrap(console, width - 2)
+    tail = list(wrapped[-room:])
+    lines += tail + [Text()] * (room - len(tail))
+    lines.append(_latest_claim(card, symbols, width - 2))
+    for line in lines:
+        line.truncate(width - 2, overflow="crop")
+        line.no_wrap = True
+    return Group(lines[0], *(Text("  ") + line for line in lines[1:]))
+
+
+def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width: int) -> RenderableType:
+    """A response when everything is known of it: the text, what was wrong, what the user got."""
+    style = DECISION_STYLES[verdict.decision]
+    title = Text.assemble(
+        (f"{symbols.decisions[verdict.decision]} {DECISION_WORDS[verdict.decision]}", f"bold {style}"),
+        (f" {symbols.dot} ", style),
+        (one_line(card.response_id, 40, symbols.ellipsis), "bold"),
+    )
+    facts = (
+        verdict.rule,
+        f"{verdict.policy.name} policy, {verdict.mode} mode",
+        f"score {score(verdict.score)}",
+        f"{len(verdict.claims)} claim{'' if len(verdict.claims) == 1 else 's'}",
+    )
+    subtitle = one_line(f" {symbols.dot} ".join(facts), width - 8, symbols.ellipsis)
+    parts: list[RenderableType] = [
+        Text(one_line(f"Q: {card.head.question}", width - 4, symbols.ellipsis), "italic"),
+        answer_text(card, symbols, running=False),
+    ]
+    doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
+    parts += [_claim_rows(claim, symbols, width) for claim in doubtful]
+    if not doubtful and verdict.claims:
+        parts.append(_backed(verdict.claims, symbols, width))
+    outcome = _outcome(card, verdict, symbols)
+    if outcome is not None:
+        parts.append(outcome)
+    return Panel(
+        Group(*parts),
+        title=title,
+        title_align="left",
+        subtitle=Text(subtitle, "dim"),
+        subtitle_align="left",
+        border_style=style,
+        box=box.ROUNDED,
+        width=width,
+    )
+
+
+def _latest_claim(card: Card, symbols: Symbols, width: int) -> Text:
+    """One line on the claim judged last, or on the last one that did not pass."""
+    if not card.claims:
+        return Text("no claim judged yet", "dim")
+    claim = next(
+        (claim for claim in reversed(card.claims) if claim.verdict is not Verdict.SUPPORTED), card.claims[-1]
+    )
+    line = _verdict_words(claim, symbols)
+    if claim.evidence:
+        room = max(12, width - line.cell_len - 4)
+        quote = one_line(claim.evidence[0].quote, room, symbols.ellipsis)
+        line.append(f" {symbols.dot} {symbols.quotes[0]}{quote}{symbols.quotes[1]}", "dim")
+    elif claim.reasoning:
+        line.append(f" {symbols.dot} {one_line(claim.reasoning, width, symbols.ellipsis)}", "dim")
+    return line
+
+
+def _verdict_words(claim: ClaimVerdict, symbols: Symbols) -> Text:
+    reasons = f" ({', '.join(claim.severity_reasons)})" if claim.severity_reasons else ""
+    return Text.assemble(
+        (f"{symbols.verdicts[claim.verdict]} {claim.verdict}", VERDICT_STYLES[claim.verdict]),
+        " " + one_line(f"{claim.severity}{reasons}", 48, symbols.ellipsis),
+    )
+
+
+def _claim_rows(claim: ClaimVerdict, symbols: Symbols, width: int) -> RenderableType:
+    rows = Table.grid(padding=(0, 1))
+    rows.add_column(width=8, style="dim")
+    rows.add_column(ratio=1)
+    limit = 2 * max(20, width - 14)
+    opening, closing = symbols.quotes
+    words = one_line(claim.text, limit, symbols.ellipsis)
+    rows.add_row(Text("claim"), Text(words, VERDICT_STYLES[claim.verdict]))
+    for evidence in claim.evidence[:1]:
+        quote = Text(opening + one_line(evidence.quote, limit, symbols.ellipsis) + closing)
+        quote.append(f" {one_line(evidence.context_id, 40, symbols.ellipsis)}", "cyan")
+        rows.add_row(Text("evidence"), quote)
+    if claim.reasoning:
+        rows.add_row(Text("reason"), Text(one_line(claim.reasoning, limit, symbols.ellipsis)))
+    return Group(_verdict_words(claim, symbols), rows)
+
+
+def _backed(claims: tuple[ClaimVerdict, ...], symbols: Symbols, width: int) -> Text:
+    """Of claims that are all supported: the weightiest one's evidence, as a sample."""
+    with_evidence = [claim for claim in claims if claim.evidence]
+    sample = max(with_evidence, key=lambda claim: claim.severity.rank, default=None)
+    line = Text(f"{symbols.verdicts[Verdict.SUPPORTED]} all supported", "green")
+    if sample is None:
+        return line
+    evidence = sample.evidence[0]
+    context = one_line(evidence.context_id, 24, symbols.ellipsis)
+    room = max(12, width - 4 - line.cell_len - len(context) - 12)
+    quote = one_line(evidence.quote, room, symbols.ellipsis)
+    line.append(f" {symbols.dot} e.g. {symbols.quotes[0]}{quote}{symbols.quotes[1]} ", "dim")
+    line.append(context, "cyan")
+    return line
+
+
+def _outcome(card: Card, verdict: ResponseVerdict, symbols: Symbols) -> Text | None:
+    """What the user got, where that is not simply the answer."""
+    end = card.end
+    if isinstance(end, DeliveryBlocked):
+        shown = "nothing was shown"
+        if end.released_chars:
+            shown = f"{end.released_chars} characters were shown, then withdrawn"
+        line = Text(f"{symbols.arrow} {shown}; the user reads: ", "red")
+        return line.append(symbols.quotes[0] + visible(end.message) + symbols.quotes[1])
+    cut = [segment.text.strip() for segment in card.segments if segment.decision is Decision.REDACT]
+    if cut:
+        line = Text(f"{symbols.arrow} in its place the user reads: ", "dark_orange")
+        return line.append(symbols.quotes[0] + one_line(cut[0], 200, symbols.ellipsis) + symbols.quotes[1])
+    if verdict.decision is Decision.RELEASE:
+        if verdict.claims:
+            return None
+        return Text(f"{symbols.arrow} nothing to check; released as it is", "green")
+    word = "shown at once, as policy says" if verdict.mode == "observe" else "shown"
+    return Text(f"{symbols.arrow} {word}; the case went to the reviewers", "yellow")
+
+
+def _without_blank_lines(text: Text) -> Text:
+    lines = [line for line in text.split("\n", allow_blank=True) if line.plain.strip()]
+    return Text("\n").join(lines)
+
+
+_MAX_WIDTH: Final = 110
+"""Longer lines are hard to read."""
+_MAX_CARD_HEIGHT: Final = 8
+_MIN_CARD_HEIGHT: Final = 4
+
+
+class LiveView:
+    """Drawn anew at every tick, in the caller's task: no thread, so nothing is left when it ends."""
+
+    def __init__(self, console: Console, symbols: Symbols) -> None:
+        self._console = console
+        self._symbols = symbols
+        self._live = Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        self._answers = 0
+        self._printed: set[str] = set()
+        self._started_s = 0.0
+
+    def open(self, responses: Sequence[Response]) -> None:
+        self._answers = len(responses)
+        self._started_s = time.monotonic()
+        self._live.start()
+
+    def show(self, event: BoardEvent, card: Card) -> None:  # noqa: ARG002 - the card has it already
+        if card.finished and card.verdict is not None and card.response_id not in self._printed:
+            self._printed.add(card.response_id)
+            self._console.print(finished_card(card, card.verdict, self._symbols, self._width))
+
+    def tick(self, board: Board) -> None:
+        self._live.update(self._picture(board), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+    @property
+    def _width(self) -> int:
+        return min(self._console.width, _MAX_WIDTH)
+
+    def _picture(self, board: Board) -> RenderableType:
+        """The running cards over one line of totals; at most two thirds of the terminal's height."""
+        running = board.running[-LANES:]
+        room = self._console.height * 2 // 3 - 2
+        height = max(_MIN_CARD_HEIGHT, min(_MAX_CARD_HEIGHT, room // max(1, LANES)))
+        shown = running[-max(1, (self._console.height - 2) // height) :]
+        cards = [running_card(card, self._symbols, self._console, self._width, height) for card in shown]
+        return Group(*cards, self._totals(board))
+
+    def _totals(self, board: Board) -> Text:
+        counts = dict.fromkeys(Verdict, 0)
+        for card in board.cards.values():
+            for claim in card.claims:
+                counts[claim.verdict] += 1
+        dot = self._symbols.dot
+        line = Text(f"{self._symbols.rule * 3} guardrail demo {dot} ", "dim")
+        line.append(f"{len(board.finished)}/{self._answers} answers {dot} {sum(counts.values())} claims ")
+        for verdict, count in counts.items():
+            if count:
+                line.append(f" {self._symbols.verdicts[verdict]} {count}", VERDICT_STYLES[verdict])
+        line.append(f" {dot} {time.monotonic() - self._started_s:.0f} s", "dim")
+        line.truncate(self._width, overflow="ellipsis")
+        return line
+
+
+_TEXT_LIMIT: Final = 160
+_FIRST_WORDS: Final = {
+    Decision.RELEASE: "released",
+    Decision.FLAG: "flagged",
+    Decision.REDACT: "redacted",
+    Decision.BLOCK: "blocked",
+}
+
+
+class PlainView:
+    """Writes lines of the form ``WORD RESPONSE_ID detail…``: no escape sequence, no moving cursor.
+
+    Words: ``started``; ``claim`` with its ``evidence`` and ``reason``; ``released``, ``flagged`` and
+    ``redacted`` for a piece of text that was shown, ``blocked`` for the message in its place; ``decided``.
+    """
+
+    def __init__(self, out: TextIO, symbols: Symbols) -> None:
+        self._out = out
+        self._symbols = symbols
+        self._id_width = 0
+
+    def open(self, responses: Sequence[Response]) -> None:
+        self._id_width = max(len(response.response_id) for response in responses)
+
+    def show(self, event: BoardEvent, card: Card) -> None:
+        match event:
+            case ResponseStarted():
+                self._line("started", card, self._quote(event.question))
+            case ClaimVerdict():
+                self._claim(event, card)
+            case DeliverySegment():
+                # Blank segments carry the text's line breaks, and observed text leaves token by token.
+                if event.segment is not None and event.text.strip():
+                    self._line(_FIRST_WORDS[event.decision], card, self._quote(event.text))
+            case DeliveryCompleted():
+                if card.observed:
+                    self._line("released", card, f"at once: {self._quote(card.delivered)}")
+            case DeliveryBlocked():
+                shown = f"{event.released_chars} characters were shown before, now replaced by"
+                self._line("blocked", card, f"{shown} {self._quote(event.message)}")
+            case ResponseVerdict():
+                self._decided(event, card)
+
+    def tick(self, board: Board) -> None:
+        pass
+
+    def close(self) -> None:
+        """Nothing is held back: every line was flushed as it was written."""
+
+    def _claim(self, claim: ClaimVerdict, card: Card) -> None:
+        reasons = f" ({', '.join(claim.severity_reasons)})" if claim.severity_reasons else ""
+        mark = self._symbols.verdicts[claim.verdict]
+        number = f"#{claim.index + 1}"
+        judged = f"{number} {mark} {claim.verdict} {claim.severity}{reasons}"
+        self._line("claim", card, f"{judged} {self._quote(claim.text)}")
+        for evidence in claim.evidence[:1]:
+            source = one_line(evidence.context_id, 40)
+            self._line("evidence", card, f"{number} {source} {self._quote(evidence.quote)}")
+        if claim.verdict is not Verdict.SUPPORTED and claim.reasoning:
+            reasoning = one_line(claim.reasoning, _TEXT_LIMIT, self._symbols.ellipsis)
+            self._line("reason", card, f"{number} {reasoning}")
+
+    def _decided(self, verdict: ResponseVerdict, card: Card) -> None:
+        claims = f"{len(verdict.claims)} claim{'' if len(verdict.claims) == 1 else 's'}"
+        parts = [
+            DECISION_WORDS[verdict.decision],
+            f"policy {one_line(verdict.policy.name, 40)} ({verdict.mode})",
+            f"rule: {one_line(verdict.rule, 80)}",
+            f"score {score(verdict.score)}",
+            claims,
+            f"delay p50 {milliseconds(card.delay_p50_ms)}",
+        ]
+        self._line("decided", card, "; ".join(parts))
+
+    def _quote(self, text: str) -> str:
+        opening, closing = self._symbols.quotes
+        return opening + one_line(text, _TEXT_LIMIT, self._symbols.ellipsis) + closing
+
+    def _line(self, word: str, card: Card, detail: str) -> None:
+        self._out.write(f"{word:<8} {one_line(card.response_id, 64):<{self._id_width}}  {detail}\n")
+        self._out.flush()
