@@ -17,6 +17,7 @@ from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, c
 from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.events import SegmentKind, Severity, Span
+from guardrail.figures.tables import TOTAL
 
 # A name of the module is found faster than a member of an enumeration.
 _CLAIM: Final = Statement.CLAIM
@@ -31,6 +32,7 @@ _LEAST: Final = {Assertion.WEAK: Severity.CRITICAL, Assertion.SOME: Severity.MAJ
 
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
+_MOST_LINES: Final = 16  # that a total may be of
 
 # A sentence that begins with one of these words or phrases, or is this short, is understood from what
 # stands before it.
@@ -169,7 +171,7 @@ class ClaimCutter:
             statement = _CLAIM
             stated = body.prose.text
             depends = segment.kind is not _TABLE_ROW and _depends(stated)
-            lead_in = self._surroundings.lead_in(segment, depends=depends)
+            lead_in = self._surroundings.lead_in(segment, stated, depends=depends)
             claims = (
                 Claim(
                     index=self._claims,
@@ -277,6 +279,7 @@ class _Surroundings:
         self._answered = False
         self._table_header = ""
         self._sentences: list[tuple[str, bool]] = []
+        self._lines: list[str] = []
         self._previous: Segment | None = None
 
     @property
@@ -284,8 +287,11 @@ class _Surroundings:
         """What stands above a list."""
         return self._list_lead_in or self._heading
 
-    def lead_in(self, segment: Segment, *, depends: bool) -> str:
-        """What the claim of this segment needs, in the order of the text and bounded."""
+    def lead_in(self, segment: Segment, stated: str, *, depends: bool) -> str:
+        """What the claim of this segment, which reads ``stated``, needs: in the order of the text, bounded. A
+        total needs the lines that it is of."""
+        if len(self._lines) > 1 and TOTAL.search(stated.lower()):
+            return _join(self._lines, "\n")
         if segment.kind is _TABLE_ROW:
             header = "" if self._starts_table(segment) else self._table_header
             return _join([self._heading, header])
@@ -324,6 +330,8 @@ class _Surroundings:
     def note(self, segment: Segment, body: str, statement: Statement, *, depends: bool) -> None:
         """Remember a segment for those that follow it."""
         kind = segment.kind
+        if kind is not SegmentKind.BLANK:
+            self._lines = [] if kind is SegmentKind.HEADING else [*self._lines[1 - _MOST_LINES :], body]
         if kind is SegmentKind.HEADING:
             self._heading, self._list_lead_in = body, ""
             self._items.clear()
@@ -376,12 +384,12 @@ def _depends(body: str) -> bool:
     return _DEPENDENT_PHRASES.match(" ".join(words[:3]).lower().lstrip("\"'“‘«*_([")) is not None
 
 
-def _join(parts: list[str]) -> str:
-    text = " ".join(part for part in parts if part)
+def _join(parts: list[str], between: str = " ") -> str:
+    text = between.join(part for part in parts if part)
     if len(text) <= MAX_LEAD_IN_CHARS:
         return text
     tail = text[-MAX_LEAD_IN_CHARS:]
-    return tail[tail.find(" ") + 1 :]
+    return tail[tail.find(between) + 1 :]
 
 
 _NOWHERE: Final = CutPosition(0, 0, 0)

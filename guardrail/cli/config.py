@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
-from pydantic import BaseModel
 
 from guardrail.cli.options import ConfigOption, naming_places, settings_from
 from guardrail.errors import ConfigError
@@ -64,6 +63,8 @@ def _named_files(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
+    from pydantic import BaseModel
+
     if isinstance(value, Path):
         yield name, value
     elif isinstance(value, BaseModel):
@@ -84,6 +85,7 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     Notes and no errors: keys, programs, models and packages may be where the guard runs and not where its
     settings are checked. Files that settings name are ``unreadable_files``'.
     """
+
     from guardrail.judges.factory import uses_local
 
     kinds = judge.kinds()

@@ -37,6 +37,7 @@ from guardrail.figures.tables import (
     RECKONING_HINTS,
     RECKONING_TIMES,
     REMAINDER,
+    TOTAL,
     UPWARD,
     find_unit,
 )
@@ -79,6 +80,7 @@ _CHANGED: Final = re.compile(
 )
 _CHANGED_REACH: Final = 32
 _THAN: Final = re.compile(r"\bthan\b|\bcompared\b", re.IGNORECASE)
+_MOST_LINES: Final = 16
 _UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | REMAINDER))
 
 
@@ -254,6 +256,7 @@ def _check(
             or _none(figure, source, near)
             or _of_other_days(claim, figure, source, near)
         )
+    found = found or _total(claim, figure, said_before.before)
     if found is None and _says_little(claim, figure, source, near):
         figure = replace(figure, name=True)
     return found or FigureCheck(figure, State.ABSENT, best)
@@ -326,6 +329,21 @@ def _of_other_days(
             continue
         if theirs == ALL_WEEK - own or (sentence.open and figure.last is None and not theirs & own):
             return FigureCheck(figure, State.FOUND, 0.0, number, dated[0])
+    return None
+
+
+def _total(claim: Sentence, figure: Figure, before: Sentence) -> FigureCheck | None:
+    """Whether a figure is the total of lines above it: of the last figure of its sort in each."""
+    lines = before.text.split("\n")[-_MOST_LINES:]
+    if len(lines) < _LEAST or not figure.values or not TOTAL.search(claim.text.casefold()):
+        return None
+    parts: list[Figure] = []
+    for line in reversed(lines):
+        ends = [f for f in find_figures(line) if f.values and f.upper is None and of_a_sort(figure, f)]
+        parts += ends[-1:]
+        total = sum(part.values[0] for part in parts)
+        if ends and len(parts) >= _LEAST and agrees(figure, replace(parts[0], values=(total,))):
+            return FigureCheck(figure, State.DERIVED, 0.0, operands=tuple(reversed(parts)))
     return None
 
 

@@ -107,6 +107,8 @@ FAMILIES: Final = {sign: _words(codes) for sign, codes in _MONEY["families"].ite
 FREE_PHRASES: Final = frozenset(_phrases(_TABLES["free"]["phrases"]))
 FREE_BEFORE: Final = _words(_TABLES["free"]["before"])
 FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
+#: Calls a figure the sum of the lines above it; for text in lower case.
+TOTAL: Final = re.compile(rf"\b(?:{alternatives(_phrases(_TABLES['totals']))})\b")
 RECKONING: Final = _words(_TABLES["reckoning"])
 RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
 RECKONING_HINTS: Final = _words(_TABLES["reckoning_hints"])

@@ -13,7 +13,7 @@ from typing import Final, overload
 from guardrail.claims.detector import fold
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
-from guardrail.claims.silence import silence_of
+from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figures
@@ -25,6 +25,7 @@ from guardrail.judges.local.features import Read, best_of, read_features, word_f
 from guardrail.judges.local.rarity import load_rarity
 from guardrail.judges.local.reader import Reader, Reworded, reworded
 from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.local.silence import mentioned
 from guardrail.judges.local.verdict import (
     Examined,
     judgement_of,
@@ -49,6 +50,8 @@ _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
+_MOST_TOPICS: Final = 3  # that documents are said to be silent on
+_SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
 _NONE: Final = "verifier: too little time was left"
 
 Pressed = Callable[[], int]
@@ -83,6 +86,8 @@ class ClaimChecker:
         self._rarity = load_rarity()
         self._read = _as_set(parameters.read, settings)
         self._words = _as_set(parameters.words, settings)
+        # Whoever asks for more support before a claim is SUPPORTED has its facts read all the same.
+        self._parts_from = min(parameters.read.lines.supported, self._read.lines.supported)
 
     def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
         """The judgement of one claim, in peace. Raises JudgeError when the verifier fails."""
@@ -109,8 +114,16 @@ class ClaimChecker:
                 return
             pressure = 0 if reader is None else pressed()
             silence = silence_of(fold(_text(claim)))
+            spoken_of = None
+            if silence is not None:
+                spoken_of = mentioned(silence, evidence, self._rarity)
+                if spoken_of is None and reader is not None and pressure < _READS_NOTHING:
+                    spoken_of = self._spoken_of(silence, evidence, reader, stopped)
+                if stopped():
+                    return
             if silence is not None and silence.rest is None:
-                yield judgement_of_silence(claim_id, NAME, silence, evidence, self._rarity)
+                unread = (_NONE,) if reader is not None and pressure >= _READS_NOTHING else ()
+                yield judgement_of_silence(claim_id, NAME, spoken_of, evidence, unread)
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
             examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
@@ -118,8 +131,21 @@ class ClaimChecker:
                 return
             judgement = self._judgement(claim_id, examined, part[0], evidence)
             if silence is not None:
-                judgement = with_silence(judgement, silence, evidence, self._rarity)
+                judgement = with_silence(judgement, spoken_of, evidence)
             yield judgement
+
+    def _spoken_of(
+        self, silence: Silence, evidence: EvidenceIndex, reader: Reader, stopped: Callable[[], bool]
+    ) -> int | None:
+        """A sentence that speaks of one of the topics in other words, as the verifier reads it."""
+        for topic in silence.topics[:_MOST_TOPICS]:
+            view = view_of(topic, "", "", self._rarity)
+            found = find_candidates(evidence.layout, view, _SENTENCES, cited=frozenset())
+            asked = Reworded(f"the text says something about {topic}.", ())
+            for read in reader.reads(asked, windows_of(view, evidence, found.sentences), stopped):
+                if read.reading.support >= _SPOKEN_OF:
+                    return read.window.best
+        return None
 
     def _judgement(
         self, claim_id: str, examined: Examination | None, start: int, evidence: EvidenceIndex
@@ -208,7 +234,7 @@ class ClaimChecker:
         it.
         """
         told = self._read.combiner.probabilities(features).supported
-        if not self._read.lines.supported <= told < _FACTS_SURE:
+        if not self._parts_from <= told < _FACTS_SURE:
             return []
         return [Reworded(view.text[start:end], (), known) for start, end in facts_of(view.text)]
 

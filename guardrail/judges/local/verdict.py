@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from guardrail.claims.phrases import pattern
-from guardrail.claims.silence import Silence
 from guardrail.events import Evidence, Finding, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
@@ -24,9 +23,7 @@ from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.combiner import Lines, Probabilities
 from guardrail.judges.local.features import Read, best_of
-from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.reader import unsupported_spans
-from guardrail.judges.local.silence import mentioned
 
 _NOTHING_SHARED: Final = 0.01
 _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of
@@ -79,9 +76,10 @@ def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
 
 
 def judgement_of_silence(
-    claim_id: str, judge: str, silence: Silence, evidence: EvidenceIndex, rarity: Rarity
+    claim_id: str, judge: str, spoken_of: int | None, evidence: EvidenceIndex, degraded: tuple[str, ...]
 ) -> Judgement:
-    """The judgement of a claim that says nothing but that the documents are silent on something."""
+    """The judgement of a claim that says nothing but that the documents are silent on something, which the
+    sentence ``spoken_of`` speaks of, if any."""
     said = Judgement(
         claim_id,
         Verdict.SUPPORTED,
@@ -90,19 +88,17 @@ def judgement_of_silence(
         judge,
         reasoning="No source speaks of it.",
         contradiction=0.0,
+        degraded_from=degraded,
     )
-    return with_silence(said, silence, evidence, rarity)
+    return with_silence(said, spoken_of, evidence)
 
 
-def with_silence(
-    judgement: Judgement, silence: Silence, evidence: EvidenceIndex, rarity: Rarity
-) -> Judgement:
+def with_silence(judgement: Judgement, spoken_of: int | None, evidence: EvidenceIndex) -> Judgement:
     """The judgement of a claim that also says that the documents are silent on something: it is not supported
     where a sentence of theirs speaks of it."""
-    number = mentioned(silence, evidence, rarity)
-    if number is None or judgement.verdict is not Verdict.SUPPORTED:
+    if spoken_of is None or judgement.verdict is not Verdict.SUPPORTED:
         return judgement
-    quote = _quote(evidence, number)
+    quote = _quote(evidence, spoken_of)
     return replace(
         judgement,
         verdict=Verdict.UNSUPPORTED,
@@ -269,6 +265,9 @@ def _reason(
         return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
     if verdict is Verdict.CONTRADICTED:
         return "The sources say otherwise."
+    if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
+        quote = examined.quote(_best_sentence(examined, Verdict.CONTRADICTED)).quote
+        return f"The source may say otherwise: '{_shortened(quote)}'"
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
     if not examined.found.shared:
@@ -277,6 +276,12 @@ def _reason(
     if verdict is Verdict.PARTIALLY_SUPPORTED:
         return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
     return f"The sources do not say {missing or 'it'}."
+
+
+def _may_say_otherwise(examined: Examined) -> bool:
+    """Whether a contradiction is likelier than all else, though not sure enough for the verdict."""
+    told = examined.told
+    return bool(examined.read) and told.contradicted == max(told) and _says_otherwise(examined)
 
 
 def _support_reason(examined: Examined) -> str:
