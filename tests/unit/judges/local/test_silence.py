@@ -6,7 +6,7 @@ import pytest
 
 from guardrail.claims.silence import silence_of
 from guardrail.events import Verdict
-from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.rarity import Rarity
 from guardrail.judges.local.settings import LocalJudgeSettings
@@ -117,3 +117,31 @@ def test_hostile_texts_are_read_in_linear_time(piece: str) -> None:
     """This many took hours where they were not."""
     silence_of("the documents do not mention a" + piece * 200_000)
     silence_of(piece * 200_000)
+
+
+LIBRARY = """Readers' guide of the town library.
+The lending period is four weeks for books and one week for films. A reader may borrow twelve items at once.
+Whoever brings something back late pays 20 cents a day. Cards are free for anybody under 16; adults pay 10
+euros a year. The reading room has 40 desks with sockets, and laptops may be used there. Coffee is sold in the
+foyer; food must not be taken to the shelves. Lost cards are replaced for 3 euros at the desk on the ground
+floor. The lift is out of order until spring."""
+SPOKEN_OF = [
+    "late fees", "how many books one can take home", "a membership fee", "how long films can be kept",
+    "what happens if a card is lost", "where to get a hot drink", "power outlets", "eating among the shelves",
+]  # fmt: skip
+NOT_SPOKEN_OF = [
+    "parking", "storytelling for children", "a printer", "e-books", "opening hours", "a bicycle rack",
+    "meeting rooms", "the name of the librarian",
+]  # fmt: skip
+
+
+def test_a_false_silence_is_mostly_found_in_other_words_and_a_true_one_let_pass() -> None:
+    checker = build_checker(LocalJudgeSettings())
+    evidence = index_of(LIBRARY)
+
+    def silent(topic: str) -> bool:
+        claim = claim_of(f"The guide doesn't mention {topic}.")
+        return checker.check("c1", claim, "?", evidence).verdict is Verdict.SUPPORTED
+
+    assert sum(map(silent, SPOKEN_OF)) <= 4
+    assert sum(map(silent, NOT_SPOKEN_OF)) >= 7
