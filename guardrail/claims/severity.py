@@ -27,7 +27,6 @@ import yaml
 
 from guardrail.claims.patterns import SeverityPattern, SeverityRules, compile_quietly
 from guardrail.events import SegmentKind, Severity
-from guardrail.figures import Kind, find_figures
 from guardrail.figures.tables import (
     CENTS,
     CURRENCY_WORDS,
@@ -38,6 +37,7 @@ from guardrail.figures.tables import (
     SIGNS,
     UNITS,
 )
+from guardrail.figures.tokens import Tok, tokenize
 
 #: Lists of words whose mark is the list's name.
 _CONTRIBUTING: Final = tuple(
@@ -126,7 +126,7 @@ _ADVERBS: Final = frozenset(("once", "twice", "thrice"))
 _RANGE: Final = frozenset(("to", "or", "and", "bis", "oder", "und", "à", "y"))
 _LETTERS: Final = "gmlh"  # units of one letter, other than those that are more often something else
 _MAX_MULTIPLIERS: Final = 3  # "two hundred million dollars"
-_CONTACTS: Final = frozenset((Kind.EMAIL, Kind.URL, Kind.PHONE))
+_CONTACTS: Final = frozenset({Tok.EMAIL, Tok.URL, Tok.PHONE})
 
 _STARTING: Final = frozenset(("counts", "perhaps_counts", "calendar"))
 _DIGIT: Final = re.compile(r"[\d½¼¾]")
@@ -175,7 +175,7 @@ def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
     if not (contact or digit or " May" in text) and _STARTING.isdisjoint(marks):
         return frozenset()
     reasons: set[str] = set()
-    if contact and (found := [figure for figure in find_figures(text) if figure.kind in _CONTACTS]):
+    if contact and (found := [token for token in tokenize(text) if token.kind in _CONTACTS]):
         reasons.add("contact")
         starts, ends = [0, *(each.end for each in found)], [*(each.start for each in found), len(text)]
         text = " ; ".join(text[start:end] for start, end in zip(starts, ends, strict=True))

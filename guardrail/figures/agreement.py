@@ -8,7 +8,7 @@ from datetime import date
 from typing import Final
 
 from guardrail.figures.model import Bound, Day, Figure, Kind
-from guardrail.figures.tables import FAMILIES, UNIT, same_currency
+from guardrail.figures.tables import FAMILIES, UNIT, backs_currency, same_currency
 
 _LOSS: Final = 1e-6  # what conversion and thirds lose
 _CALENDAR: Final = 0.035  # a month is 28 to 31 days
@@ -17,6 +17,8 @@ _ABOUT: Final = 0.1
 _LIMIT: Final = 0.25  # how far an amount may be from a limit that it keeps: "over 3 million"
 _COUNTS: Final = frozenset({"tablet", "capsule", "pill", "drop", "puff", "spray", "time", "deg"})
 _KEYED: Final = frozenset({Kind.VERSION, Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL})
+_STRICT: Final = (Bound.OVER, Bound.UNDER)
+_DOSES: Final = frozenset({"mg", "µg", "ng", "ml", "IU"})
 _LOCAL: Final = 7  # digits of a telephone number without its area
 _FREEZING: Final = 273.15
 _MONTHLY: Final = frozenset({"month", "year", "decade", "century"})
@@ -92,7 +94,7 @@ def agrees(claim: Figure, source: Figure) -> bool:
     one, other = dimension(claim), dimension(source)
     units = {claim.unit, source.unit}
     bare = claim.kind is Kind.NUMBER and claim.noun is None and not claim.fraction
-    if one == other == "money" and not same_currency(claim.unit or "", source.unit or ""):
+    if one == other == "money" and not backs_currency(claim.unit or "", source.unit or ""):
         return False
     if units <= _COUNTS and len(units) > 1:  # two drops are not twice
         return False
@@ -132,8 +134,7 @@ def opposed(claim: Figure, source: Figure) -> bool:
 
 def complements(claim: Figure, source: Figure) -> bool:
     """Do opposite limits part all there is in two: "18 or older" and "under 18"?"""
-    strict = (Bound.OVER, Bound.UNDER)
-    return opposed(claim, source) and (claim.bound in strict) != (source.bound in strict)
+    return opposed(claim, source) and (claim.bound in _STRICT) != (source.bound in _STRICT)
 
 
 def same_rate(claim: Figure, source: Figure) -> bool:
@@ -160,8 +161,10 @@ def _near(claim: Figure, source: Figure, ours: tuple[float, ...], theirs: tuple[
 
 def _close(claim: Figure, source: Figure, ours: float, theirs: float) -> bool:
     gap, size = abs(ours - theirs), max(abs(ours), abs(theirs))
-    if gap <= size * _LOSS:
-        return True
+    if gap <= size * _LOSS:  # "more than 49" is not said by "49"
+        return claim.bound not in _STRICT or source.bound is not Bound.EXACT
+    if claim.name or source.name or (claim.unit in _DOSES and claim.bound is not Bound.ABOUT):
+        return False  # "version 3.1" is not 3.11, nor a dose of 1.8 mg one of 1.75
     if dimension(claim) == "temperature":  # whose zero is far off
         size = max(size - _FREEZING, 1.0)
     if (claim.unit in _MONTHLY) != (source.unit in _MONTHLY) and gap <= size * _CALENDAR:

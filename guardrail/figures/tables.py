@@ -146,6 +146,11 @@ def find_unit(text: str) -> Unit | None:
     return UNITS.get(text.lower()) if unit is None and len(text) > 2 else unit
 
 
+def backs_currency(claimed: str, given: str) -> bool:
+    """May an amount in ``given`` back one in ``claimed``? A bare "$" is no Canadian dollar."""
+    return same_currency(claimed, given) and (given != "$" or claimed in (*FAMILIES, "USD", ""))
+
+
 def same_currency(a: str, b: str) -> bool:
     """May both signs or codes mean the same currency? "$" may be any dollar; what is free has none."""
     families = FAMILIES.get(a, frozenset()), FAMILIES.get(b, frozenset())

@@ -7,12 +7,13 @@ supported.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from guardrail.claims.phrases import pattern
+from guardrail.claims.phrases import pattern, words
 from guardrail.events import Evidence, Finding, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
@@ -34,6 +35,10 @@ _MOST_QUOTED: Final = 60  # characters of a claim
 _MOST_OF_A_SOURCE: Final = 160
 _MOST_PROOF: Final = 3
 _NAMES_A_SOURCE: Final = pattern("source_named")
+_DENYING: Final = re.compile(
+    rf"\b(?:{'|'.join(sorted(words('foreign_denials')))})\b|[不没沒未無]|ない|ません"
+)
+_ENGLISH: Final = re.compile(r"\b(?:the|is|are|of|and|for|with|you)\b")
 _TELLING: Final = 0.8  # rarity; that the sources lack a word such as "comes" tells nobody anything
 
 
@@ -121,6 +126,8 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     support = told.supported
     if conflict is not None or absent:
         support = min(support, max(0.0, lines.supported - _BELOW))
+    if _denied_otherwise(examined):
+        support = min(support, max(0.0, lines.supported - _BELOW))
     reckoned = any(check.state in (State.DERIVED, State.ECHOED) for check in examined.figures)
     verdict = _verdict(told, lines, support, conflict, reckoned=reckoned)
     if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
@@ -146,6 +153,16 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
             if there
         ),
     )
+
+
+def _denied_otherwise(examined: Examined) -> bool:
+    """Whether a claim or the best sentence denies in a language that the verifier does not read, and the
+    other does not: "nicht erlaubt"."""
+    text = examined.view.text.lower()
+    if _ENGLISH.search(text):
+        return False
+    best = examined.quote(_best_sentence(examined, Verdict.SUPPORTED)).quote.lower()
+    return len(_DENYING.findall(text)) % 2 != len(_DENYING.findall(best)) % 2
 
 
 def _verdict(
@@ -270,6 +287,9 @@ def _reason(
         return f"The source may say otherwise: '{_shortened(quote)}'"
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
+    if _denied_otherwise(examined):
+        quote = examined.quote(_best_sentence(examined, Verdict.SUPPORTED)).quote
+        return f"The claim denies what the source says, or the reverse: '{_shortened(quote)}'"
     if not examined.found.shared:
         return "No source shares a word with the claim."
     missing = _unsaid(examined, spans)

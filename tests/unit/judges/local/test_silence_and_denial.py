@@ -145,3 +145,20 @@ def test_a_false_silence_is_mostly_found_in_other_words_and_a_true_one_let_pass(
 
     assert sum(map(silent, SPOKEN_OF)) <= 4
     assert sum(map(silent, NOT_SPOKEN_OF)) >= 7
+
+
+@pytest.mark.parametrize(
+    ("source", "claim", "otherwise"),
+    [
+        ("Der Park ist abends geöffnet.", "Der Park ist abends nicht geöffnet.", True),
+        ("Gäste dürfen hier nicht rauchen.", "Gäste dürfen hier rauchen.", True),
+        ("Gäste dürfen hier nicht rauchen.", "Gäste dürfen hier nicht rauchen.", False),
+        ("La piscine n'est pas chauffée.", "La piscine est chauffée.", True),
+        ("店内不可以吸烟。", "店内可以吸烟。", True),
+    ],
+)
+def test_a_denial_that_the_verifier_can_not_read_keeps_a_claim_from_being_supported(
+    source: str, claim: str, otherwise: bool
+) -> None:
+    judgement = build_checker(LocalJudgeSettings()).check("c1", claim_of(claim), "?", index_of(source))
+    assert (judgement.verdict is not Verdict.SUPPORTED) is otherwise
