@@ -246,7 +246,7 @@ NEARLY_SUPPORTED: Final = 0.5
 INVENTED: Final = 0.15
 """Below this probability of support a critical figure that stands in no source is taken out."""
 FLAG_BELOW: Final = 0.55
-BLOCK_BELOW: Final = 0.05
+BLOCK_BELOW: Final = 0.0
 
 # Text is withheld for what is known, never for what is only doubted: a confident contradiction or another
 # figure for the same thing stops the answer, a critical figure that no source has is taken out. The rest is

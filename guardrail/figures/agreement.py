@@ -127,6 +127,11 @@ def interchangeable(claim: Figure, source: Figure) -> bool:
     return claim.kind is not Kind.MONEY or claim.unit == source.unit or vague
 
 
+def beyond(claim: Figure, source: Figure) -> bool:
+    """Does the claim say more or less than just what the source says: "more than 49" of "49"?"""
+    return claim.bound in _STRICT and source.bound is Bound.EXACT and claim.values == source.values
+
+
 def opposed(claim: Figure, source: Figure) -> bool:
     """Are both limits of the same, one upper and one lower?"""
     return claim.bound.direction * source.bound.direction < 0
@@ -161,8 +166,8 @@ def _near(claim: Figure, source: Figure, ours: tuple[float, ...], theirs: tuple[
 
 def _close(claim: Figure, source: Figure, ours: float, theirs: float) -> bool:
     gap, size = abs(ours - theirs), max(abs(ours), abs(theirs))
-    if gap <= size * _LOSS:  # "more than 49" is not said by "49"
-        return claim.bound not in _STRICT or source.bound is not Bound.EXACT
+    if gap <= size * _LOSS:
+        return True
     if claim.name or source.name or (claim.unit in _DOSES and claim.bound is not Bound.ABOUT):
         return False  # "version 3.1" is not 3.11, nor a dose of 1.8 mg one of 1.75
     if dimension(claim) == "temperature":  # whose zero is far off

@@ -14,6 +14,7 @@ from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import (
     ALL_WEEK,
     agrees,
+    beyond,
     compatible,
     complements,
     days_of_week,
@@ -441,8 +442,11 @@ def _rival(
 
 
 def _limits_otherwise(claim: Sentence, figure: Figure, sentence: Sentence, own: Figure) -> bool:
-    """Whether a sentence has a claim's figure as the opposite limit, and that doesn't come to the same: it
-    does where one of them denies, where both part all there is in two, and of how long before something."""
+    """Whether a sentence has a claim's figure as the opposite limit, or as none, and that doesn't come to the
+    same: it does where one of them denies, where both part all there is in two, and of how long before
+    something."""
+    if beyond(figure, own):  # save "not for more than 5 days"
+        return not claim.denials and not sentence.denials
     denied = (claim.denials - sentence.denials) % 2
     if not opposed(figure, own) or complements(figure, own) or denied:
         return False
