@@ -16,7 +16,7 @@ from tests.verifier_cases import cases as written
 
 FOLDER: Final = Path(__file__).parent
 _DEMO: Final = files("guardrail") / "demo"
-_EVERY_NTH_SOURCE: Final = 12
+_EVERY_NTH_SOURCE: Final = 15
 STREAMED_CHARS: Final = 7
 
 Step = Mapping[str, Any]
@@ -101,14 +101,14 @@ _WATCHING: Final = {"policies": {"default": {"mode": "observe"}}}
 
 
 def _chat() -> Iterator[Case]:
-    """Answers as chat models write them: of three pairs the right one of the first, under the default policy,
+    """Answers as chat models write them: of four pairs the right one of the first, under the default policy,
     and the wrong one of the second, all of it judged. More would only take more room."""
     for number, case in enumerate(chat_answers.load("development")):
         contexts = [context.model_dump(mode="json", exclude_defaults=True) for context in case.contexts]
         head = {"question": case.question, "contexts": contexts}
-        if number % 3 == 0:
+        if number % 4 == 0:
             yield Case(f"{case.id}-right", ({"whole": case.answer.right},), head=head)
-        elif number % 3 == 1:
+        elif number % 4 == 1:
             yield Case(f"{case.id}-wrong", ({"whole": case.answer.wrong},), head=head, settings=_WATCHING)
 
 

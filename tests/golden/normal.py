@@ -1,7 +1,8 @@
 """From what a replay gave to the lines of ``expected/``. Whatever is left out of them is left out here.
 
 Lost is only this: floats beyond their third digit (``compare.py`` lets them differ a little), times below a
-tenth of a millisecond, hexadecimal ids beyond their eighth digit, and the order of a mapping's members.
+tenth of a millisecond, hexadecimal ids beyond their eighth digit, what pydantic's words for bad input are,
+and the order of a mapping's members.
 Everything else is shortened in a way that could be undone: a member with its ordinary value goes, one that
 is missing altogether says so, and what repeats something that stands elsewhere in the case, letter by
 letter, is a short text that begins with ``=``. A record stands without topic and partition where these are
@@ -21,12 +22,28 @@ _VERDICT: Final = object()
 """Stands for what the response's verdict has under the same name."""
 _SUPPORT: Final = object()
 """Stands for the claim's support."""
+_SEQ: Final = object()
+"""Stands for the delivery's own number."""
+_WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."
+_CALL: Final = {
+    "model": "judge-model",
+    "form": "json_schema",
+    "with": "max_completion_tokens stream stream_options temperature",
+}
 
 _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
-    "delivery.segment": {"text": "= sent", "decision": "release", "rule": None},
+    "delivery.segment": {
+        "id": "= as before",
+        "text": "= sent",
+        "segment": _SEQ,
+        "decision": "release",
+        "rule": None,
+        "claim_ids": [],
+    },
     "delivery.completed": {"decision": _VERDICT, "rule": _VERDICT, "score": _VERDICT},
-    "delivery.blocked": {"rule": _VERDICT, "score": _VERDICT},
+    "delivery.blocked": {"message": _WITHHELD, "released_chars": 0, "rule": _VERDICT, "score": _VERDICT},
     "verdict.claim": {
+        "severity_reasons": [],
         "verdict": "SUPPORTED",
         "confidence": _SUPPORT,
         "contradiction": None,
@@ -47,7 +64,11 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
         "omitted": [],
     },
     "verdict.response": {
+        "decision": "release",
+        "rule": "score and rules passed",
         "mode": "stream",
+        "claims": "= all",
+        "policy": "default 1",
         "complete": True,
         "hallucinated_claims": [],
         "conflicting_contexts": [],
@@ -74,6 +95,8 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _TOPICS: Final = {"delivery": "deliveries", "verdict": "verdicts", "case": "flagged"}
 _PLACE: Final = ("topic", "partition", "offset", "timestamp")
+_WORDING: Final = re.compile(r"(?<=-message: )(not valid JSON|event|response[\w.]*): .*")
+"""What pydantic says is wrong with a value; its next version may say it otherwise."""
 _ID: Final = re.compile("[0-9a-f]{24}")
 _NOTHING: Final = {"usage", "counts", "timings"}
 """Mappings of numbers, of which those that are 0 go."""
@@ -84,7 +107,8 @@ def lines(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     about = _About(result)
     found = [{"case": result["case"]}]
     found += [about.line(role, record) for role, records in result["written"].items() for record in records]
-    found += [{"call": number, **call} for number, call in enumerate(result["calls"], start=1)]
+    for number, call in enumerate(result["calls"], start=1):
+        found.append({"call": number} | {name: told for name, told in call.items() if _CALL.get(name) != told})
     found += [{name: result[name]} for name in ("unread", "failed") if result[name]]
     return [_rounded(line) for line in found]
 
@@ -107,6 +131,7 @@ class _About:
                 self._heads.setdefault(response_id, event)
             kind = {"response": "answer", "response.delta": "text"}.get(str(event.get("type")), "")
             self._texts[response_id] = self._texts.get(response_id, "") + str(event.get(kind, ""))
+        self._bases: dict[str, str] = {}
         self._claims: dict[tuple[str, str], dict[str, Any]] = {}
         self._verdicts: dict[str, dict[str, Any]] = {}
         self._delivered: dict[str, str] = {}
@@ -150,7 +175,7 @@ class _About:
             place = [[f"guardrail-dead-letter-{name}", str(sent[name])] for name in _PLACE]
             same = (record["key"], record["value"], own) == (sent["key"], sent["value"], sent["headers"])
             if same and added[-len(place) :] == place:
-                told = [": ".join(header) for header in added[: -len(place)]]
+                told = [_WORDING.sub(r"\1: …", ": ".join(header)) for header in added[: -len(place)]]
                 return {"headers": told, "value": f"= sent {number}"}
         return {"headers": record["headers"], "value": record["value"]}
 
@@ -164,8 +189,8 @@ class _About:
         for name, value in ordinary.items():
             if value is _VERDICT:
                 ordinary[name] = self._verdicts.get(response_id, {}).get(name, ABSENT)
-            elif value is _SUPPORT:
-                ordinary[name] = event.get("support")
+            elif value is _SUPPORT or value is _SEQ:
+                ordinary[name] = event.get("support" if value is _SUPPORT else "seq")
         left_out = {name for name, value in ordinary.items() if name in event and _equal(event[name], value)}
         match kind:
             case "delivery.segment":
@@ -207,7 +232,9 @@ class _About:
         if isinstance(event.get("claim_ids"), list):
             event["claim_ids"] = [self._number(claim_id, response_id) for claim_id in event["claim_ids"]]
         if str(event.get("id")).endswith(end := f"-{event.get('segment')}-{start}"):
-            event["id"] = event["id"].removesuffix(end) + "-="
+            base = event["id"].removesuffix(end)
+            event["id"] = "= as before" if self._bases.get(response_id) == base else f"{base}-="
+            self._bases[response_id] = base
 
     def _shorten_claim(self, claim: dict[str, Any], response_id: str) -> None:
         if claim.get("id") == f"{claim.get('claim_id')}-verdict":

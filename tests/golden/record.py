@@ -16,21 +16,24 @@ from typing import Any, Final
 from tests.golden import cases, compare, normal
 
 ROOT: Final = Path(__file__).parents[2]
+_MOST_OF_A_LOG: Final = 5_000
 EXPECTED: Final = Path(__file__).parent / "expected"
 
 
 def replayed(group: str) -> list[dict[str, Any]]:
-    """What came of the cases of a group, run in a process of its own. Raises CalledProcessError."""
+    """What came of the cases of a group, run in a process of its own. Raises RuntimeError, with its log."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.golden.replay", group],
         cwd=ROOT,
         env=environment,
-        stdout=subprocess.PIPE,
-        check=True,
+        capture_output=True,
+        check=False,
         text=True,
         encoding="utf-8",
     )
+    if done.returncode:
+        raise RuntimeError(f"{group} could not be run:\n{done.stderr[-_MOST_OF_A_LOG:]}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

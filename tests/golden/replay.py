@@ -23,6 +23,7 @@ from tests.support.llm_server import (
     Cut,
     Hang,
     LlmServer,
+    Outcome,
     Recorded,
     Reply,
     Status,
@@ -285,9 +286,9 @@ async def _deltas(steps: Sequence[Step]) -> AsyncIterator[str]:
 
 
 def _behaviour(told: Mapping[str, Any]) -> Behaviour:
-    """What the server does with a call: one of ``reply`` (a text), ``says`` (a verdict for all claims that are
+    """What the server does with a call, a millisecond for each 16 characters of a reply: one of ``reply`` (a text), ``says`` (a verdict for all claims that are
     asked for), ``judges`` (see ``_judging``), ``status``, ``hang``, ``cut``, ``error`` in a stream, and what it refuses."""
-    times = {"first_pause_s": told.get("after_ms", 0) / 1000, "pause_s": told.get("pause_ms", 0) / 1000}
+    times = {"first_pause_s": told.get("after_ms", 0) / 1000, "pause_s": told.get("pause_ms", 1) / 1000}
     wire = Wire(**times, **told.get("wire", {}))
     more = {name: told[name] for name in ("finish_reason", "refusal", "usage") if name in told}
     if "judges" in told:
@@ -339,16 +340,18 @@ def _judging(told: Mapping[str, Any]) -> Behaviour:
 def _told(call: Recorded) -> dict[str, Any]:
     """A call as far as others can rely on it: which claims went together, and in which form was asked."""
     if "claims" in call.body:
-        return {"claims": len(call.body["claims"]), "deadline_ms": call.body["deadline_ms"]}
-    return {
+        # Reckoned in floats, and cut down to a whole number: 9,899 is 9,900.
+        return {"claims": len(call.body["claims"]), "deadline_ms": round(call.body["deadline_ms"], -1)}
+    told = {
         "model": call.body["model"],
-        "asked": call.asked,
-        "format": call.response_format,
-        "stream": call.streamed,
-        "outcome": str(call.outcome),
-        "members": sorted(call.body),
+        "asked": " ".join(call.asked),
+        "form": call.response_format or "text",
+        "with": " ".join(sorted(call.body.keys() - {"model", "messages", "response_format"})),
         "prompt_chars": [len(message["content"]) for message in call.body["messages"]],
     }
+    if call.outcome is not Outcome.ANSWERED and call.ended_at is not None:
+        told |= {"outcome": str(call.outcome), "after_ms": round((call.ended_at - call.arrived_at) * 1000)}
+    return told
 
 
 def main(group: str) -> None:

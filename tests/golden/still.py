@@ -2,7 +2,8 @@
 
 A guard that runs here does the same things in the same order every time, at any load of the machine:
 
-- time passes only where the event loop would wait, and then at once to the next timer;
+- time passes only where the event loop would wait, and then at once to the next timer (a turn of the loop
+  takes a nanosecond, or who looks whether it is time yet would do so for ever);
 - work for another thread is done where it is handed over, as if it took no time;
 - connections to servers of the same loop are pairs of sockets, on which what is written can be read at once;
 - what is drawn at random is always the same.
@@ -14,6 +15,7 @@ in a process of its own, never in that of the tests.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import secrets
 import selectors
@@ -24,27 +26,31 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, Final
 
-UNIX_AT_START: Final = 1_800_000_000.0
-_MONOTONIC_AT_START: Final = 1_000.0
+UNIX_AT_START: Final = 1_800_000_000
+_MONOTONIC_AT_START: Final = 1_000
+_SECOND_NS: Final = 1_000_000_000
 
 
 class NothingScheduled(Exception):
     """The loop would wait for ever: no timer is set, and nothing comes from outside."""
 
 
-_passed_s = 0.0
+_passed_ns = 0
+
+
+def _monotonic() -> float:
+    return _MONOTONIC_AT_START + _passed_ns / _SECOND_NS
 
 
 class _NoWaiting(selectors.DefaultSelector):
     """Instead of waiting, has the clock show what would have been waited."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        global _passed_s  # noqa: PLW0603 - the clock of the process
+        global _passed_ns  # noqa: PLW0603 - the clock of the process
         ready = super().select(0)
         if not ready and timeout is None:
             raise NothingScheduled
-        if not ready and timeout is not None:
-            _passed_s += max(0.0, timeout)
+        _passed_ns += 1 if ready or timeout is None else max(1, math.ceil(timeout * 1e9))
         return ready
 
 
@@ -52,13 +58,13 @@ class StillLoop(asyncio.SelectorEventLoop):
     """The one event loop of a process that stands still; with each the time begins anew."""
 
     def __init__(self) -> None:
-        global _passed_s  # noqa: PLW0603
+        global _passed_ns  # noqa: PLW0603
         super().__init__(_NoWaiting())
-        _passed_s = 0.0
+        _passed_ns = 0
         self._served: dict[int, Any] = {}
 
     def time(self) -> float:
-        return _MONOTONIC_AT_START + _passed_s
+        return _monotonic()
 
     def run_in_executor(  # type: ignore[override]  # typeshed's return type is that of an async function
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
@@ -95,15 +101,9 @@ def stand_still() -> None:
     if early:
         raise RuntimeError(f"{early[0]} was imported before the clock stood still; it may have kept the other")
 
-    def monotonic() -> float:
-        return _MONOTONIC_AT_START + _passed_s
-
-    def unix() -> float:
-        return UNIX_AT_START + _passed_s
-
-    time.monotonic = time.perf_counter = monotonic
-    time.time = unix
-    time.monotonic_ns = time.perf_counter_ns = lambda: round(monotonic() * 1e9)
-    time.time_ns = lambda: round(unix() * 1e9)
+    time.monotonic = time.perf_counter = _monotonic
+    time.monotonic_ns = time.perf_counter_ns = lambda: _MONOTONIC_AT_START * _SECOND_NS + _passed_ns
+    time.time = lambda: UNIX_AT_START + _passed_ns / _SECOND_NS
+    time.time_ns = lambda: UNIX_AT_START * _SECOND_NS + _passed_ns
     random.random = lambda: 0.5
     secrets.token_bytes = lambda nbytes=None: bytes(nbytes or 32)
