@@ -11,6 +11,7 @@ what its type and the partition of its response say.
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,8 +99,19 @@ _PLACE: Final = ("topic", "partition", "offset", "timestamp")
 _WORDING: Final = re.compile(r"(?<=-message: )(not valid JSON|event|response[\w.]*): .*")
 """What pydantic says is wrong with a value; its next version may say it otherwise."""
 _ID: Final = re.compile("[0-9a-f]{24}")
-_NOTHING: Final = {"usage", "counts", "timings"}
-"""Mappings of numbers, of which those that are 0 go."""
+_NUMBERS: Final = {
+    "usage": (
+        "judge_calls",
+        "input_tokens",
+        "cached_input_tokens",
+        "output_tokens",
+        "cost_usd",
+        "dropped_quotes",
+    ),
+    "counts": ("supported", "partially_supported", "unsupported", "contradicted", "unverified"),
+    "timings": ("total_ms", "first_claim_ms", "after_completion_ms", "max_claim_ms"),
+}
+"""Mappings of numbers, with all their members, of which those that are 0 go."""
 
 
 def lines(result: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -143,11 +155,11 @@ class _About:
         response_id = str(event.get("response_id"))
         match event.get("type"):
             case "verdict.claim":
-                self._claims.setdefault((response_id, event["claim_id"]), event)
+                self._claims.setdefault((response_id, str(event.get("claim_id"))), event)
             case "verdict.response":
                 self._verdicts.setdefault(response_id, event)
             case "delivery.segment":
-                self._delivered[response_id] = self._delivered.get(response_id, "") + event["text"]
+                self._delivered[response_id] = self._delivered.get(response_id, "") + str(event.get("text"))
 
     def line(self, role: str, record: Mapping[str, Any]) -> dict[str, Any]:
         """One record. ``key`` and ``response_id`` go where they are the case's own."""
@@ -166,7 +178,11 @@ class _About:
             line["headers"] = [": ".join(map(str, header)) for header in record["headers"]]
         if response_id == self._case:
             del event["response_id"]
-        return {"type": kind} | line | self._short(event, response_id)
+        try:
+            short = self._short(copy.deepcopy(event), response_id)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            short = event  # of another form than all that were ever written: whole
+        return {"type": kind} | line | short
 
     def _dead_letter(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """Which of the records that were sent this one is, as it was, and what the headers added say of it."""
@@ -201,9 +217,10 @@ class _About:
                 self._shorten_response(event, response_id)
             case "case.flagged":
                 self._shorten_case(event, response_id)
-        for name in _NOTHING & event.keys():
-            if isinstance(event[name], dict):
-                event[name] = {each: _tenths(value) for each, value in event[name].items() if value}
+        for name in _NUMBERS.keys() & event.keys():
+            if isinstance(numbers := event[name], dict):
+                event[name] = {each: _tenths(value) for each, value in numbers.items() if value or value is None}
+                event[name] |= {each: ABSENT for each in _NUMBERS[name] if each not in numbers}
         if isinstance(claims := event.get("claims"), list):
             shorter = [self._claim(claim, response_id) for claim in claims]
             all_of_them = [claim["index"] for (owner, _), claim in self._claims.items() if owner == response_id]
@@ -219,8 +236,10 @@ class _About:
         claim = self._claims.get((response_id, claim_id))
         return claim_id if claim is None else int(claim["index"])
 
-    def _claim(self, claim: Mapping[str, Any], response_id: str) -> Any:
+    def _claim(self, claim: Any, response_id: str) -> Any:
         """A claim within another event: its number; whole where it is not what was published of it."""
+        if not isinstance(claim, dict):
+            return [claim]
         if self._claims.get((response_id, claim.get("claim_id", ""))) == claim:
             return claim["index"]
         return self._short(dict(claim), response_id)
