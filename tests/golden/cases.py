@@ -30,14 +30,14 @@ class Case:
     fields that its start has. ``settings`` are those of a guardrail.yaml; the text ``SERVER`` in them becomes
     the address of a model server that does what ``server`` says. A step is a mapping with one of these:
 
-    - ``started``, ``whole``, ``delta``, ``completed``, ``aborted``: the fields of such an event (``whole`` and
-      ``delta`` may be the text alone); ``seq`` counts by itself;
+    - ``started``, ``whole``, ``delta``, ``completed``, ``aborted``: fields of such an event; for ``whole``
+      and ``delta`` the text alone will do, and ``seq`` counts by itself;
     - ``text``: a text to stream in deltas of ``step`` characters (7);
     - ``raw``: a value as it is, as text or, in ``hex``, as bytes;
-    - ``wait_ms``; ``restart`` (``crash``, or ``stop`` for an orderly one); ``reread``, the records are written
-      once more.
+    - ``wait_ms``; ``restart`` (``crash``, or ``stop`` for an orderly one); ``reread``: all records so far are
+      written once more.
 
-    Beside it may stand ``id``, ``key`` and ``headers`` of the record, and ``pause_ms`` (20), the time after it.
+    Beside it may stand ``id``, ``key`` and ``headers`` of the record, and ``pause_ms`` (20) to wait after it.
     """
 
     id: str
@@ -91,7 +91,7 @@ def _demo() -> Iterator[Case]:
     for number, line in enumerate((_DEMO / "answers.jsonl").read_text(encoding="utf-8").splitlines()):
         fields = json.loads(line)
         head = {name: fields[name] for name in ("question", "contexts", "route", "tenant", "generator_model")}
-        steps = ({"started": {}}, {"text": fields["answer"]}, {"completed": {}})
+        steps: tuple[Step, ...] = ({"started": {}}, {"text": fields["answer"]}, {"completed": {}})
         through = "python" if number % 3 == 2 else "broker"
         yield Case(fields["response_id"], steps, head=head, settings=settings, through=through)
 

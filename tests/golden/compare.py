@@ -56,7 +56,9 @@ def _named(lines: Sequence[Line]) -> dict[str, Line]:
     """Each line by what it is about, so that one more or less does not make all others differ."""
     found: dict[str, Line] = {}
     for line in lines:
-        about = [f"{name} {line[name]}" for name in ("type", "to", "key", "seq", "index", "call") if name in line]
+        about = [
+            f"{name} {line[name]}" for name in ("type", "to", "key", "seq", "index", "call") if name in line
+        ]
         name, times = ", ".join(about).removeprefix("type ") or "guard", 1
         while (unique := name if times == 1 else f"{name} (no. {times})") in found:
             times += 1

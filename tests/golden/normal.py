@@ -120,7 +120,9 @@ def lines(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     found = [{"case": result["case"]}]
     found += [about.line(role, record) for role, records in result["written"].items() for record in records]
     for number, call in enumerate(result["calls"], start=1):
-        found.append({"call": number} | {name: told for name, told in call.items() if _CALL.get(name) != told})
+        found.append(
+            {"call": number} | {name: told for name, told in call.items() if _CALL.get(name) != told}
+        )
     found += [{name: result[name]} for name in ("unread", "failed") if result[name]]
     return [_rounded(line) for line in found]
 
@@ -185,7 +187,7 @@ class _About:
         return {"type": kind} | line | short
 
     def _dead_letter(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """Which of the records that were sent this one is, as it was, and what the headers added say of it."""
+        """Which of the records that were sent this one is, as it was, and what the added headers say."""
         for number, sent in enumerate(self._sent, start=1):
             own, added = record["headers"][: len(sent["headers"])], record["headers"][len(sent["headers"]) :]
             place = [[f"guardrail-dead-letter-{name}", str(sent[name])] for name in _PLACE]
@@ -219,11 +221,15 @@ class _About:
                 self._shorten_case(event, response_id)
         for name in _NUMBERS.keys() & event.keys():
             if isinstance(numbers := event[name], dict):
-                event[name] = {each: _tenths(value) for each, value in numbers.items() if value or value is None}
+                event[name] = {
+                    each: _tenths(value) for each, value in numbers.items() if value or value is None
+                }
                 event[name] |= {each: ABSENT for each in _NUMBERS[name] if each not in numbers}
         if isinstance(claims := event.get("claims"), list):
             shorter = [self._claim(claim, response_id) for claim in claims]
-            all_of_them = [claim["index"] for (owner, _), claim in self._claims.items() if owner == response_id]
+            all_of_them = [
+                claim["index"] for (owner, _), claim in self._claims.items() if owner == response_id
+            ]
             event["claims"] = "= all" if shorter == sorted(all_of_them) else shorter
         if isinstance(policy := event.get("policy"), dict) and set(policy) == {"name", "version"}:
             event["policy"] = f"{policy['name']} {policy['version']}"

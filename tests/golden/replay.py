@@ -1,4 +1,4 @@
-"""Runs a group: ``python -m tests.golden.replay GROUP`` prints what came of each case, a JSON line for each."""
+"""Runs a group: ``python -m tests.golden.replay GROUP`` prints a JSON line with what came of each case."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ from tests.support.llm_server import (
 PARTITIONS: Final = 3
 _PAUSE_MS: Final = 20
 _LONGEST_S: Final = 3_600.0
-_EVENT_TYPES: Final = {"whole": "response", **{n: f"response.{n}" for n in ("started", "completed", "aborted")}}
+_EVENT_TYPES: Final = {
+    "whole": "response",
+    **{n: f"response.{n}" for n in ("started", "completed", "aborted")},
+}
 _HEADS: Final = ("started", "whole")
 _kept_judges: dict[str, Any] = {}
 
@@ -260,14 +263,15 @@ async def _through_guard(case: Case, settings: Settings, judge: Any) -> dict[str
             else:
                 deltas = _deltas(case.steps)
                 async for event in guard.stream(*about, deltas, response_id=case.id, **fields):
-                    events.append(event)
+                    events.append(event)  # noqa: PERF401 - what came before an error counts
         except Exception as error:  # noqa: BLE001 - what a caller gets to see
             failed = type(error).__name__
-    written = [{"partition": 0, "key": case.id, "headers": [], "value": _text(e.to_json())} for e in events]
+    place = {"partition": 0, "key": case.id, "headers": []}
+    records = [{**place, "value": _text(event.to_json())} for event in events]
     head = {"type": "response", "response_id": case.id, **case.head}
     head["answer"] = "".join(step.get("whole", step.get("text", "")) for step in case.steps)
     sent = [{"key": case.id, "value": _json(head), "headers": [], "partition": 0, "offset": 0}]
-    return {"sent": sent, "written": {"python": written}, "unread": 0, "failed": failed}
+    return {"sent": sent, "written": {"python": records}, "unread": 0, "failed": failed}
 
 
 async def _deltas(steps: Sequence[Step]) -> AsyncIterator[str]:
@@ -286,8 +290,12 @@ async def _deltas(steps: Sequence[Step]) -> AsyncIterator[str]:
 
 
 def _behaviour(told: Mapping[str, Any]) -> Behaviour:
-    """What the server does with a call, a millisecond for each 16 characters of a reply: one of ``reply`` (a text), ``says`` (a verdict for all claims that are
-    asked for), ``judges`` (see ``_judging``), ``status``, ``hang``, ``cut``, ``error`` in a stream, and what it refuses."""
+    """What the server does with a call: a reply, 16 characters a millisecond, or something else.
+
+    Named by one of ``reply`` (a text), ``says`` (a verdict for all claims that are asked for), ``judges``
+    (see ``_judging``), ``status`` and ``hang``. A reply can be ``cut``, have an ``error`` in its stream, or
+    come only for calls without what the server ``refuses``.
+    """
     times = {"first_pause_s": told.get("after_ms", 0) / 1000, "pause_s": told.get("pause_ms", 1) / 1000}
     wire = Wire(**times, **told.get("wire", {}))
     more = {name: told[name] for name in ("finish_reason", "refusal", "usage") if name in told}

@@ -4,7 +4,8 @@ A guard that runs here does the same things in the same order every time, at any
 
 - time passes only where the event loop would wait, and then at once to the next timer (a turn of the loop
   takes a nanosecond, or who looks whether it is time yet would do so for ever);
-- work for another thread is done where it is handed over, as if it took no time;
+- work for the loop's executors is done where it is handed over, as if it took no time (a thread that
+  somebody starts without the loop would not be waited for: none here does);
 - connections to servers of the same loop are pairs of sockets, on which what is written can be read at once;
 - what is drawn at random is always the same.
 
@@ -46,7 +47,7 @@ class _NoWaiting(selectors.DefaultSelector):
     """Instead of waiting, has the clock show what would have been waited."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        global _passed_ns  # noqa: PLW0603 - the clock of the process
+        global _passed_ns
         ready = super().select(0)
         if not ready and timeout is None:
             raise NothingScheduled
@@ -58,7 +59,7 @@ class StillLoop(asyncio.SelectorEventLoop):
     """The one event loop of a process that stands still; with each the time begins anew."""
 
     def __init__(self) -> None:
-        global _passed_ns  # noqa: PLW0603
+        global _passed_ns
         super().__init__(_NoWaiting())
         _passed_ns = 0
         self._served: dict[int, Any] = {}
@@ -77,14 +78,14 @@ class StillLoop(asyncio.SelectorEventLoop):
             done.set_exception(error)
         return done
 
-    async def create_server(self, protocol_factory: Any, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+    async def create_server(self, protocol_factory: Any, *args: Any, **options: Any) -> Any:
         server = await super().create_server(protocol_factory, *args, **options)
         for listening in server.sockets:
             self._served[listening.getsockname()[1]] = protocol_factory
         return server
 
-    async def create_connection(  # type: ignore[override]
-        self, protocol_factory: Any, host: str | None = None, port: int | None = None, **options: Any
+    async def create_connection(
+        self, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any
     ) -> Any:
         if host is None or port is None:
             return await super().create_connection(protocol_factory, host, port, **options)
@@ -96,10 +97,12 @@ class StillLoop(asyncio.SelectorEventLoop):
 
 
 def stand_still() -> None:
-    """Stop the clocks of this process, and what it draws at random. Raises RuntimeError when it is too late."""
+    """Stop this process's clocks, and what it draws at random. Raises RuntimeError when it is too late."""
     early = [name for name in sys.modules if name.partition(".")[0] in {"guardrail", "consumers"}]
     if early:
-        raise RuntimeError(f"{early[0]} was imported before the clock stood still; it may have kept the other")
+        raise RuntimeError(
+            f"{early[0]} was imported before the clock stood still; it may have kept the other"
+        )
 
     time.monotonic = time.perf_counter = _monotonic
     time.monotonic_ns = time.perf_counter_ns = lambda: _MONOTONIC_AT_START * _SECOND_NS + _passed_ns

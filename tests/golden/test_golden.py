@@ -23,7 +23,9 @@ def test_every_record_is_as_expected(group: str) -> None:
     if told:
         more = f"\n… and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
         remedy = f"Only if this is meant to be so: python -m tests.golden.record {group}"
-        pytest.fail("\n".join([f"{len(told)} differences:", *told[:_MOST_TOLD]]) + f"{more}\n{remedy}", pytrace=False)
+        pytest.fail(
+            "\n".join([f"{len(told)} differences:", *told[:_MOST_TOLD]]) + f"{more}\n{remedy}", pytrace=False
+        )
 
 
 def test_every_group_is_recorded_and_nothing_else_and_it_stays_small() -> None:
@@ -79,7 +81,11 @@ def _changes(result: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for role, records in result["written"].items():
         for number, record in enumerate(records):
             where = f"{role} {number}"
-            for name, value in (("partition", 9), ("key", "another"), ("headers", [["x", "y"], *record["headers"]])):
+            for name, value in (
+                ("partition", 9),
+                ("key", "another"),
+                ("headers", [["x", "y"], *record["headers"]]),
+            ):
                 yield f"{where} {name}", _with(result, role, number, {name: value})
             if role == "dead_letters":
                 yield f"{where} value", _with(result, role, number, {"value": record["value"] + " "})
