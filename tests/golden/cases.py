@@ -16,7 +16,7 @@ from tests.verifier_cases import cases as written
 
 FOLDER: Final = Path(__file__).parent
 _DEMO: Final = files("guardrail") / "demo"
-_EVERY_NTH_SOURCE: Final = 15
+_EVERY_NTH_SOURCE: Final = 22
 STREAMED_CHARS: Final = 7
 
 Step = Mapping[str, Any]
