@@ -5,7 +5,7 @@ the same. ``cases/*.yaml`` are the inputs, a file a group; with those of the dem
 (the part for development) and ``tests/verifier_cases``. ``expected/*.jsonl`` is what comes out, a record a
 line, shortened by ``normal.py`` without losing anything but what ``normal.py`` names.
 
-```python -m tests.golden.record [GROUP …]``` writes ``expected/`` anew. That is right only for a change that
+``python -m tests.golden.record [GROUP …]`` writes ``expected/`` anew. That is right only for a change that
 is meant to change what the guard says: its commit then holds the new expectation, and says why it differs.
 Never to get a refactoring green.
 
