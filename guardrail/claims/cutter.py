@@ -33,6 +33,7 @@ _LEAST: Final = {Assertion.WEAK: Severity.CRITICAL, Assertion.SOME: Severity.MAJ
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
 _MOST_LINES: Final = 16  # that a total may be of
+_WORDS_OF_A_TOTAL: Final = 12
 
 # A sentence that begins with one of these words or phrases, or is this short, is understood from what
 # stands before it.
@@ -290,7 +291,8 @@ class _Surroundings:
     def lead_in(self, segment: Segment, stated: str, *, depends: bool) -> str:
         """What the claim of this segment, which reads ``stated``, needs: in the order of the text, bounded. A
         total needs the lines that it is of."""
-        if len(self._lines) > 1 and TOTAL.search(stated.lower()):
+        short = stated.count(" ") < _WORDS_OF_A_TOTAL
+        if short and len(self._lines) > 1 and TOTAL.search(stated.lower()):
             return _join(self._lines, "\n")
         if segment.kind is _TABLE_ROW:
             header = "" if self._starts_table(segment) else self._table_header

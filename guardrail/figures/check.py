@@ -82,6 +82,7 @@ _CHANGED: Final = re.compile(
 _CHANGED_REACH: Final = 32
 _THAN: Final = re.compile(r"\bthan\b|\bcompared\b", re.IGNORECASE)
 _MOST_LINES: Final = 16
+_TOTAL_REACH: Final = 40  # characters before the figure
 _UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | REMAINDER))
 
 
@@ -336,7 +337,9 @@ def _of_other_days(
 def _total(claim: Sentence, figure: Figure, before: Sentence) -> FigureCheck | None:
     """Whether a figure is the total of lines above it: of the last figure of its sort in each."""
     lines = before.text.split("\n")[-_MOST_LINES:]
-    if len(lines) < _LEAST or not figure.values or not TOTAL.search(claim.text.casefold()):
+    if len(lines) < _LEAST or not figure.values:
+        return None
+    if not TOTAL.search(claim.text[max(0, figure.start - _TOTAL_REACH) : figure.end].casefold()):
         return None
     parts: list[Figure] = []
     for line in reversed(lines):

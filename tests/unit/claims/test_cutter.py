@@ -131,3 +131,12 @@ def test_a_claim_without_its_frame_is_led_in_by_it() -> None:
 def test_table_header_row_holds_no_claim_and_data_rows_do() -> None:
     assert [c.text for c in claims("| Plan | Price |\n|---|---|\n| Basic | $10 |")] == ["Basic | $10"]
     assert [c.text for c in claims("| Dose | 500 mg |\n| Limit | 4 g |")] == ["Dose | 500 mg", "Limit | 4 g"]
+
+
+def test_a_short_total_is_led_in_by_the_lines_above_it_and_no_long_sentence_is() -> None:
+    found = lead_ins(
+        "* Two beds: $80\n* One desk: $35\n\n**Total: $115**\n\n"
+        "The term is two years. The total liability of either party is limited to what was paid in the year before."
+    )
+    assert found["**Total: $115**"] == "Two beds: $80\nOne desk: $35"
+    assert not any(lead_in for text, lead_in in found.items() if text.startswith("The total liability"))
