@@ -2,13 +2,12 @@
 text of its base's licence where that must go with the weights (``training/licences``), and the checkpoint's
 ``training.json``, for who trains it on (``training.restore``).
 
-    python -m training.export --checkpoint WORK/checkpoint --out FOLDER [--report REPORT.json]
+    python -m training.export --checkpoint WORK/checkpoint --out FOLDER
     python -m training.export --base BASE --work WORK --out FOLDER       # untrained, to compare with
 
 The graph in float32 must say what torch says (logits within 5e-4); the one in int8 must stay within 0.04
 of its probabilities in the mean and lose no more than half a point of AUROC, both on pairs of
-``WORK/prepared.jsonl.gz`` that were held out of training; otherwise nothing is written. ``--card-only``
-writes the card of an exported folder again, with the figures of ``--report``: the card has no checksum.
+``WORK/prepared.jsonl.gz`` that were held out of training; otherwise nothing is written.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def held_out_pairs(work: Path, *, count: int = _PAIRS, seed: int = SEED) -> list
 
 def export(
     verifier: Any, out: Path, pairs: list[Pair], *, name: str, bits: int, training: Mapping[str, Any],
-    report: Mapping[str, Any] | None = None, most_lost: float | None = MOST_LOST,
+    most_lost: float | None = MOST_LOST,
 ) -> dict[str, Any]:  # fmt: skip
     """Write the folder; returns what was measured. Raises DataError where a check fails.
 
@@ -113,7 +112,7 @@ def export(
     (out / DESCRIPTION).write_text(json.dumps(training, indent=1) + "\n", encoding="utf-8")
     for licence in licences_of(str(training.get("base", ""))):
         shutil.copyfile(licence, out / licence.name)
-    write_card(out, training=training, exported=measured, report=report)
+    _write_card(out, training=training, exported=measured)
     return measured
 
 
@@ -122,9 +121,7 @@ def licences_of(base: str) -> list[Path]:
     return [path for path in sorted(LICENCES.iterdir()) if base.startswith(path.name.removeprefix(_LICENCE))]
 
 
-def write_card(
-    out: Path, *, training: Mapping[str, Any], exported: Mapping[str, Any], report: Mapping[str, Any] | None
-) -> None:
+def _write_card(out: Path, *, training: Mapping[str, Any], exported: Mapping[str, Any]) -> None:
     """MODEL_CARD.md of a folder that has its other files."""
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     text = card(
@@ -133,7 +130,6 @@ def write_card(
         sizes={file: (out / file).stat().st_size for file in _FILES},
         training=training,
         exported=exported,
-        report=report,
     )
     (out / "MODEL_CARD.md").write_text(text, encoding="utf-8")
 
@@ -164,14 +160,6 @@ def _failures(
         yield f"the files have {size:,} bytes, more than {MOST_BYTES:,}"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: can't be read ({error})") from error
-    return found
-
-
 def main() -> None:
     """Run the step."""
     parser = argparse.ArgumentParser(
@@ -185,8 +173,6 @@ def main() -> None:
     parser.add_argument("--name", help="default: the name of the folder --out")
     parser.add_argument("--bits", type=int, choices=(7, 8), default=7, help="of the encoder's weights")
     parser.add_argument("--most-lost", type=float, default=MOST_LOST, help="points of AUROC, by int8")
-    parser.add_argument("--report", type=Path, help="--json of benchmarks.offline_sets, for the card")
-    parser.add_argument("--card-only", action="store_true", help="write nothing but the card")
     parser.add_argument("--experimental", action="store_true", help="export what may not be shipped")
     options = parser.parse_args()
     with running(parser, "export"):
@@ -194,7 +180,6 @@ def main() -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    report = _read(options.report) if options.report else None
     training = {"base": str(options.base.name), "steps": 0} if options.base else {}
     name = options.name or options.out.resolve().name
     name = f"{name}-untrained" if options.base else name
@@ -207,19 +192,13 @@ def _run(options: argparse.Namespace) -> None:
                     "--experimental exports it to measure it"
                 )
             name += "-experimental"
-    kept = options.out.parent / f"{options.out.name}.export.json"
-    if options.card_only:
-        write_card(options.out, training=training, exported=_read(kept), report=report)
-        return
     work = options.work or (options.checkpoint.parent if options.checkpoint else None)
     if work is None:
         raise DataError("--work is needed with --base: the folder of prepared.jsonl.gz")
     measured = export(
         _load(options), options.out, held_out_pairs(work), name=name, bits=options.bits, training=training,
-        report=report,
         most_lost=None if options.base else options.most_lost,
     )  # fmt: skip
-    kept.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(measured, indent=1))
 
 

@@ -24,6 +24,14 @@ Made for the local judge of streaming-guardrail, whose fitted combiner takes the
 with those of its rules; alone they are not calibrated.
 """
 
+_FIGURES: Final = """\
+## Figures
+
+How well it tells claims apart, by itself and in the judge that ships with it, on data sets that nothing
+was fitted on: docs/benchmarks/local-judge.md of streaming-guardrail, made by
+`python -m benchmarks.offline_sets --data DIR --baselines --report FOLDER`.
+"""
+
 _LIMITS: Final = """\
 - English. Nothing else was trained or tested on.
 - {max_tokens} tokens for claim and premise together; the caller cuts longer texts into passages.
@@ -45,13 +53,13 @@ def unshippable(training: Mapping[str, Any]) -> list[str]:
 
 def card(
     *, name: str, max_tokens: int, sizes: Mapping[str, int], training: Mapping[str, Any],
-    exported: Mapping[str, Any], report: Mapping[str, Any] | None,
+    exported: Mapping[str, Any],
 ) -> str:  # fmt: skip
     """The text of MODEL_CARD.md.
 
     ``training`` is the checkpoint's training.json: ``datasets`` is a map of names to ``licence`` and
     ``pairs``; ``before`` is the training.json of the checkpoint that it started from; whatever else it
-    holds is listed as a setting. ``report`` is what benchmarks.offline_sets wrote as JSON.
+    holds is listed as a setting.
     """
     parts = [f"# {name}", _USE]
     if bad := unshippable(training):
@@ -80,9 +88,7 @@ def card(
         "## Export\n",
         *_exported(exported),
         "",
-        "## Figures\n",
-        *_figures(report),
-        "",
+        _FIGURES,
         "## Limits\n",
         _LIMITS.format(max_tokens=max_tokens),
     ]
@@ -153,27 +159,6 @@ def _exported(exported: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _figures(report: Mapping[str, Any] | None) -> list[str]:
-    if not report:
-        return [
-            "Not measured yet: `python -m benchmarks.offline_sets --json`, then "
-            "`python -m training.export --report`."
-        ]
-    judges = {**report.get("baselines", {}), f"{report['judge']} judge": report}
-    columns = ("auroc", "balanced_accuracy", "calibration_error")
-    rows = [
-        (judge, *(_percent(found["macro"][column]["value"]) for column in columns))
-        for judge, found in judges.items()
-    ]
-    claims = sum(each["claims"] for each in report["sets"].values())
-    return [
-        f"Mean over {len(report['sets'])} data sets, {claims:,} claims that nothing was fitted on, "
-        "percent (the command: docs/training.md; the single sets: docs/benchmarks/local-judge.md):",
-        "",
-        *_table(("judge", "AUROC", "balanced accuracy", "expected calibration error"), rows),
-    ]
-
-
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
@@ -181,7 +166,3 @@ def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
 
 def _count(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else "?"
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"

@@ -25,6 +25,7 @@ from guardrail.figures.agreement import (
 from guardrail.figures.arithmetic import Cues, Reckoning, Way, derived
 from guardrail.figures.comparing import Compared, compared
 from guardrail.figures.model import Bound, Figure, Kind
+from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import (
@@ -175,7 +176,22 @@ def check_figures(
             checks.append(_looked_up(figure, source, near, stopped))
         else:
             checks.append(FigureCheck(figure, State.ABSENT, 0.0))
-    return tuple(_with_counts(checks, source, near))
+    return tuple(_with_exchanges(claim, list(_with_counts(checks, source, near)), source, near))
+
+
+def _with_exchanges(
+    claim: Sentence, checks: Sequence[FigureCheck], source: FigureSource, near: Sequence[int]
+) -> Iterator[FigureCheck]:
+    """The checks, where figures that were found are in conflict, if they stand at each other's things."""
+    found = [check for check in checks if check.state is State.FOUND and check.sentence is not None]
+    numbers = list(dict.fromkeys((*near, *(c.sentence for c in found if c.sentence is not None))))
+    wrong = exchanged(claim, [check.figure for check in found], source, numbers)
+    for check in checks:
+        number, rival = wrong.get(check.figure, (None, None))
+        if rival is None:
+            yield check
+        else:
+            yield replace(check, state=State.CONFLICT, sentence=number, source=rival)
 
 
 def _with_counts(

@@ -31,9 +31,10 @@ from guardrail.figures.tables import (
     alternatives,
 )
 
-_MEETING: Final = re.compile(
+MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE
 )
+"""Where the parts of a sentence that are of different figures meet."""
 _SILENT: Final = STOP_TERMS | frozenset(map(term_of, FILLERS))
 _OR_REACH: Final = 24
 _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
@@ -260,13 +261,13 @@ class Sentence:
         """The stretch around a figure up to where it meets those of the figures beside it, of any kind."""
         before = max((f.end for f in self.figures if f.end <= figure.start and not f.name), default=-1)
         after = min((f.start for f in self.figures if f.start >= figure.end and not f.name), default=-1)
-        left = _MEETING.search(self.text, before, figure.start) if before >= 0 else None
-        right = _MEETING.search(self.text, figure.end, after) if after >= 0 else None
+        left = MEETING.search(self.text, before, figure.start) if before >= 0 else None
+        right = MEETING.search(self.text, figure.end, after) if after >= 0 else None
         return left.start() if left else 0, right.start() if right else len(self.text)
 
     def around(self, figure: Figure) -> frozenset[int]:
         """What is said around a figure, up to the next comma or "and" on either side."""
-        borders = [match.span() for match in _MEETING.finditer(self.text)]
+        borders = [match.span() for match in MEETING.finditer(self.text)]
         start = max((end for _, end in borders if end <= figure.start), default=0)
         end = min((begin for begin, _ in borders if begin >= figure.end), default=len(self.text))
         return frozenset(term for at, term in self._outside([figure]) if start <= at < end) - _SILENT
@@ -284,7 +285,7 @@ class Sentence:
         for figures in list(sorts.values())[:_SORTS]:
             cuts = [0]
             for first, second in pairwise(figures):
-                meeting = _MEETING.search(self.text, first.end, max(first.end, second.start))
+                meeting = MEETING.search(self.text, first.end, max(first.end, second.start))
                 cuts.append(meeting.start() if meeting is not None else cuts[-1])
             ends = [*cuts[1:], len(self.text)]
             for i in range(len(ends) - 2, -1, -1):
@@ -317,7 +318,7 @@ class Sentence:
         None where two figures have none between them."""
         cuts = [0]
         for first, second in pairwise(figures):
-            meeting = _MEETING.search(self.text, first.end, max(first.end, second.start))
+            meeting = MEETING.search(self.text, first.end, max(first.end, second.start))
             if meeting is None:
                 return None
             cuts.append(meeting.start())

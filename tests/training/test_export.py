@@ -32,22 +32,11 @@ EXPORTED = {
     "differences": [{"name": "int8 against float32", "difference": asdict(FINE)}],
     "milliseconds": {"float32": 40.0, "int8": 20.0},
 }
-MACRO = {
-    "auroc": {"value": 0.71234},
-    "balanced_accuracy": {"value": None},
-    "calibration_error": {"value": 0.04},
-}
-REPORT: dict[str, object] = {
-    "judge": "local",
-    "sets": {"one": {"claims": 4}, "two": {"claims": 6}},
-    "macro": MACRO,
-    "baselines": {"word overlap": {"macro": MACRO | {"auroc": {"value": 0.6}}}},
-}
 
 
-def text(report: dict[str, object] | None = None) -> str:
+def text() -> str:
     sizes = {"model.onnx": 23_000_000, "tokenizer.json": 500_000}
-    return card(name="v", max_tokens=256, sizes=sizes, training=TRAINING, exported=EXPORTED, report=report)
+    return card(name="v", max_tokens=256, sizes=sizes, training=TRAINING, exported=EXPORTED)
 
 
 @pytest.mark.parametrize(
@@ -77,18 +66,22 @@ def test_the_card_names_data_settings_and_limits() -> None:
     assert "| fever | CC-BY-SA-3.0 | 12,345 |" in text()
     assert "- versions: torch 2.13.0" in text()
     assert "English" in text()
-    assert "Not measured yet" in text()
-    assert "2 data sets, 10 claims" in text(REPORT)
-    assert "| word overlap | 60.0 | – | 4.0 |" in text(REPORT)
-    assert "| local judge | 71.2 | – | 4.0 |" in text(REPORT)
+
+
+def test_the_shipped_card_says_where_the_figures_are_as_new_ones_do() -> None:
+    folder = packaged_folder()
+    assert folder is not None
+    shipped = (folder / "MODEL_CARD.md").read_text(encoding="utf-8")
+    (section,) = (part for part in text().split("\n## ") if part.startswith("Figures"))
+    assert section in shipped
+    assert "docs/benchmarks/local-judge.md" in section
 
 
 def test_the_card_names_the_licence_of_the_base_where_it_is_known() -> None:
     def line(base: str) -> str:
         made = card(
-            name="v", max_tokens=256, sizes={"model.onnx": 1}, training={"base": base}, exported=EXPORTED,
-            report=None,
-        )  # fmt: skip
+            name="v", max_tokens=256, sizes={"model.onnx": 1}, training={"base": base}, exported=EXPORTED
+        )
         return next(line for line in made.splitlines() if line.startswith("- base: "))
 
     assert line("bge-small-en-v1.5") == (
@@ -112,7 +105,7 @@ def test_the_card_names_what_a_checkpoint_before_was_trained_on() -> None:
     training = {**fine, "before": {**before, "before": TRAINING}}
     assert unshippable(training) == ["lingnli"]  # of the first course of three
     sizes = {"model.onnx": 1}
-    made = card(name="v", max_tokens=256, sizes=sizes, training=training, exported=EXPORTED, report=None)
+    made = card(name="v", max_tokens=256, sizes=sizes, training=training, exported=EXPORTED)
     assert "| fever | CC-BY-SA-3.0 | 12,352 |" in made
     assert "| help | MIT | 3 |" in made
     assert made.index("Course 1:") < made.index("Course 2:\n\n- seed: 7") < made.index("Course 3:")

@@ -459,8 +459,3 @@ def test_calibrated_and_measured_beside_its_untrained_base(
     assert list(json.loads(told.read_text(encoding="utf-8"))["baselines"]) == [
         "word overlap", "words and figures alone", "untrained model", "verifier alone",
     ]  # fmt: skip
-    run(
-        "export", "--checkpoint", place / "work" / "checkpoint", "--out", exported, "--report", told,
-        "--card-only",
-    )  # fmt: skip
-    assert "| local judge |" in (exported / "MODEL_CARD.md").read_text(encoding="utf-8")

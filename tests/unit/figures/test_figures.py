@@ -88,3 +88,14 @@ def test_nothing_is_read_once_stopped() -> None:
     assert check_figures("A fee of €7.", source, [0], stopped=lambda: True) == ()
     assert source.holding(check_figures("A fee of €7.", source, [])[0].figure, lambda: True) == [1]
     assert source_of("The fee is €7.").holding(check_figures("€7", source, [])[0].figure, lambda: True) == []
+
+
+def test_figures_that_stand_at_each_other_s_things_are_in_conflict() -> None:
+    cases = yaml.safe_load(Path(__file__).with_name("exchanged.yaml").read_text(encoding="utf-8"))
+
+    def in_conflict(case: dict[str, str], which: str) -> bool:
+        checks = check_figures(case[which], source_of(case["source"]), [0])
+        return any(check.state is State.CONFLICT for check in checks)
+
+    assert not [case["right"] for case in cases if in_conflict(case, "right")]
+    assert sum(in_conflict(case, "wrong") for case in cases) >= 0.75 * len(cases)
