@@ -34,7 +34,7 @@ from benchmarks.labelled_sets import (
     written_claims,
 )
 from guardrail.claims import cutter, detector, severity
-from guardrail.claims.assertions import Assertion
+from guardrail.claims.detector import Assertion
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.events import Severity
 from guardrail.figures import FigureCheck, State, calendar, check_figures

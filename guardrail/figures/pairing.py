@@ -13,7 +13,7 @@ from itertools import combinations, islice
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from guardrail.evidence.stopwords import STOP_TERMS
+from guardrail.evidence.tokens import STOP_TERMS
 from guardrail.figures.agreement import agrees, dimension
 from guardrail.figures.model import Figure
 from guardrail.figures.source import MEETING, FigureSource, Sentence

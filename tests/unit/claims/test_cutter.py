@@ -136,7 +136,7 @@ def test_table_header_row_holds_no_claim_and_data_rows_do() -> None:
 def test_a_short_total_is_led_in_by_the_lines_above_it_and_no_long_sentence_is() -> None:
     found = lead_ins(
         "* Two beds: $80\n* One desk: $35\n\n**Total: $115**\n\n"
-        "The term is two years. The total liability of either party is limited to what was paid in the year before."
+        "The term is two years. The total liability of either party is limited to what was paid in a year."
     )
     assert found["**Total: $115**"] == "Two beds: $80\nOne desk: $35"
     assert not any(lead_in for text, lead_in in found.items() if text.startswith("The total liability"))
