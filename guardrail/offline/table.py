@@ -9,8 +9,8 @@ from typing import Final
 from rich.text import Text
 
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
-from guardrail.judges.base import total
 from guardrail.printable import escape_controls, shorten
+from guardrail.verdicts import total
 
 ID_WIDTH: Final = 26
 _TOLD_WIDTH: Final = 72

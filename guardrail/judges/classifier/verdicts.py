@@ -10,10 +10,10 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.evidence.stopwords import STOP_TERMS
 from guardrail.evidence.tokens import words
-from guardrail.judges.base import Judgement
 from guardrail.judges.classifier.labels import Scores
 from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.classifier.windows import Window
+from guardrail.verdicts import Judgement
 
 _MAX_QUOTE_CHARS: Final = 600
 
