@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Final, Literal, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, field_validator
 
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError, JudgeError
-from guardrail.events import ClaimPart, Context, Evidence, Finding, Verdict
+from guardrail.events import ClaimPart, Context, Evidence, Finding, Span, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.secret_files import read_secret
 from guardrail.judges.streams import checked, closing, merged
@@ -67,39 +66,56 @@ def _feed(digest: hashlib.blake2b, text: str) -> None:
     digest.update(data)
 
 
+class _Kept(BaseModel):
+    """An entry: contexts stand in it by their number, and what is quoted of them by its span."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    v: Literal[2] = _VERSION
+    verdict: Verdict
+    confidence: float
+    support: float
+    judge: str
+    evidence: tuple[tuple[NonNegativeInt, NonNegativeInt, int], ...]
+    conflicting: tuple[NonNegativeInt, ...]
+    reasoning: str
+    parts: tuple[tuple[str, Verdict], ...]
+    # Entries of earlier releases don't have these.
+    unsupported: tuple[Span, ...] = ()
+    contradiction: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+
 def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
     """The judgement as bytes; None for what must not be kept.
 
     That is UNVERIFIED, or degraded, or has evidence that is in no context, or is very long.
     """
-    if judgement.verdict is Verdict.UNVERIFIED or judgement.degraded_from:
+    if judgement.verdict is Verdict.UNVERIFIED or judgement.support is None or judgement.degraded_from:
         return None
     numbers = {context.id: number for number, context in enumerate(contexts)}
-    evidence = []
+    if any(each not in numbers for each in judgement.conflicting_contexts):
+        return None
     for item in judgement.evidence:
         number = numbers.get(item.context_id)
         if number is None or contexts[number].text[slice(*item.span)] != item.quote:
             return None
-        evidence.append([number, *item.span])
-    if any(context_id not in numbers for context_id in judgement.conflicting_contexts):
-        return None
-    kept = {
-        "v": _VERSION,
-        "verdict": judgement.verdict.value,
-        "confidence": judgement.confidence,
-        "support": judgement.support,
-        "judge": judgement.judge,
-        "evidence": evidence,
-        "conflicting": [numbers[context_id] for context_id in judgement.conflicting_contexts],
-        "reasoning": judgement.reasoning,
-        "parts": [[part.text, part.verdict.value] for part in judgement.parts],
-        "unsupported": judgement.unsupported_spans,
-        "contradiction": judgement.contradiction,
-        "findings": [finding.value for finding in judgement.findings],
-    }
     try:
-        data = json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except (ValueError, TypeError):
+        kept = _Kept(
+            verdict=judgement.verdict,
+            confidence=judgement.confidence,
+            support=judgement.support,
+            judge=judgement.judge,
+            evidence=tuple((numbers[item.context_id], *item.span) for item in judgement.evidence),
+            conflicting=tuple(numbers[each] for each in judgement.conflicting_contexts),
+            reasoning=judgement.reasoning,
+            parts=tuple((part.text, part.verdict) for part in judgement.parts),
+            unsupported=judgement.unsupported_spans,
+            contradiction=judgement.contradiction,
+            findings=judgement.findings,
+        )
+        data = kept.model_dump_json().encode()
+    except ValueError:
         return None
     return data if len(data) <= _MAX_BYTES else None
 
@@ -110,69 +126,37 @@ def unpack(data: bytes, claim_id: str, claim: Claim, contexts: Sequence[Context]
     if len(data) > _MAX_BYTES:
         return None
     try:
-        kept = json.loads(data)
-        judgement = _read(kept, claim_id, contexts)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        kept = _Kept.model_validate_json(data)
+        judgement = Judgement(
+            claim_id,
+            kept.verdict,
+            kept.confidence,
+            kept.support,
+            kept.judge,
+            tuple(_quoted(contexts[number], start, end) for number, start, end in kept.evidence),
+            tuple(contexts[number].id for number in kept.conflicting),
+            kept.reasoning,
+            tuple(ClaimPart(text=text, verdict=verdict) for text, verdict in kept.parts),
+            attempts=0,
+            unsupported_spans=kept.unsupported,
+            contradiction=kept.contradiction,
+            findings=kept.findings,
+        )
+    except (ValueError, IndexError):
         return None
     if judgement.verdict is Verdict.UNVERIFIED:
         return None
     return judgement if sound(judgement, claim.prose.text) == judgement else None
 
 
-def _read(kept: dict[str, Any], claim_id: str, contexts: Sequence[Context]) -> Judgement:
-    if kept["v"] != _VERSION:
-        raise ValueError("another version")
-    evidence = []
-    for number, start, end in kept["evidence"]:
-        context = _context(contexts, number)
-        if not (_whole(start) and _whole(end) and 0 <= start < end <= len(context.text)):
-            raise ValueError("a span outside of its context")
-        quote = context.text[start:end]
-        evidence.append(Evidence(context_id=context.id, quote=quote, span=(start, end)))
-    return Judgement(
-        claim_id,
-        Verdict(kept["verdict"]),
-        _number(kept["confidence"]),
-        _number(kept["support"]),
-        _text(kept["judge"]),
-        tuple(evidence),
-        tuple(_context(contexts, number).id for number in kept["conflicting"]),
-        _text(kept["reasoning"]),
-        tuple(ClaimPart(text=_text(text), verdict=Verdict(verdict)) for text, verdict in kept["parts"]),
-        attempts=0,
-        # Entries of earlier releases don't have them.
-        unsupported_spans=tuple((start, end) for start, end in kept.get("unsupported", ())),
-        contradiction=None if (given := kept.get("contradiction")) is None else _number(given),
-        findings=tuple(Finding(name) for name in kept.get("findings", ())),
-    )
-
-
-def _context(contexts: Sequence[Context], number: object) -> Context:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ValueError("no number of a context")
-    return contexts[number]
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("not a number")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return value
+def _quoted(context: Context, start: int, end: int) -> Evidence:
+    if not start < end <= len(context.text):
+        raise ValueError("a span outside of its context")
+    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
 
 
 _LONG_CHARS: Final = 50_000
 _ROUNDS: Final = 2
-
-
 _LEAST_KEY_CHARS = 16
 
 
@@ -493,16 +477,12 @@ class _Work:
 
     def settled(self, judgement: Judgement, data: bytes | None) -> list[Judgement]:
         """What the judge said of a claim, and the same of its twins in the response."""
+        key = self.keys[judgement.claim_id]
         self.open.pop(judgement.claim_id, None)
-        twins = self.claims_of(self.keys[judgement.claim_id])
-        found = [] if data is None else self.known(data, *twins)
-        left = set(twins) - {each.claim_id for each in found}
-        self.give_up([self.keys[judgement.claim_id]])
-        return [
-            judgement,
-            *found,
-            *(replace(judgement, claim_id=each, attempts=0, usage=None) for each in twins if each in left),
-        ]
+        found = [] if data is None else self.known(data, *self.claims_of(key))
+        again = [replace(judgement, claim_id=twin, attempts=0, usage=None) for twin in self.claims_of(key)]
+        self.give_up([key])
+        return [judgement, *found, *again]
 
     def give_up(self, keys: Collection[bytes]) -> None:
         """The judge has had its say on these."""

@@ -102,7 +102,7 @@ async def test_ids_that_were_not_asked_for_are_dropped() -> None:
 
 async def test_of_two_verdicts_for_a_claim_neither_is_believed() -> None:
     twice = verdicts(member("c1"), member("c1", "CONTRADICTED"), member("c2"), member("c2"))
-    async with LlmServer(Reply(twice)) as server:
+    async with LlmServer(Reply(f"So: {twice}")) as server:  # which nothing is believed of before its end
         asked = request("One.", "Two.")
         reply = await judge(server, asked)
     found = joined(asked, reply, "llm:test")

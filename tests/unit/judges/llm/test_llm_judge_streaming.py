@@ -178,8 +178,8 @@ async def test_shares_of_what_was_used_add_up_to_the_whole() -> None:
         "prompt_tokens_details": {"cached_tokens": 640},
     }
     said = verdicts(member("c1", evidence=[1, 77]), member("c2"), member("c3", evidence=[88]))
-    async with LlmServer(Reply(said, usage=usage)) as server:
-        reply = await judge(server, request("One.", "Two.", "Three."), stream={"mode": "never"})
+    async with LlmServer(Reply(f"So: {said}", usage=usage)) as server:  # told at the end, all of them
+        reply = await judge(server, request("One.", "Two.", "Three."))
     shares = [j.usage for j in reply.judgements if j.usage is not None]
     assert len(shares) == 3
     for name in Usage.model_fields:

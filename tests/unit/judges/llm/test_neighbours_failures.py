@@ -225,7 +225,7 @@ async def test_a_score_that_is_none_is_not_counted(score: Any) -> None:
 async def test_evidence_that_was_made_up_does_not_stand() -> None:
     """A quote is what stands in the context, and never what the model says stands there."""
     said = member("c1", evidence=["The plan costs $60.", 99, 1])
-    (judgement,) = (await found_of(Reply(verdicts(said)), "One.")).values()
+    (judgement,) = (await found_of(Reply(f"So: {verdicts(said)}"), "One.")).values()
     assert [evidence.quote for evidence in judgement.evidence] == ["The basic plan costs $50 a month."]
     assert judgement.usage is not None
     assert judgement.usage.dropped_quotes == 2
