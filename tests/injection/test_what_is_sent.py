@@ -189,6 +189,7 @@ import asyncio, random
 random.seed(0)
 from tests.injection.judging import OBLIGING, attacked, judging
 from tests.injection.sent import marker_of
+from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
 async def main():
     async with LlmServer(OBLIGING) as server, judging(server) as judge:
