@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from guardrail.claims.model import Claim
@@ -10,12 +10,13 @@ from guardrail.errors import ConfigError
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import STOP_TERMS, words
-from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.settings import VerifierSettings
 from guardrail.judges.local.verifier import load_verifier
 from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.verdicts import Judgement
 from training.calibrate import unfitted
 
 Scoring = Callable[[Claim, str, EvidenceIndex], float]
@@ -29,14 +30,12 @@ class ScoringJudge:
         self.name = name
         self._score = score
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """On the event loop: nothing else runs in a benchmark."""
-        found = []
         for claim_id, claim in request.claims.items():
             support = self._score(claim, request.question, request.evidence)
             verdict = Verdict.SUPPORTED if support > 0.5 else Verdict.UNSUPPORTED
-            found.append(Judgement(claim_id, verdict, max(support, 1.0 - support), support, self.name))
-        return JudgeReply(tuple(found))
+            yield Judgement(claim_id, verdict, max(support, 1.0 - support), support, self.name)
 
     async def aclose(self) -> None:
         """Nothing is held."""

@@ -11,14 +11,16 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from benchmarks.instant_judge import InstantJudge
 from guardrail.cli import main as guardrail
 from guardrail.judges import factory
-from guardrail.judges.base import Judge, JudgeReply, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
+from guardrail.verdicts import Judgement
 
 
 class TimedJudge(InstantJudge):
@@ -28,12 +30,10 @@ class TimedJudge(InstantJudge):
         self._path = path
         self._times: dict[str, float] = {}
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        reply = await super().judge(request)
-        now = time.monotonic()
-        for claim_id in request.claims:
-            self._times[claim_id] = now
-        return reply
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        async for judgement in super().judge(request):
+            self._times[judgement.claim_id] = time.monotonic()
+            yield judgement
 
     async def aclose(self) -> None:
         self._path.write_text(json.dumps(self._times))

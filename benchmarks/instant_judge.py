@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from guardrail.events import Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
+from guardrail.verdicts import Judgement
 
 
 class InstantJudge:
@@ -11,10 +14,9 @@ class InstantJudge:
 
     name = "instant"
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        return JudgeReply(
-            tuple(Judgement(claim_id, Verdict.SUPPORTED, 1.0, 1.0, self.name) for claim_id in request.claims)
-        )
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        for claim_id in request.claims:
+            yield Judgement(claim_id, Verdict.SUPPORTED, 1.0, 1.0, self.name)
 
     async def aclose(self) -> None:
         return

@@ -197,7 +197,8 @@ async def throughput(responses: Sequence[Asked], settings: LocalJudgeSettings) -
     async def worker() -> None:
         for question, contexts, claims in waiting:
             request = JudgeRequest("r", question, claims, EvidenceIndex(contexts), time.monotonic() + 3600)
-            await judge.judge(request)
+            async for _ in judge.judge(request):
+                pass
 
     begun = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:

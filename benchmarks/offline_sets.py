@@ -48,9 +48,10 @@ from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.config import LoggingSettings, load_settings
 from guardrail.errors import GuardrailError
 from guardrail.events import SegmentKind, Verdict
-from guardrail.judges.base import Judge, Judgement, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
+from guardrail.verdicts import Judgement
 from training.metrics import (
     Figure,
     auroc,
@@ -99,19 +100,18 @@ class Asking:
         """The row's claim, as the guard would put it; the time includes the index of its contexts."""
         severity, _ = self._rater.rate(row.claim, SegmentKind.SENTENCE)
         begun, busy = time.perf_counter(), time.process_time()
-        reply = await self._judge.judge(
-            JudgeRequest(
-                response_id="offline",
-                question=row.question,
-                claims={"c": row.as_claim(severity)},
-                evidence=row.index(),
-                deadline=time.monotonic() + _UNHURRIED_S,
-            )
+        request = JudgeRequest(
+            response_id="offline",
+            question=row.question,
+            claims={"c": row.as_claim(severity)},
+            evidence=row.index(),
+            deadline=time.monotonic() + _UNHURRIED_S,
         )
+        said = [judgement async for judgement in self._judge.judge(request)]
         self.seconds += time.perf_counter() - begun
         self.processor_seconds += time.process_time() - busy
         self.claims += 1
-        found = next((one for one in reply.judgements if one.claim_id == "c"), None)
+        found = next((one for one in said if one.claim_id == "c"), None)
         return _judged(row, found)
 
     async def all(self, sets: Mapping[str, Sequence[Row]]) -> dict[str, list[Judged]]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
 from benchmarks.labelled_answers import LabelledAnswer
 from guardrail.events import ClaimVerdict, ResponseVerdict, Span
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
+from guardrail.verdicts import Judgement
 
 # Places within the claim, which no policy asks for; in the event they are places of the answer.
 _LEFT_OUT: Final = frozenset(("unsupported_spans",))
@@ -42,16 +43,14 @@ class SavedJudge:
         self.missing = 0
         """Claims asked for that nothing was said of: answers are cut otherwise than they were."""
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """What is known of the claims."""
-        found = []
         for claim_id, claim in request.claims.items():
             known = self._claims.get((request.response_id, (claim.start, claim.end)))
             if known is None:
                 self.missing += 1
             else:
-                found.append(_repeated(claim_id, known))
-        return JudgeReply(tuple(found))
+                yield _repeated(claim_id, known)
 
     async def aclose(self) -> None:
         """Nothing is held."""

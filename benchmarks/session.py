@@ -26,13 +26,13 @@ from guardrail.claims.cutter import ClaimCutter, SeverityRater
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.engine.engine import Engine
 from guardrail.events import Context, ResponseDelta, ResponseStarted, Verdict
-from guardrail.judges.base import Judgement
 from guardrail.judges.local import LocalJudge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Judge
 from guardrail.session.machine import Session
+from guardrail.verdicts import Judgement
 
 SIZES = (10_000, 100_000, 1_000_000)
 DELTAS = (1, 4, 100, 0)

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
         Verdict,
     )
     from guardrail.guard import Guard
-    from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest
+    from guardrail.judges.base import Judge, JudgeRequest, Meter
     from guardrail.judges.factory import build_judge
     from guardrail.judges.settings import JudgeSettings
     from guardrail.judges.spending import UsageLedger
     from guardrail.limits import Limits
     from guardrail.policy import Policy, Rule
     from guardrail.routing import PolicyRouter, Route
+    from guardrail.verdicts import Judgement
 
 __version__ = "0.1.0"
 
@@ -59,11 +60,11 @@ __all__ = [
     "InputError",
     "Judge",
     "JudgeError",
-    "JudgeReply",
     "JudgeRequest",
     "JudgeSettings",
     "Judgement",
     "Limits",
+    "Meter",
     "Policy",
     "PolicyRouter",
     "ProtocolError",
@@ -99,11 +100,11 @@ _HOME: Final = {
     "InputError": "guardrail.errors",
     "Judge": "guardrail.judges.base",
     "JudgeError": "guardrail.errors",
-    "JudgeReply": "guardrail.judges.base",
     "JudgeRequest": "guardrail.judges.base",
     "JudgeSettings": "guardrail.judges.settings",
-    "Judgement": "guardrail.judges.base",
+    "Judgement": "guardrail.verdicts",
     "Limits": "guardrail.limits",
+    "Meter": "guardrail.judges.base",
     "Policy": "guardrail.policy",
     "PolicyRouter": "guardrail.routing",
     "ProtocolError": "guardrail.errors",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -63,6 +64,11 @@ class Guard:
         if judge is not None and not isinstance(judge, Judge):
             raise TypeError(
                 f"judge: {type(judge).__name__} has not all of name, judge and aclose (see guardrail.Judge)"
+            )
+        if judge is not None and inspect.iscoroutinefunction(judge.judge):
+            raise TypeError(
+                f"judge: {type(judge).__name__}.judge returns one reply; make it an async generator that "
+                "yields a Judgement for each claim"
             )
         if policy is not None and not isinstance(policy, Policy):
             raise TypeError(f"policy: give a guardrail.Policy, not a {type(policy).__name__}")

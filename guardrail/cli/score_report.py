@@ -19,9 +19,9 @@ from rich.text import Text
 
 from guardrail.cli.terminal import discard
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
-from guardrail.judges.base import total
 from guardrail.offline.scorer import Outcome
 from guardrail.printable import escape_controls, shorten
+from guardrail.verdicts import total
 
 ID_WIDTH: Final = 26
 _TOLD_WIDTH: Final = 72

@@ -44,7 +44,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, Judgement
+from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -52,6 +52,7 @@ from guardrail.session.effects import Cancel, CutOn, Effect, Emit
 from guardrail.session.effects import Judge as AskJudge
 from guardrail.session.machine import Session
 from guardrail.session.stored import UNREADABLE, StoredSession
+from guardrail.verdicts import Judgement
 
 __all__ = ["OVERLOADED", "Captured", "ClosedResponse", "Engine", "Headers", "Output"]
 
@@ -502,14 +503,18 @@ class Engine:
                     now, heard = self._clock(), partial(self._heard, run)
                     gathering = self._gatherer.gathering(run, batch, known)
                     try:
-                        found, put_off = await ask(
-                            self._judge, run.session, evidence, batch, now, heard, gathering
-                        )
+                        found = await ask(self._judge, run.session, evidence, batch, now, heard, gathering)
                     finally:
-                        run.sifting.discard(gathering)
+                        if gathering is not None:
+                            gathering.close()
                 if run.dropped:
                     return  # a judge that does not mind being cancelled
-                run.put_off.update((each.claim_id, (batch[each.claim_id], each)) for each in put_off)
+                if gathering is not None:
+                    run.put_off.update(
+                        (each.claim_id, (batch[each.claim_id], each))
+                        for each in gathering.later.values()
+                        if each.claim_id in batch and run.session.awaits(each.claim_id)
+                    )
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
             # At once: the next claim may come before the loop has told that this task is done.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from guardrail.claims.model import Claim
@@ -12,22 +12,11 @@ from guardrail.engine.runs import Run
 from guardrail.errors import JudgeError
 from guardrail.events import Usage
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import (
-    Gathering,
-    GatheringJudge,
-    Judge,
-    Judgement,
-    JudgeReply,
-    JudgeRequest,
-    attempts_of,
-    less,
-    reconcile,
-    told_usage,
-    total,
-    unverified,
-)
+from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, Meter
+from guardrail.judges.streams import checked, closing
 from guardrail.judges.taking_in import claims_with_absent_links, take_in
 from guardrail.session.machine import Session
+from guardrail.verdicts import Judgement, total, unverified
 
 
 class Gatherer:
@@ -57,28 +46,59 @@ class Gatherer:
 
     def gathering(
         self, run: Run, batch: Mapping[str, Claim], known: Mapping[str, Judgement]
-    ) -> Gathering | None:
-        """What the judge needs to know to put claims of ``batch`` off; None for one that never does."""
+    ) -> RunGathering | None:
+        """What lets the judge put claims of ``batch`` off; None for one that never does."""
         if not self._max_wait_s:
             return None
         session = run.session
         # A call that can take no more claims can't wait for any, nor can one at the end of the text.
         over = len(batch) >= self._most or not session.reading
-        until = session.can_wait_until(batch, self._max_wait_s)
+        until = float("-inf") if over else session.can_wait_until(batch, self._max_wait_s)
+        return RunGathering(run, known, until, self._clock, self._others_may_begin)
 
-        def may_put_off(urgent: bool) -> bool:
-            if over or self._clock() >= until:
-                return False
-            return bool(run.waiting) or (session.reading and not urgent)
 
-        def going() -> None:
-            run.sifting.discard(gathering)
-            if not session.reading and not run.dropped:
-                self._others_may_begin(run)
+class RunGathering:
+    """The ``Gathering`` of one call: claims may be put off until a time, and never at the end of the text."""
 
-        gathering = Gathering(known, may_put_off, going)
-        run.sifting.add(gathering)
-        return gathering
+    def __init__(
+        self,
+        run: Run,
+        known: Mapping[str, Judgement],
+        until: float,
+        clock: Callable[[], float],
+        others_may_begin: Callable[[Run], None],
+    ) -> None:
+        self.known = known
+        self.later: dict[str, Judgement] = {}
+        """What was put off, with what is known of it."""
+        self._run = run
+        self._until = until
+        self._clock = clock
+        self._others_may_begin = others_may_begin
+        run.sifting.add(self)
+
+    def may_put_off(self) -> bool:
+        """Whether claims could be put off now."""
+        return self._may_put_off(urgent=False)
+
+    def put_off(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
+        """Keep the claims for the next request; or let others begin, as this one goes on."""
+        if self._may_put_off(urgent=urgent):
+            self.later = {judgement.claim_id: judgement for judgement in judgements}
+            return True
+        self.close()
+        if not self._run.session.reading and not self._run.dropped:
+            self._others_may_begin(self._run)
+        return False
+
+    def close(self) -> None:
+        """The call can't be joined any more."""
+        self._run.sifting.discard(self)
+
+    def _may_put_off(self, *, urgent: bool) -> bool:
+        if self._clock() >= self._until:
+            return False
+        return bool(self._run.waiting) or (self._run.session.reading and not urgent)
 
 
 LAST_HELD_S: Final = 0.25
@@ -97,24 +117,22 @@ async def ask(
     batch: dict[str, Claim],
     now: float,
     heard: Callable[[Judgement], None],
-    gathering: Gathering | None = None,
-) -> tuple[list[Judgement], list[Judgement]]:
-    """One judgement for each claim of ``batch``, which the session awaits; the second list has those that are
-    put off, with what is known of them.
+    gathering: RunGathering | None = None,
+) -> list[Judgement]:
+    """What there is to say of the claims of ``batch``, which the session awaits, when the call is over.
 
-    What the call consumes is in the session's usage from when the judge tells of it on: the call may be
-    cancelled by the very verdict that decides the response, which is to say what it took all the same.
-    ``heard`` is called with those that come before the judge's reply is whole, which are final; the last one
-    waits a moment for the reply, so that the response is mostly not decided before it is known what it took.
-    ``now`` is a reading of the session's clock. Claims that the judge has no verdict for in time, or at all,
-    are UNVERIFIED; nothing but cancellation is raised.
+    ``heard`` is called with judgements as they come. The last one waits a moment for the end of the stream,
+    so that the response is mostly not decided before it is known what the call took; it is in the result if
+    the end comes in time. So is an UNVERIFIED one for each claim that the judge has no verdict on in time, or
+    at all, and hasn't put off. Once the response is decided the call is given up. What the call consumes is
+    in the session's usage from when the judge records it. ``now`` is a reading of the session's clock.
+    Nothing but cancellation is raised.
     """
     session.taken_up(batch)
     due = {claim_id: session.due(claim_id) for claim_id in batch}
     # Of claims that gathered the first is given up long before the last.
     deadline = max(due.values()) if gathering is None else min(due.values())
-    name = judge.name
-    early = _Early(batch, {claim_id: at - now for claim_id, at in due.items()}, name, heard)
+    open_ = _OpenClaims(batch, {claim_id: at - now for claim_id, at in due.items()}, heard)
     request = JudgeRequest(
         response_id=session.head.response_id,
         question=session.head.question,
@@ -124,100 +142,84 @@ async def ask(
         generator_model=session.head.generator_model,
         tenant=session.head.tenant,
         spent=session.usage,
-        on_judgement=early.hear,
-        on_usage=(meter := _Meter(session)).read,
+        meter=(meter := _SessionMeter(session)),
         gathering=gathering,
     )
-    put_off: list[Judgement] = []
-    may_put_off = gathering is not None and gathering.may_put_off(False)
+    attempts = 1
     try:
         async with asyncio.timeout(deadline - now):
-            early.absent_links = await claims_with_absent_links(batch, evidence)
-            reply = await judge.judge(request)
-        meter.read(reply.usage)
-        put_off = early.put_off(reply) if may_put_off else []
-        left = {each.claim_id for each in put_off}
-        asked = {claim_id: claim for claim_id, claim in batch.items() if claim_id not in left}
-        found = list(reconcile(asked, reply, name).values())
+            open_.absent_links = await claims_with_absent_links(batch, evidence)
+            async with closing(checked(judge, request)) as judgements:
+                async for judgement in judgements:
+                    open_.hear(judgement)
+                    if session.decided:
+                        return []
+        why = "the judge's reply has no verdict for this claim"
     except TimeoutError:
-        found = [unverified(claim_id, name, "no verdict in time") for claim_id in batch]
+        why = "no verdict in time"
     except JudgeError as error:
-        reason = f"{type(error).__name__}: {error}"
-        _log.warning("judge failed: %s", reason)
-        if (usage := told_usage(error)) is not None:
-            meter.read(usage)
-        attempts = attempts_of(error)
-        found = [unverified(claim_id, name, reason, attempts=attempts) for claim_id in batch]
+        why, attempts = f"{type(error).__name__}: {error}", meter.attempts
+        _log.warning("judge failed: %s", why)
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
-        _log.error("faulty judge %r: %s", name, type(error).__name__)
-        found = [unverified(claim_id, name, f"{type(error).__name__} in the judge") for claim_id in batch]
+        why = f"{type(error).__name__} in the judge"
+        _log.error("faulty judge %r: %s", judge.name, type(error).__name__)
     finally:
-        early.close()
-    found = [take_in(one, batch[one.claim_id], early.absent_links) for one in found]
-    last = early.last
-    return [last if last and last.claim_id == one.claim_id else one for one in found], put_off
+        open_.close()
+    later = {} if gathering is None else gathering.later
+    missing = [
+        open_.taken_in(unverified(claim_id, judge.name, why, attempts=attempts))
+        for claim_id in open_.left
+        if claim_id not in later
+    ]
+    return [*open_.last, *missing]
 
 
-class _Meter:
-    """Keeps what one call has consumed so far in the usage of its session; others may be under way."""
+class _SessionMeter(Meter):
+    """Keeps what one call consumes in the usage of its session, too; others may be under way."""
 
     def __init__(self, session: Session) -> None:
+        super().__init__()
         self._session = session
-        self._counted = Usage()
 
-    def read(self, usage: Usage) -> None:
-        """``usage`` is all that the call has consumed."""
-        self._session.usage = total(less(self._session.usage, self._counted), usage)
-        self._counted = usage
+    def add(self, usage: Usage, model: str = "") -> None:
+        super().add(usage, model)
+        self._session.usage = total(self._session.usage, usage)
 
 
-class _Early:
-    """Passes on what a judge says before its reply.
+class _OpenClaims:
+    """The claims of a call that have no verdict yet.
 
-    What is then the last open claim of the call is held for ``LAST_HELD_S``, and never until it is given up:
-    a verdict that is known must not be lost to a reply that does not end. What can't stand by itself is left
-    to the whole reply, and to ``reconcile``.
+    The verdict on the last one is held for ``LAST_HELD_S``, and never until its claim is given up: a verdict
+    that is known must not be lost to a stream that does not end.
     """
 
     def __init__(
-        self,
-        claims: dict[str, Claim],
-        left_s: dict[str, float],
-        name: str,
-        heard: Callable[[Judgement], None],
+        self, claims: dict[str, Claim], left_s: dict[str, float], heard: Callable[[Judgement], None]
     ) -> None:
         """``left_s``: the seconds after which each claim of the call is given up."""
         self._claims = claims
-        self._open = left_s
-        self._name = name
         self._heard = heard
         self._loop = asyncio.get_running_loop()
         self._began_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
+        self.left = left_s
+        self.last: tuple[Judgement, ...] = ()
         self.absent_links: frozenset[str] = frozenset()
-        self.last: Judgement | None = None
+
+    def taken_in(self, judgement: Judgement) -> Judgement:
+        """The judgement as it counts."""
+        return take_in(judgement, self._claims[judgement.claim_id], self.absent_links)
 
     def hear(self, judgement: Judgement) -> None:
-        claim_id = judgement.claim_id
-        if claim_id not in self._open:
-            return
-        asked = {claim_id: self._claims[claim_id]}
-        sound = reconcile(asked, JudgeReply((judgement,)), self._name)[claim_id]
-        if sound.verdict is not judgement.verdict:
-            return
-        sound = take_in(sound, self._claims[claim_id], self.absent_links)
-        given_up_at = self._began_at + self._open.pop(claim_id)
-        if self._open:
-            self._heard(sound)
+        """Pass the judgement on, unless it is the last."""
+        given_up_at = self._began_at + self.left.pop(judgement.claim_id)
+        judgement = self.taken_in(judgement)
+        if self.left:
+            self._heard(judgement)
         else:
-            self.last = sound
+            self.last = (judgement,)
             at = min(self._loop.time() + LAST_HELD_S, given_up_at - DEADLINE_MARGIN_S)
-            self._timer = self._loop.call_at(at, self._heard, sound)
-
-    def put_off(self, reply: JudgeReply) -> list[Judgement]:
-        """Those of the claims put off that have no verdict after all."""
-        told = {judgement.claim_id for judgement in reply.judgements}
-        return [each for each in reply.put_off if each.claim_id in self._open and each.claim_id not in told]
+            self._timer = self._loop.call_at(at, self._heard, judgement)
 
     def close(self) -> None:
         """The call is over: what was held is in its result."""

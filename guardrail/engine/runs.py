@@ -27,11 +27,11 @@ from guardrail.events import (
     ResponseHead,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.session.effects import Channel
 from guardrail.session.machine import Session
+from guardrail.verdicts import Judgement
 
 
 def digest(head: ResponseHead) -> bytes:

@@ -12,35 +12,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Final, Literal, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, field_validator
 
 from guardrail.claims.model import Claim
-from guardrail.errors import ConfigError, JudgeError, only_cause
-from guardrail.events import ClaimPart, Context, Evidence, Finding, Usage, Verdict
-from guardrail.judges.base import (
-    Judge,
-    Judgement,
-    JudgeReply,
-    JudgeRequest,
-    ToldUsage,
-    attempts_of,
-    reconcile,
-    tell_usage,
-    told_usage,
-    total,
-    unverified,
-    usage_of,
-)
+from guardrail.errors import ConfigError, JudgeError
+from guardrail.events import ClaimPart, Context, Evidence, Finding, Span, Verdict
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.secret_files import read_secret
+from guardrail.judges.streams import checked, closing, merged
+from guardrail.verdicts import Judgement, sound
 
 _VERSION: Final = 2
 _MAX_BYTES: Final = 8_192
@@ -78,39 +66,56 @@ def _feed(digest: hashlib.blake2b, text: str) -> None:
     digest.update(data)
 
 
+class _Kept(BaseModel):
+    """An entry: contexts stand in it by their number, and what is quoted of them by its span."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    v: Literal[2] = _VERSION
+    verdict: Verdict
+    confidence: float
+    support: float
+    judge: str
+    evidence: tuple[tuple[NonNegativeInt, NonNegativeInt, int], ...]
+    conflicting: tuple[NonNegativeInt, ...]
+    reasoning: str
+    parts: tuple[tuple[str, Verdict], ...]
+    # Entries of earlier releases don't have these.
+    unsupported: tuple[Span, ...] = ()
+    contradiction: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+
 def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
     """The judgement as bytes; None for what must not be kept.
 
     That is UNVERIFIED, or degraded, or has evidence that is in no context, or is very long.
     """
-    if judgement.verdict is Verdict.UNVERIFIED or judgement.degraded_from:
+    if judgement.verdict is Verdict.UNVERIFIED or judgement.support is None or judgement.degraded_from:
         return None
     numbers = {context.id: number for number, context in enumerate(contexts)}
-    evidence = []
+    if any(each not in numbers for each in judgement.conflicting_contexts):
+        return None
     for item in judgement.evidence:
         number = numbers.get(item.context_id)
         if number is None or contexts[number].text[slice(*item.span)] != item.quote:
             return None
-        evidence.append([number, *item.span])
-    if any(context_id not in numbers for context_id in judgement.conflicting_contexts):
-        return None
-    kept = {
-        "v": _VERSION,
-        "verdict": judgement.verdict.value,
-        "confidence": judgement.confidence,
-        "support": judgement.support,
-        "judge": judgement.judge,
-        "evidence": evidence,
-        "conflicting": [numbers[context_id] for context_id in judgement.conflicting_contexts],
-        "reasoning": judgement.reasoning,
-        "parts": [[part.text, part.verdict.value] for part in judgement.parts],
-        "unsupported": judgement.unsupported_spans,
-        "contradiction": judgement.contradiction,
-        "findings": [finding.value for finding in judgement.findings],
-    }
     try:
-        data = json.dumps(kept, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except (ValueError, TypeError):
+        kept = _Kept(
+            verdict=judgement.verdict,
+            confidence=judgement.confidence,
+            support=judgement.support,
+            judge=judgement.judge,
+            evidence=tuple((numbers[item.context_id], *item.span) for item in judgement.evidence),
+            conflicting=tuple(numbers[each] for each in judgement.conflicting_contexts),
+            reasoning=judgement.reasoning,
+            parts=tuple((part.text, part.verdict) for part in judgement.parts),
+            unsupported=judgement.unsupported_spans,
+            contradiction=judgement.contradiction,
+            findings=judgement.findings,
+        )
+        data = kept.model_dump_json().encode()
+    except ValueError:
         return None
     return data if len(data) <= _MAX_BYTES else None
 
@@ -121,70 +126,37 @@ def unpack(data: bytes, claim_id: str, claim: Claim, contexts: Sequence[Context]
     if len(data) > _MAX_BYTES:
         return None
     try:
-        kept = json.loads(data)
-        judgement = _read(kept, claim_id, contexts)
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        kept = _Kept.model_validate_json(data)
+        judgement = Judgement(
+            claim_id,
+            kept.verdict,
+            kept.confidence,
+            kept.support,
+            kept.judge,
+            tuple(_quoted(contexts[number], start, end) for number, start, end in kept.evidence),
+            tuple(contexts[number].id for number in kept.conflicting),
+            kept.reasoning,
+            tuple(ClaimPart(text=text, verdict=verdict) for text, verdict in kept.parts),
+            attempts=0,
+            unsupported_spans=kept.unsupported,
+            contradiction=kept.contradiction,
+            findings=kept.findings,
+        )
+    except (ValueError, IndexError):
         return None
     if judgement.verdict is Verdict.UNVERIFIED:
         return None
-    sound = reconcile({claim_id: claim}, JudgeReply((judgement,)), judgement.judge)[claim_id]
-    return sound if sound == judgement else None
+    return judgement if sound(judgement, claim.prose.text) == judgement else None
 
 
-def _read(kept: dict[str, Any], claim_id: str, contexts: Sequence[Context]) -> Judgement:
-    if kept["v"] != _VERSION:
-        raise ValueError("another version")
-    evidence = []
-    for number, start, end in kept["evidence"]:
-        context = _context(contexts, number)
-        if not (_whole(start) and _whole(end) and 0 <= start < end <= len(context.text)):
-            raise ValueError("a span outside of its context")
-        quote = context.text[start:end]
-        evidence.append(Evidence(context_id=context.id, quote=quote, span=(start, end)))
-    return Judgement(
-        claim_id,
-        Verdict(kept["verdict"]),
-        _number(kept["confidence"]),
-        _number(kept["support"]),
-        _text(kept["judge"]),
-        tuple(evidence),
-        tuple(_context(contexts, number).id for number in kept["conflicting"]),
-        _text(kept["reasoning"]),
-        tuple(ClaimPart(text=_text(text), verdict=Verdict(verdict)) for text, verdict in kept["parts"]),
-        attempts=0,
-        # Entries of earlier releases don't have them.
-        unsupported_spans=tuple((start, end) for start, end in kept.get("unsupported", ())),
-        contradiction=None if (given := kept.get("contradiction")) is None else _number(given),
-        findings=tuple(Finding(name) for name in kept.get("findings", ())),
-    )
-
-
-def _context(contexts: Sequence[Context], number: object) -> Context:
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise ValueError("no number of a context")
-    return contexts[number]
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("not a number")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return value
+def _quoted(context: Context, start: int, end: int) -> Evidence:
+    if not start < end <= len(context.text):
+        raise ValueError("a span outside of its context")
+    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
 
 
 _LONG_CHARS: Final = 50_000
 _ROUNDS: Final = 2
-
-
 _LEAST_KEY_CHARS = 16
 
 
@@ -342,8 +314,9 @@ class CachedJudge:
     def name(self) -> str:
         return self._judge.name
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """The reply, of which only what is new was asked for. Raises JudgeError where nothing is known."""
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """What is known at once, and what is new as the judge says it. Raises what the judge raises, when all
+        that is known has been said."""
         if sum(len(context.text) for context in request.evidence.contexts) > _LONG_CHARS:
             digest = await asyncio.to_thread(request_digest, request, self._fingerprint)
         else:
@@ -354,12 +327,16 @@ class CachedJudge:
             {claim_id: claim_key(digest, claim) for claim_id, claim in request.claims.items()},
             patient_until=now + (request.deadline - now) / 2,
         )
-        await self._look_up(work)
+        for judgement in await self._looked_up(work):
+            yield judgement
         for round_ in range(_ROUNDS + 1):
             if not work.open:
                 break
-            await self._round(work, wait=round_ < _ROUNDS)
-        return work.reply(self.name)
+            async with closing(self._round(work, wait=round_ < _ROUNDS)) as judgements:
+                async for judgement in judgements:
+                    yield judgement
+        if work.error is not None:
+            raise work.error
 
     async def aclose(self) -> None:
         """Close the judge, and the shared cache."""
@@ -369,25 +346,26 @@ class CachedJudge:
             if self._shared is not None:
                 await self._shared.aclose()
 
-    async def _look_up(self, work: _Work) -> None:
+    async def _looked_up(self, work: _Work) -> list[Judgement]:
+        found: list[Judgement] = []
         for claim_id in list(work.open):
             data = self._get(work.keys[claim_id])
-            if data is not None and work.use(claim_id, data):
-                self.counts.hits += 1
+            if data is not None:
+                found += work.known(data, claim_id)
+        self.counts.hits += len(found)
         unknown = [work.keys[claim_id] for claim_id in work.open]
         unknown = [key for key in dict.fromkeys(unknown) if key not in self._under_way]
         if self._shared is None or not unknown:
-            return
+            return found
         for key, data in zip(unknown, await self._shared.get(unknown), strict=True):
-            if data is None:
-                continue
-            fitting = [claim_id for claim_id in work.open if work.keys[claim_id] == key]
-            used = [claim_id for claim_id in fitting if work.use(claim_id, data)]
-            if used:
+            used = [] if data is None else work.known(data, *work.claims_of(key))
+            if data is not None and used:
                 self.counts.shared_hits += len(used)
                 self._keep(key, data)
+            found += used
+        return found
 
-    async def _round(self, work: _Work, *, wait: bool) -> None:
+    def _round(self, work: _Work, *, wait: bool) -> AsyncIterator[Judgement]:
         """Ask for what nobody asks for; wait for the rest, which stays open where that comes to nothing."""
         mine: dict[bytes, str] = {}
         theirs: dict[bytes, asyncio.Future[bytes | None]] = {}
@@ -399,69 +377,47 @@ class CachedJudge:
                 theirs[key] = self._under_way[key]
             else:
                 mine[key] = claim_id
-        try:
-            async with asyncio.TaskGroup() as group:
-                if mine:
-                    group.create_task(self._lead(work, mine))
-                if theirs:
-                    group.create_task(self._follow(work, theirs))
-        except ExceptionGroup as errors:
-            raise only_cause(errors) from None  # a faulty judge's own error, as without a cache
+        leading, following = self._lead(work, mine), self._follow(work, theirs)
+        if mine and theirs:
+            return merged(leading, following)
+        return leading if mine else following
 
-    async def _lead(self, work: _Work, mine: dict[bytes, str]) -> None:
+    async def _lead(self, work: _Work, mine: dict[bytes, str]) -> AsyncIterator[Judgement]:
         """Ask the judge, and tell whoever waits for the same claims as soon as each is known."""
         request = work.request
         loop = asyncio.get_running_loop()
         led = {key: loop.create_future() for key in mine if key not in self._under_way}
         self._under_way.update(led)
-        keys = {claim_id: key for key, claim_id in mine.items()}
+        asked = replace(request, claims={claim_id: request.claims[claim_id] for claim_id in mine.values()})
         found: dict[bytes, bytes] = {}
-
-        def told(judgement: Judgement) -> None:
-            key = keys.get(judgement.claim_id)
-            if key is None or judgement.claim_id not in work.open:
-                return
-            data = pack(judgement, request.evidence.contexts)
-            if data is not None:
-                found[key] = data
-                self._keep(key, data)
-                future = led.get(key)
-                if future is not None and not future.done():
-                    future.set_result(data)
-            work.settle(judgement, data)
-
-        def heard(judgement: Judgement) -> None:
-            claim_id = judgement.claim_id
-            if claim_id not in keys:
-                return
-            sound = reconcile({claim_id: request.claims[claim_id]}, JudgeReply((judgement,)), self.name)[
-                claim_id
-            ]
-            if sound.verdict is not Verdict.UNVERIFIED:
-                told(sound)
-
         self.counts.asked += len(mine)
         try:
-            asked = {claim_id: request.claims[claim_id] for claim_id in keys}
-            told_usage = ToldUsage(request.on_usage, before=work.usage)
-            reply = await self._judge.judge(
-                replace(request, claims=asked, on_judgement=heard, on_usage=told_usage)
-            )
-            work.usage = total(work.usage, reply.usage)
-            for judgement in reconcile(asked, reply, self.name).values():
-                told(judgement)
+            async with closing(checked(self._judge, asked)) as judgements:
+                async for judgement in judgements:
+                    key = work.keys[judgement.claim_id]
+                    data = pack(judgement, request.evidence.contexts)
+                    if data is not None:
+                        found[key] = data
+                        self._keep(key, data)
+                        if key in led:
+                            led[key].set_result(data)
+                    for each in work.settled(judgement, data):
+                        yield each
         except JudgeError as error:
-            work.failed(list(keys), error)
+            work.error = error
         finally:
             for key, future in led.items():
                 if self._under_way.get(key) is future:
                     del self._under_way[key]
                 if not future.done():
                     future.set_result(None)
+        work.give_up(mine)
         if self._shared is not None and found:
             await self._shared.put(found, self._settings.ttl_seconds)
 
-    async def _follow(self, work: _Work, theirs: dict[bytes, asyncio.Future[bytes | None]]) -> None:
+    async def _follow(
+        self, work: _Work, theirs: dict[bytes, asyncio.Future[bytes | None]]
+    ) -> AsyncIterator[Judgement]:
         waiting = dict(theirs)
         while waiting:
             # ``wait`` leaves the futures alone when it is cancelled: they are another response's.
@@ -474,10 +430,10 @@ class CachedJudge:
                 return
             for key in [key for key, future in waiting.items() if future in done]:
                 data = waiting.pop(key).result()
-                if data is not None:
-                    for claim_id in [each for each in work.open if work.keys[each] == key]:
-                        if work.use(claim_id, data):
-                            self.counts.joined += 1
+                used = [] if data is None else work.known(data, *work.claims_of(key))
+                self.counts.joined += len(used)
+                for judgement in used:
+                    yield judgement
 
     def _get(self, key: bytes) -> bytes | None:
         entry = self._kept.get(key)
@@ -497,55 +453,38 @@ class CachedJudge:
 
 
 class _Work:
-    """One request on its way: what is known, and what is open."""
+    """One request on its way: which claims are open, and the error that ended a call for some."""
 
     def __init__(self, request: JudgeRequest, keys: dict[str, bytes], patient_until: float) -> None:
         self.request = request
         self.keys = keys
         self.patient_until = patient_until
         self.open: dict[str, None] = dict.fromkeys(request.claims)
-        self.usage = Usage()
-        self._found: dict[str, Judgement] = {}
-        self._error: JudgeError | None = None
+        self.error: JudgeError | None = None
 
-    def use(self, claim_id: str, data: bytes) -> bool:
-        """Answer a claim by a packed judgement; False where that does not fit."""
-        judgement = unpack(data, claim_id, self.request.claims[claim_id], self.request.evidence.contexts)
-        if judgement is None:
-            return False
-        self._final(judgement)
-        return True
+    def claims_of(self, key: bytes) -> list[str]:
+        """The open claims with that key."""
+        return [claim_id for claim_id in self.open if self.keys[claim_id] == key]
 
-    def settle(self, judgement: Judgement, data: bytes | None) -> None:
-        """Answer a claim, and its twins in the same response, by what the judge said of it."""
-        self._final(judgement)
+    def known(self, data: bytes, *claim_ids: str) -> list[Judgement]:
+        """What a packed judgement says of these claims, if it fits; they are open no more then."""
+        claims, contexts = self.request.claims, self.request.evidence.contexts
+        unpacked = (unpack(data, claim_id, claims[claim_id], contexts) for claim_id in claim_ids)
+        found = [judgement for judgement in unpacked if judgement is not None]
+        for judgement in found:
+            del self.open[judgement.claim_id]
+        return found
+
+    def settled(self, judgement: Judgement, data: bytes | None) -> list[Judgement]:
+        """What the judge said of a claim, and the same of its twins in the response."""
         key = self.keys[judgement.claim_id]
-        for claim_id in [each for each in self.open if self.keys[each] == key]:
-            if data is None or not self.use(claim_id, data):
-                self._final(replace(judgement, claim_id=claim_id, attempts=0, usage=None))
+        self.open.pop(judgement.claim_id, None)
+        found = [] if data is None else self.known(data, *self.claims_of(key))
+        again = [replace(judgement, claim_id=twin, attempts=0, usage=None) for twin in self.claims_of(key)]
+        self.give_up([key])
+        return [judgement, *found, *again]
 
-    def failed(self, claim_ids: list[str], error: JudgeError) -> None:
-        """The judge could not answer for these; what it had said before stands."""
-        self._error = error
-        self.usage = total(self.usage, usage_of(error))
-        lost = {self.keys[claim_id] for claim_id in claim_ids}
-        reason = f"{type(error).__name__}: {error}"
-        for claim_id in [each for each in self.open if self.keys[each] in lost]:
-            self._final(unverified(claim_id, "", reason, attempts=attempts_of(error)))
-
-    def reply(self, judge: str) -> JudgeReply:
-        """All that was found; raises the judge's error where nothing was."""
-        if self._error is not None and all(not found.judge for found in self._found.values()):
-            if told_usage(self._error) is not None:
-                tell_usage(self._error, self.usage)  # with what other rounds took
-            raise self._error
-        judgements = (self._found[claim_id] for claim_id in self.request.claims if claim_id in self._found)
-        return JudgeReply(
-            tuple(found if found.judge else replace(found, judge=judge) for found in judgements), self.usage
-        )
-
-    def _final(self, judgement: Judgement) -> None:
-        del self.open[judgement.claim_id]
-        self._found[judgement.claim_id] = judgement
-        if self.request.on_judgement is not None and judgement.verdict is not Verdict.UNVERIFIED:
-            self.request.on_judgement(judgement)
+    def give_up(self, keys: Collection[bytes]) -> None:
+        """The judge has had its say on these."""
+        for claim_id in [claim_id for claim_id in self.open if self.keys[claim_id] in keys]:
+            del self.open[claim_id]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -27,18 +27,12 @@ from pydantic import (
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import (
-    Judge,
-    Judgement,
-    JudgeReply,
-    JudgeRequest,
-    attempts_of,
-    unverified,
-    usage_of,
-)
+from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.hidden_settings import wants_all
 from guardrail.judges.llm.extra_body import shown_body
+from guardrail.judges.streams import closing
 from guardrail.printable import escape_controls, shorten
+from guardrail.verdicts import Judgement, unverified
 
 _MAX_CHARS: Final = 200
 _REGION: Final = re.compile(r"(?:us|eu|apac|ap|ca|jp|au|global|us-gov)\.")
@@ -121,11 +115,7 @@ _ALIASES: Final = {
 
 
 class SelfJudged(JudgeUnavailable):
-    """The judge was not asked, which took no ``usage``, or not believed: its model wrote the answer."""
-
-    def __init__(self, message: str, usage: Usage | None = None) -> None:
-        super().__init__(message)
-        self.usage = usage or Usage()
+    """The judge was not asked, or not believed: its model wrote the answer."""
 
 
 class SelfJudgingSettings(BaseModel):
@@ -248,19 +238,25 @@ class SelfJudgingGuard:
     def name(self) -> str:
         return self._judge.name
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """The reply of whichever judge may answer; raises SelfJudged where none may."""
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """What whichever judge may answer says; raises SelfJudged where none may."""
+        async with closing(self._choose(request)) as judgements:
+            async for judgement in judgements:
+                yield judgement
+
+    def _choose(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         generator = request.generator_model
         if self._identity.same(generator, self._model):
             self._warn(str(generator), self._model)
             if self._policy == "alternative" and self._alternative is not None:
                 other, model = self._alternative
                 if not self._identity.same(generator, model):
-                    return await self._instead(other, request)
+                    return self._instead(other, request)
                 self._warn(str(generator), model)
             if self._policy != "warn":
+                request.meter.add(Usage())  # it is known that no call was made
                 raise SelfJudged(_NOT_ASKED)
-        return await self._checked(self._judge, request)
+        return self._checked(self._judge, request)
 
     async def aclose(self) -> None:
         """Close both judges."""
@@ -270,44 +266,38 @@ class SelfJudgingGuard:
             if self._alternative is not None:
                 await self._alternative[0].aclose()
 
-    async def _instead(self, other: Judge, request: JudgeRequest) -> JudgeReply:
-        """The alternative's reply; where it fails, judgements that say that it was the one to be asked.
+    async def _instead(self, other: Judge, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """What the alternative says; where it fails, judgements that say that it was the one to be asked.
 
         Whoever called knows this judge by the name of the first, and would report that that one failed.
         """
+        meter = Meter(request.meter)
+        left = dict(request.claims)
         try:
-            return await self._checked(other, request)
+            async with closing(self._checked(other, replace(request, meter=meter))) as judgements:
+                async for judgement in judgements:
+                    left.pop(judgement.claim_id, None)
+                    yield judgement
+                return
         except JudgeError as error:
             _log.warning("judge failed: %s: %s: %s", other.name, type(error).__name__, error)
-            reason, attempts = f"{type(error).__name__}: {error}", attempts_of(error)
-            path = (f"{self._judge.name}: {_NOT_ASKED}",)
-            return JudgeReply(
-                tuple(
-                    unverified(claim_id, other.name, reason, attempts=attempts, degraded_from=path)
-                    for claim_id in request.claims
-                ),
-                usage_of(error),
-            )
+            reason = f"{type(error).__name__}: {error}"
+        path = (f"{self._judge.name}: {_NOT_ASKED}",)
+        for claim_id in left:
+            yield unverified(claim_id, other.name, reason, attempts=meter.attempts, degraded_from=path)
 
-    async def _checked(self, judge: Judge, request: JudgeRequest) -> JudgeReply:
+    async def _checked(self, judge: Judge, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Ask, and unless a warning is all that is wanted believe no fallback that is the generator."""
-        if not request.generator_model:
-            return await judge.judge(request)
-        heard = request.on_judgement
-        reply = await judge.judge(
-            replace(request, on_judgement=heard and self._only_others(request.generator_model, heard))
-        )
-        kept = tuple(j for j in reply.judgements if self._acceptable(request.generator_model, j))
-        if reply.judgements and not kept:
-            raise SelfJudged("the only model that answered wrote the answer", reply.usage)
-        return JudgeReply(kept, reply.usage)
-
-    def _only_others(self, generator: str, heard: Callable[[Judgement], None]) -> Callable[[Judgement], None]:
-        def filtered(judgement: Judgement) -> None:
-            if self._acceptable(generator, judgement):
-                heard(judgement)
-
-        return filtered
+        kept = refused = False
+        async with closing(judge.judge(request)) as judgements:
+            async for judgement in judgements:
+                if request.generator_model and not self._acceptable(request.generator_model, judgement):
+                    refused = True
+                    continue
+                kept = True
+                yield judgement
+        if refused and not kept:
+            raise SelfJudged("the only model that answered wrote the answer")
 
     def _acceptable(self, generator: str, judgement: Judgement) -> bool:
         _, _, model = judgement.judge.partition(":")

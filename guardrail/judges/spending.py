@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final, Literal
@@ -21,18 +21,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import (
-    Judge,
-    Judgement,
-    JudgeReply,
-    JudgeRequest,
-    less,
-    told_usage,
-    total,
-    usage_of,
-)
+from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.self_judging import canonical, plain
+from guardrail.judges.streams import closing
 from guardrail.printable import escape_controls, shorten
+from guardrail.verdicts import Judgement, total
 
 _log = logging.getLogger(__name__)
 _PER: Final = 1_000_000
@@ -218,12 +211,7 @@ _RESPONSE_KEPT_S: Final = 300
 
 
 class BudgetExhausted(JudgeUnavailable):
-    """A call was not made because a budget has no room for it. The message names the budget.
-
-    ``usage`` is what the calls before it took that were made for the same request.
-    """
-
-    usage = Usage()
+    """A call was not made because a budget has no room for it. The message names the budget."""
 
 
 Tokens = Annotated[int, Field(gt=0)]
@@ -443,27 +431,26 @@ class BudgetFallback:
     def name(self) -> str:
         return self._judge.name
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """The reply of the first, or where that has no budget of the second."""
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """What the first says, and of the other claims, where that has no budget, what the second says."""
+        meter = Meter(request.meter)
+        left = dict(request.claims)
         try:
-            return await self._judge.judge(request)
+            async with closing(self._judge.judge(replace(request, meter=meter))) as judgements:
+                async for judgement in judgements:
+                    left.pop(judgement.claim_id, None)
+                    yield judgement
+                return
         except BudgetExhausted as error:
             why = f"{self._judge.name}: {error}"
-            spent = usage_of(error)  # on calls that failed until there was room for no other
-
-        def degraded(judgement: Judgement) -> Judgement:
-            return replace(
-                judgement,
-                attempts=judgement.attempts + spent.judge_calls,
-                degraded_from=(why, *judgement.degraded_from),
-            )
-
-        heard = request.on_judgement
-        early = None if heard is None else lambda judgement: heard(degraded(judgement))
-        reply = await self._local.judge(replace(request, on_judgement=early))
-        return JudgeReply(
-            tuple(degraded(judgement) for judgement in reply.judgements), total(spent, reply.usage)
-        )
+        async with closing(self._local.judge(replace(request, claims=left))) as judgements:
+            async for judgement in judgements:
+                yield replace(
+                    judgement,
+                    # Calls may have failed until there was room for no other.
+                    attempts=judgement.attempts + meter.usage.judge_calls,
+                    degraded_from=(why, *judgement.degraded_from),
+                )
 
     async def aclose(self) -> None:
         """Close both."""
@@ -482,7 +469,7 @@ class MeteredJudge:
     """A Judge around one that is paid by the token.
 
     ``judge`` raises BudgetExhausted, and asks nobody, where a budget has no room for the call. More calls for
-    the same request each have to find room likewise (``JudgeRequest.admit``).
+    the same request each have to find room likewise (``Meter.admit``).
     """
 
     def __init__(
@@ -516,26 +503,26 @@ class MeteredJudge:
         """Where the usage is booked; several judges may share it."""
         return self._ledger
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """The judge's reply, booked. Raises what the judge raises, and BudgetExhausted."""
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """What the judge says. Raises what the judge raises, and BudgetExhausted."""
         if not request.claims:
-            return JudgeReply(())
-        expected = self._expected(request)
-        calls = _Calls(self._budget, request, expected)
+            return
+        calls = _Calls(request, self._budget, self._expected(request), self._ledger, self._model)
         try:
-            reply = await self._judge.judge(replace(request, admit=calls.admit))
-        except (JudgeError, asyncio.CancelledError) as error:
-            lost = told_usage(error)
-            if lost is None and isinstance(error, asyncio.CancelledError):
+            async with closing(self._judge.judge(replace(request, meter=calls))) as judgements:
+                async for judgement in judgements:
+                    yield judgement
+        except (asyncio.CancelledError, GeneratorExit):
+            if not calls.counts:
                 # An early verdict or the deadline ends calls that are under way, and those are billed too.
-                lost = Usage(judge_calls=1)
-            if lost is not None:
-                calls.settle(lost)
-                self._ledger.add(request.tenant, self._model, lost)
+                calls.add(Usage(judge_calls=1))
+            calls.settle()
             raise
-        calls.settle(reply.usage)
-        self._book(request, reply)
-        return reply
+        except JudgeError:
+            if calls.counts:
+                calls.settle()
+            raise
+        calls.settle()
 
     async def aclose(self) -> None:
         """Log what is not logged yet, and close the judge."""
@@ -552,41 +539,49 @@ class MeteredJudge:
         cost = self._prices.cost_usd(self._model, read, 0, written)
         return Usage(judge_calls=1, input_tokens=read, output_tokens=written, cost_usd=cost)
 
-    def _book(self, request: JudgeRequest, reply: JudgeReply) -> None:
-        """Under the models that answered, where judgements tell their share; the rest under the main one."""
-        shares: dict[str, Usage] = {}
-        for judgement in reply.judgements:
-            if judgement.usage is not None and judgement.judge != self.name:
-                model = judgement.judge.partition(":")[2] or judgement.judge
-                shares[model] = total(shares.get(model, Usage()), judgement.usage)
-        for model, share in shares.items():
-            self._ledger.add(request.tenant, model, share)
-        self._ledger.add(request.tenant, self._model, less(reply.usage, total(*shares.values())))
 
+class _Calls(Meter):
+    """The calls that are made for one request: their room in the budget, and their rows in the ledger."""
 
-class _Calls:
-    """The room in the budget of all calls that are made for one request."""
-
-    def __init__(self, budget: Budget, request: JudgeRequest, expected: Usage) -> None:
+    def __init__(
+        self, request: JudgeRequest, budget: Budget, expected: Usage, ledger: UsageLedger, model: str
+    ) -> None:
         """Takes the room of the first call. Raises BudgetExhausted."""
-        self._budget = budget
+        super().__init__(request.meter)
         self._request = request
+        self._budget = budget
         self._expected = expected
-        self._reserved: list[Reservation] = [budget.reserve(request, expected)]
+        self._ledger = ledger
+        self._model = model
+        self._reserved: list[Reservation] = []
         self._admitted = 0
+        self._reserve()
 
     def admit(self) -> None:
         """Take room for one more call, or raise BudgetExhausted."""
+        super().admit()
         if self._admitted == len(self._reserved):
-            self._reserved.append(self._budget.reserve(self._request, self._expected))
+            self._reserve()
         self._admitted += 1
 
-    def settle(self, told: Usage) -> None:
+    def add(self, usage: Usage, model: str = "") -> None:
+        """Book what was consumed under the model that did."""
+        super().add(usage, model)
+        self._ledger.add(self._request.tenant, model or self._model, usage)
+
+    def settle(self) -> None:
         """Book what all of them took, as of the last one: no sooner forgotten than it was spent."""
         *others, last = self._reserved
         for reservation in others:
             self._budget.settle(reservation, Usage())
-        self._budget.settle(last, _assumed(told, self._expected))
+        self._budget.settle(last, _assumed(self.usage, self._expected))
+
+    def _reserve(self) -> None:
+        try:
+            self._reserved.append(self._budget.reserve(self._request, self._expected))
+        except BudgetExhausted:
+            self.add(Usage())  # it is known that no call was made
+            raise
 
 
 def _assumed(told: Usage, expected: Usage) -> Usage:

@@ -16,7 +16,7 @@ from guardrail.claims.links import any_absent
 from guardrail.claims.model import Claim
 from guardrail.events import Finding, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement, spans_within
+from guardrail.verdicts import Judgement, spans_within
 
 # Characters to look through, once for each link, that take less than handing them to a thread: 0.1 ms.
 _AT_ONCE: Final = 100_000

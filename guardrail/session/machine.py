@@ -28,11 +28,11 @@ from guardrail.claims.cutter import CutSegment, Cutter
 from guardrail.claims.model import Claim, Segment
 from guardrail.errors import ProtocolError
 from guardrail.events import ClaimVerdict, Decision, ResponseHead, Usage, Verdict
-from guardrail.judges.base import Judgement, unverified
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper
 from guardrail.session.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
 from guardrail.session.outputs import Deliveries, OutputEvents, timings
+from guardrail.verdicts import Judgement, unverified
 
 _NOTHING: Final[list[Effect]] = []
 # A name of the module is found faster than a member of an enumeration.

@@ -25,10 +25,10 @@ from guardrail.events import (
     Usage,
     Verdict,
 )
-from guardrail.judges.base import Judgement
 from guardrail.policy import Policy
 from guardrail.scoring import count_verdicts
 from guardrail.session.effects import Channel, Emit
+from guardrail.verdicts import Judgement
 
 _DELIVERIES = Channel.DELIVERIES
 Ready = tuple[Segment, Decision, str | None, tuple[str, ...]]

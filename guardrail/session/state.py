@@ -36,9 +36,9 @@ from guardrail.events import (
     Usage,
     Verdict,
 )
-from guardrail.judges.base import Judgement, spans_within
 from guardrail.policy import Policy
 from guardrail.session.outputs import OutputEvents, Ready
+from guardrail.verdicts import Judgement, spans_within
 
 STATE_VERSION: Final = 1
 

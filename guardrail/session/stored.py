@@ -12,12 +12,12 @@ from typing import Any, Final, Self
 from guardrail.claims.cutter import ClaimCutter, CutSegment, Cutter, ResumingCutter
 from guardrail.claims.model import Claim, Segment
 from guardrail.events import ClaimVerdict, Context, Evidence, Response, ResponseHead
-from guardrail.judges.base import Judgement
 from guardrail.policy import Policy
 from guardrail.session.effects import Effect, Judge
 from guardrail.session.machine import Held, Pending, Session
 from guardrail.session.outputs import Deliveries
 from guardrail.session.state import STATE_VERSION, SessionState, read_state, salvage
+from guardrail.verdicts import Judgement
 
 Facts = dict[str, Any]
 """Names and JSON-able values."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import AsyncIterator
 from typing import Final, Literal
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
+from guardrail.verdicts import Judgement
 from tests.chaos.outcomes import scripted_verdict
 from tests.chaos.workload import DELICATE
 
@@ -25,7 +27,7 @@ class ScriptedJudge:
     def __init__(self) -> None:
         self.trouble: Trouble = ""
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         texts = [claim.text for claim in request.claims.values()]
         await asyncio.sleep(SLOWEST_S * (zlib.crc32(texts[0].encode()) % 100) / 100)
         if any(DELICATE in text for text in texts):
@@ -33,13 +35,9 @@ class ScriptedJudge:
                 await asyncio.Event().wait()
             if self.trouble == "error":
                 raise JudgeUnavailable("in trouble, on order")
-        return JudgeReply(
-            tuple(
-                Judgement(claim_id, Verdict(verdict), 0.9, _SUPPORT[verdict], self.name)
-                for claim_id, verdict in zip(request.claims, map(scripted_verdict, texts), strict=True)
-            ),
-            Usage(judge_calls=1),
-        )
+        request.meter.add(Usage(judge_calls=1))
+        for claim_id, verdict in zip(request.claims, map(scripted_verdict, texts), strict=True):
+            yield Judgement(claim_id, Verdict(verdict), 0.9, _SUPPORT[verdict], self.name)
 
     async def aclose(self) -> None:
         return

@@ -160,7 +160,7 @@ class FaultProxy:
 
 
 class _Connection:
-    """Both ends of what the proxy has joined."""
+    """Both ends of what the proxy has found."""
 
     def __init__(self, to_client: asyncio.StreamWriter) -> None:
         self.to_client = to_client

@@ -14,10 +14,13 @@ import openai
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
-from guardrail.events import Context, Severity, Verdict
+from guardrail.events import Context, Severity, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, Judgement, JudgeReply, JudgeRequest, reconcile
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
+from guardrail.verdicts import Judgement
+from tests.support.judges import Reply as Judged
+from tests.support.judges import joined, reply_of
 from tests.support.llm_server import LlmServer, Reply, Wire, obliging
 
 CONTEXTS: Final = ("The basic plan costs $50 a month. It has no trial.", "Support is open from 9 to 17.")
@@ -25,6 +28,7 @@ KEY: Final = "sk-key-of-the-test"
 
 AT_ONCE: Final = Wire(chunk_chars=100_000, events_per_write=None)
 """A reply in a single piece, for tests that are not about how it comes."""
+NOTHING: Final = Judged((), Usage())
 OBLIGING: Final = Reply(obliging, wire=AT_ONCE)
 
 _numbers = itertools.count(1)
@@ -35,7 +39,6 @@ def request(
     contexts: tuple[str, ...] = CONTEXTS,
     question: str = "What does it cost?",
     response_id: str = "r1",
-    announced: list[Judgement] | None = None,
 ) -> JudgeRequest:
     """Claims get the ids k0, k1, …; the model knows them as c1, c2, …"""
     asked = {
@@ -49,7 +52,6 @@ def request(
         asked,
         EvidenceIndex(documents),
         time.monotonic() + 60.0,
-        on_judgement=None if announced is None else announced.append,
     )
 
 
@@ -91,25 +93,25 @@ class Outcome:
     """What came of a request: ``verdicts`` by the short id of the claim, as the engine would join them."""
 
     verdicts: dict[str, Judgement]
-    reply: JudgeReply = field(default_factory=lambda: JudgeReply(()))
+    reply: Judged = field(default_factory=lambda: NOTHING)
     error: JudgeError | None = None
 
 
 async def outcome(judge: Judge, asked: JudgeRequest) -> Outcome:
     """A judge that can't answer raises, and the engine makes UNVERIFIED of that."""
-    reply, error = JudgeReply(()), None
+    reply, error = NOTHING, None
     try:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     except JudgeError as raised:
         error = raised
-    joined = reconcile(asked.claims, reply, judge.name)
-    return Outcome({f"c{number}": joined[id_] for number, id_ in enumerate(joined, 1)}, reply, error)
+    found = joined(asked, reply, judge.name)
+    return Outcome({f"c{number}": found[id_] for number, id_ in enumerate(found, 1)}, reply, error)
 
 
-def check(asked: JudgeRequest, result: Outcome, announced: list[Judgement], marker: str) -> None:
+def check(asked: JudgeRequest, result: Outcome, marker: str) -> None:
     """What holds of every reply that is accepted, whatever the model wrote."""
     texts = {context.id: context.text for context in asked.evidence.contexts}
-    for judgement in (*result.reply.judgements, *announced):
+    for judgement in result.reply.judgements:
         assert judgement.claim_id in asked.claims
         assert 0.0 <= judgement.confidence <= 1.0
         assert (judgement.support is None) == (judgement.verdict is Verdict.UNVERIFIED)
@@ -117,8 +119,7 @@ def check(asked: JudgeRequest, result: Outcome, announced: list[Judgement], mark
         assert set(judgement.conflicting_contexts) <= texts.keys()
         for quote in judgement.evidence:
             assert quote.quote == texts[quote.context_id][slice(*quote.span)] != ""
-    told = repr((result.reply, result.error, announced)).lower()
+    told = repr((result.reply, result.error)).lower()
     assert marker.lower() not in told
-    final = {judgement.claim_id: judgement for judgement in result.verdicts.values()}
-    for judgement in announced:
-        assert final[judgement.claim_id].verdict is judgement.verdict, "what was announced did not stand"
+    said = [judgement.claim_id for judgement in result.reply.judgements]
+    assert len(said) == len(set(said)), "what was said did not stand"

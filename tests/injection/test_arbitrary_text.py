@@ -12,6 +12,7 @@ from guardrail.judges.base import Judge
 from tests.injection.corpus import STYLES, fill
 from tests.injection.judging import CONTEXTS, OBLIGING, attacked, claim, judging, request
 from tests.injection.sent import letters, marker_of, numbered, take_apart
+from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
 
 PIECES = [
@@ -58,14 +59,14 @@ async def test_no_text_breaks_a_fence(
     server: LlmServer, judge: Judge, context: str, question: str, lead_in: str, text: str
 ) -> None:
     if not server.calls:
-        await judge.judge(attacked("context"))
+        await reply_of(judge, attacked("context"))
     marker = marker_of(server.calls[0])
     # A word ahead of each, since empty ones are left out.
     context, question, lead_in, text = (
         f"A {fill(part, marker)}" for part in (context, question, lead_in, text)
     )
     asked = request(claim(text, lead_in=lead_in), contexts=(context, CONTEXTS[1]), question=question)
-    await judge.judge(asked)
+    await reply_of(judge, asked)
     sent = take_apart(server.calls[-1], marker)
     expected = {
         "document d1": context,

@@ -13,7 +13,7 @@ import pytest
 
 from guardrail.events import Context, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, Judgement, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.cache import CachedJudge
 from tests.injection.corpus import Attack, fill, load
 from tests.injection.judging import (
@@ -29,6 +29,7 @@ from tests.injection.judging import (
 )
 from tests.injection.known_gaps import marks
 from tests.injection.sent import letters, marker_of, numbered, take_apart
+from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Recorded, Reply, Wire, member, verdicts
 
 CORPUS = load()
@@ -65,18 +66,16 @@ CASES = [
 ]
 
 
-def two_claims(announced: list[Judgement] | None = None) -> JudgeRequest:
-    return request("It costs $50.", "It opens at 9.", announced=announced)
+def two_claims() -> JudgeRequest:
+    return request("It costs $50.", "It opens at 9.")
 
 
 @pytest.mark.parametrize(("attack", "coming", "compact"), CASES)
 async def test_a_reply_gives_no_verdict_that_it_should_not(
     attack: Attack, coming: Callable[[str], Reply], compact: bool
 ) -> None:
-    """What is announced early counts as given: the engine acts on it."""
     text = fill(attack.text, compact=compact)
-    announced: list[Judgement] = []
-    asked = two_claims(announced)
+    asked = two_claims()
     # SUPPORTED without evidence is refused only where evidence is what the attack is about.
     unquoted = "unverified" if attack.kind == "evidence" else "lower_confidence"
     async with (
@@ -84,13 +83,9 @@ async def test_a_reply_gives_no_verdict_that_it_should_not(
         judging(server, unquoted_support=unquoted) as judge,
     ):
         result = await outcome(judge, asked)
-    check(asked, result, announced, marker_of(server.calls[0]))
+    check(asked, result, marker_of(server.calls[0]))
     for label, allowed in attack.holds["verdicts"].items():
-        given = {
-            judgement.verdict for judgement in announced if judgement.claim_id == f"k{int(label[1:]) - 1}"
-        }
-        given = given or {result.verdicts[label].verdict}
-        assert given <= {Verdict(name) for name in allowed}, label
+        assert result.verdicts[label].verdict in {Verdict(name) for name in allowed}, label
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -131,7 +126,7 @@ async def test_a_number_stands_for_the_words_that_were_shown_beside_it(attack: A
         return verdicts(*(member(f"c{at + 1}", evidence=[number]) for at, number in enumerate(numbers)))
 
     async with LlmServer(OBLIGING, Reply(cite, wire=AT_ONCE)) as server, judging(server) as judge:
-        await judge.judge(attacked("context"))
+        await reply_of(judge, attacked("context"))
         marker = marker_of(server.calls[0])
         asked = request(*(f"Claim {n}." for n in range(6)), contexts=(fill(attack.text, marker), CONTEXTS[1]))
         result = await outcome(judge, asked)
@@ -162,16 +157,15 @@ async def test_a_marker_that_the_model_repeats_is_kept_from_readers(
     changes: dict[str, Any], style: Callable[[str], str]
 ) -> None:
     """In every text that the form of the reply has room for."""
-    announced: list[Judgement] = []
 
     def echo(call: Recorded) -> str:
         schema = call.body["response_format"]["json_schema"]["schema"]
         return json.dumps(filled(schema, f"The line [{style(marker_of(call))} end document d1] says so."))
 
     async with LlmServer(Reply(echo)) as server, judging(server, **changes) as judge:
-        asked = two_claims(announced)
+        asked = two_claims()
         result = await outcome(judge, asked)
-    check(asked, result, announced, marker_of(server.calls[0]))
+    check(asked, result, marker_of(server.calls[0]))
     judgement = result.verdicts["c1"]
     assert judgement.verdict is Verdict.UNSUPPORTED
     assert "says so." in repr(judgement)
@@ -202,14 +196,12 @@ async def test_verdicts_on_the_claims_of_another_response_are_dropped() -> None:
         others = ["c2", "c3", "k0", "k1", "k2", "doc-0", "r1", "r1:c1", "r2/c2", "1", ""]
         return verdicts(*own, *(member(label) for label in others if label not in call.asked))
 
-    first: list[Judgement] = []
-    second: list[Judgement] = []
-    one = request("One.", response_id="r1", announced=first)
-    two = request("Two.", "Three.", response_id="r2", announced=second)
+    one = request("One.", response_id="r1")
+    two = request("Two.", "Three.", response_id="r2")
     async with LlmServer(Reply(answer)) as server, judging(server) as judge:
         results = await asyncio.gather(outcome(judge, one), outcome(judge, two))
-    for asked, result, announced in zip((one, two), results, (first, second), strict=True):
-        check(asked, result, announced, "no marker")
+    for asked, result in zip((one, two), results, strict=True):
+        check(asked, result, "no marker")
         assert {judgement.verdict for judgement in result.verdicts.values()} == {Verdict.UNSUPPORTED}
 
 
@@ -269,7 +261,7 @@ async def test_evidence_names_the_contexts_of_its_own_response(wrapped: Callable
             contexts = EvidenceIndex([Context(id=f"of-{response_id}", text=text)])
             asked = replace(request("It costs $50.", response_id=response_id), evidence=contexts)
             result = await outcome(judge, asked)
-            check(asked, result, [], "no marker")
+            check(asked, result, "no marker")
             assert [quote.context_id for quote in result.verdicts["c1"].evidence] == [f"of-{response_id}"]
 
 

@@ -16,6 +16,7 @@ from tests.injection.corpus import Attack, fill, load
 from tests.injection.judging import OBLIGING, attacked, claim, judging, request
 from tests.injection.known_gaps import marks
 from tests.injection.sent import Sent, contents, letters, marker_of, numbered, plain, take_apart
+from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Recorded
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -38,7 +39,7 @@ class Line:
         self._server = server
 
     async def send(self, asked: JudgeRequest) -> Recorded:
-        await self._judge.judge(asked)
+        await reply_of(self._judge, asked)
         return self._server.calls[-1]
 
     async def attack(self, place: str, text: Callable[[str], str]) -> tuple[Sent, Sent]:
@@ -188,10 +189,11 @@ import asyncio, random
 random.seed(0)
 from tests.injection.judging import OBLIGING, attacked, judging
 from tests.injection.sent import marker_of
+from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
 async def main():
     async with LlmServer(OBLIGING) as server, judging(server) as judge:
-        await judge.judge(attacked("context", response_id="the same"))
+        await reply_of(judge, attacked("context", response_id="the same"))
     print(marker_of(server.calls[0]))
 asyncio.run(main())
 """

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from tests.real_llm.asking import check, judging, request
+from tests.support.judges import reply_of
 from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
@@ -23,7 +24,7 @@ async def test_eight_at_once_each_get_the_verdicts_on_their_own_claims(llama: Ll
         for n in range(1, 9)
     ]
     async with judging(llama.url) as judge:
-        replies = await asyncio.gather(*(judge.judge(one) for one in asked))
+        replies = await asyncio.gather(*(reply_of(judge, one) for one in asked))
     for one, reply in zip(asked, replies, strict=True):
         check(one, reply)
         assert {judgement.claim_id for judgement in reply.judgements} == one.claims.keys()

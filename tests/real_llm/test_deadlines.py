@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.base import Judgement
+from guardrail.verdicts import Judgement
 from tests.real_llm.asking import PATIENCE_S, check, idle, judging, request, until
+from tests.support.judges import reply_of
 from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
@@ -23,10 +24,10 @@ async def test_what_can_not_be_judged_in_time_is_given_up_and_the_slot_is_free_a
     async with judging(llama.url) as judge:
         with pytest.raises(JudgeUnavailable):
             async with asyncio.timeout(PATIENCE_S / 2):  # far beyond the deadline, far below the reply
-                await judge.judge(request(contexts=contexts, response_id="late", seconds=seconds))
+                await reply_of(judge, request(contexts=contexts, response_id="late", seconds=seconds))
         await idle(llama)
         asked = request(response_id="next")
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     check(asked, reply)
     assert {judgement.claim_id for judgement in reply.judgements} == asked.claims.keys()
 
@@ -39,7 +40,7 @@ async def test_a_caller_who_leaves_in_the_middle_of_a_reply_frees_the_slot(llama
 
     claims = [f"The basic plan costs ${n}." for n in range(40, 60)]
     async with judging(llama.url, max_output_tokens=2_000) as judge:
-        left = asyncio.create_task(judge.judge(request(*claims, announce=announce)))
+        left = asyncio.create_task(reply_of(judge, request(*claims), announce))
         async with asyncio.timeout(PATIENCE_S):
             await spoken.wait()
         await until(lambda: llama.busy_slots() == 1)

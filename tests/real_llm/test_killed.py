@@ -10,8 +10,9 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judgement, reconcile
+from guardrail.verdicts import Judgement
 from tests.real_llm.asking import GIVEN, PATIENCE_S, idle, judging, request, until
+from tests.support.judges import joined, reply_of
 from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
@@ -26,11 +27,11 @@ async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_l
         early[judgement.claim_id] = judgement
         own_llama.kill()
 
-    asked = request(announce=announce)
+    asked = request()
     async with judging(own_llama.url, max_output_tokens=2_000, ask_again=True) as judge:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked, announce)
     assert 0 < len(early) < len(asked.claims)
-    told = reconcile(asked.claims, reply, judge.name)
+    told = joined(asked, reply, judge.name)
     for claim_id, judgement in told.items():
         if claim_id in early:
             assert judgement.verdict is early[claim_id].verdict
@@ -43,7 +44,7 @@ async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_l
 
 async def test_killed_before_a_verdict_it_is_unavailable(own_llama: LlamaServer) -> None:
     async with judging(own_llama.url) as judge:
-        asking = asyncio.create_task(judge.judge(request()))
+        asking = asyncio.create_task(reply_of(judge, request()))
         await until(lambda: own_llama.busy_slots() == 1)
         own_llama.kill()
         with pytest.raises(JudgeUnavailable, match="connection"):
@@ -58,15 +59,15 @@ async def test_the_breaker_opens_on_a_dead_server_and_closes_when_it_is_back(
         own_llama.kill()
         for _ in range(2):
             with pytest.raises(JudgeUnavailable, match="connection"):
-                await judge.judge(request())
+                await reply_of(judge, request())
         with pytest.raises(JudgeUnavailable, match="left alone"):
-            await judge.judge(request())
+            await reply_of(judge, request())
         await asyncio.to_thread(own_llama.start)
         async with asyncio.timeout(PATIENCE_S):
             reply = None
             while reply is None:
                 with contextlib.suppress(JudgeUnavailable):  # until the probe is due
-                    reply = await judge.judge(request())
+                    reply = await reply_of(judge, request())
                 await asyncio.sleep(0.05)
         assert len(reply.judgements) == len(request().claims)
         await idle(own_llama)

@@ -9,6 +9,7 @@ import pytest
 from guardrail.errors import JudgeReplyError
 from tests.real_llm.asking import GIVEN, check, judging, request
 from tests.support.choosy_proxy import ChoosyProxy
+from tests.support.judges import reply_of
 from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
@@ -25,7 +26,7 @@ async def test_without_a_schema_there_are_verdicts_or_an_error_that_says_why(
     ):
         # A small model may write anything.
         with contextlib.suppress(JudgeReplyError):
-            reply = await judge.judge(asked)
+            reply = await reply_of(judge, asked)
             check(asked, reply)
             assert {judgement.verdict for judgement in reply.judgements} <= GIVEN
     assert proxy.formats == ["none" if mode == "text" else mode]
@@ -38,7 +39,7 @@ async def test_a_server_that_refuses_json_schema_is_asked_in_json_mode_from_then
         for number, calls in enumerate((2, 1)):
             asked = request(response_id=f"r{number}")
             with contextlib.suppress(JudgeReplyError):  # in JSON mode a small model may write anything
-                check(asked, await judge.judge(asked), calls=calls)
+                check(asked, await reply_of(judge, asked), calls=calls)
     assert proxy.formats == ["json_schema", "json_object", "json_object"]
 
 
@@ -47,5 +48,5 @@ async def test_a_server_that_knows_no_response_format_is_asked_in_plain_text(lla
     async with ChoosyProxy(llama.address, refuse=refused) as proxy, judging(proxy.url) as judge:
         for number in range(2):
             with contextlib.suppress(JudgeReplyError):
-                await judge.judge(request(response_id=f"r{number}"))
+                await reply_of(judge, request(response_id=f"r{number}"))
     assert proxy.formats == ["json_schema", "json_object", "none", "none"]

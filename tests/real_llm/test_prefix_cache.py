@@ -11,6 +11,7 @@ from guardrail.events import Usage
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm import LlmJudge
 from tests.real_llm.asking import check, judging, request
+from tests.support.judges import reply_of
 from tests.support.llama_server import Installation, LlamaServer
 
 pytestmark = pytest.mark.real_llm
@@ -42,7 +43,7 @@ def one_slot(installation: Installation) -> Iterator[LlamaServer]:
 async def _usage(judge: LlmJudge, asked: JudgeRequest) -> Usage:
     """What a call took, also where a small model's reply can't be used."""
     try:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     except JudgeReplyError as error:
         usage: Usage = error.usage  # type: ignore[attr-defined]
         return usage

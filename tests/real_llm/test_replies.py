@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.judges.base import Judgement
+from guardrail.verdicts import Judgement
 from tests.real_llm.asking import CLAIMS, GIVEN, check, judging, request
+from tests.support.judges import reply_of
 from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
@@ -26,7 +27,7 @@ async def test_each_claim_gets_a_verdict_under_the_schema(
 ) -> None:
     asked = request()
     async with judging(llama.url, structured_output="json_schema", **form) as judge:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     check(asked, reply)
     assert {judgement.claim_id for judgement in reply.judgements} == asked.claims.keys()
     assert {judgement.verdict for judgement in reply.judgements} <= GIVEN
@@ -36,7 +37,7 @@ async def test_verdicts_in_objects_are_read_under_the_schema(llama: LlamaServer)
     """How many of them is the model's affair: this one may end its list after the first."""
     asked = request()
     async with judging(llama.url, structured_output="json_schema", reply_form="verbose") as judge:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     check(asked, reply)
     assert reply.judgements
     assert {judgement.verdict for judgement in reply.judgements} <= GIVEN
@@ -47,7 +48,7 @@ async def test_claims_are_taken_apart_under_the_schema(llama: LlamaServer) -> No
     asked = request()
     form = {"reasoning": "not_supported", "decompose": True, "max_output_tokens": 600}
     async with judging(llama.url, structured_output="json_schema", **form) as judge:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     check(asked, reply)
     assert reply.judgements
     assert any(judgement.parts for judgement in reply.judgements)
@@ -55,28 +56,21 @@ async def test_claims_are_taken_apart_under_the_schema(llama: LlamaServer) -> No
 
 async def test_the_first_verdict_is_known_while_the_server_still_writes(llama: LlamaServer) -> None:
     busy: list[int] = []
-    early: dict[str, Judgement] = {}
 
-    def announce(judgement: Judgement) -> None:
+    def announce(_: Judgement) -> None:
         busy.append(llama.busy_slots())
-        early[judgement.claim_id] = judgement
 
-    asked = request(announce=announce)
+    asked = request()
     async with judging(llama.url) as judge:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked, announce)
     check(asked, reply)
-    assert len(early) == len(CLAIMS)
     assert busy[0] == 1
-    # What was announced is what the reply repeats, now with its share of the tokens.
-    assert {judgement.claim_id: judgement.verdict for judgement in reply.judgements} == {
-        claim_id: judgement.verdict for claim_id, judgement in early.items()
-    }
 
 
 async def test_a_reply_in_one_piece_is_counted_alike(llama: LlamaServer) -> None:
     asked = request()
     async with judging(llama.url, stream={"mode": "never"}) as judge:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     check(asked, reply)
     assert {judgement.claim_id for judgement in reply.judgements} == asked.claims.keys()
 
@@ -85,7 +79,7 @@ async def test_a_reply_cut_off_by_the_bound_of_tokens_keeps_what_was_complete(ll
     # Of its own it ends its list after four: the server is told to stop before (its own word for max_tokens).
     asked = request(*CLAIMS * 5)
     async with judging(llama.url, extra_body={"n_predict": 30}) as judge:
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
     check(asked, reply)
     assert reply.usage.output_tokens == 30
     assert 0 < len(reply.judgements) < len(asked.claims)

@@ -11,10 +11,10 @@ from guardrail.claims.cutter import ClaimCutter
 from guardrail.claims.model import Claim
 from guardrail.errors import ProtocolError
 from guardrail.events import Evidence, Finding, Response, ResponseHead, ResponseStarted, Usage
-from guardrail.judges.base import Judgement
 from guardrail.policy import Policy
 from guardrail.session.effects import Cancel, Effect, Emit, Judge
 from guardrail.session.stored import StoredSession
+from guardrail.verdicts import Judgement
 from tests.support.sessions import PlainRater, judgement, verdict_by_hash
 
 MAX_ANSWER_CHARS = 120

@@ -21,10 +21,10 @@ from guardrail.events import (
     Severity,
     Verdict,
 )
-from guardrail.judges.base import Judgement
 from guardrail.policy import Policy
 from guardrail.session.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
 from guardrail.session.machine import Session
+from guardrail.verdicts import Judgement
 
 VerdictOf = Callable[[Claim], Verdict]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 
 from guardrail import Context, Decision, Guard, Policy
 from guardrail.claims.citations import Citation
 from guardrail.events import CitationBacking, ClaimVerdict, Evidence, Finding, FlaggedCase, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.session.outputs import backing
+from guardrail.verdicts import Judgement
 
 V, B, D = Verdict, CitationBacking, Decision
 HOURS, TOURS = "The museum is open from 10 to 18.", "Public guided tours last about 60 minutes."
@@ -20,17 +23,14 @@ class QuotingJudge:
 
     name = "quoting"
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         evidence = request.evidence.locate(TOURS)
         assert evidence is not None
-        return JudgeReply(
-            tuple(
-                Judgement(claim_id, V.UNSUPPORTED, 0.9, 0.1, self.name)
-                if "never" in claim.text
-                else Judgement(claim_id, V.SUPPORTED, 0.9, 0.9, self.name, evidence=(evidence,))
-                for claim_id, claim in request.claims.items()
-            )
-        )
+        for claim_id, claim in request.claims.items():
+            if "never" in claim.text:
+                yield Judgement(claim_id, V.UNSUPPORTED, 0.9, 0.1, self.name)
+            else:
+                yield Judgement(claim_id, V.SUPPORTED, 0.9, 0.9, self.name, evidence=(evidence,))
 
     async def aclose(self) -> None:
         pass

@@ -64,6 +64,12 @@ async def test_the_example_with_the_llm_judge_asks_the_model(tmp_path: Path) -> 
     assert len(server.calls) == 1
 
 
+def test_the_example_of_a_judge_judges() -> None:
+    said = re.search(r"prints `(\[.*?)`", page("python.md"))
+    assert said is not None
+    assert printed_by(blocks("python.md", "python")[3]).strip() == said[1]
+
+
 # --------------------------------------------------------------------- quickstart.md and score.md
 
 

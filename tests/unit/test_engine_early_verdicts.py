@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -16,9 +17,10 @@ from guardrail.events import (
     Usage,
     Verdict,
 )
-from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, Policy
+from guardrail.verdicts import Judgement
 from tests.support.engine_bench import bench
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.sessions import judgement
@@ -30,14 +32,13 @@ async def test_a_verdict_that_comes_before_the_reply_is_used_at_once() -> None:
     """Of a call that then fails, what had come stays; the rest could not be checked."""
 
     class Telling(GatedJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             first, second = request.claims
-            assert request.on_judgement is not None
-            request.on_judgement(judgement("unasked", Verdict.SUPPORTED))
-            request.on_judgement(judgement(first, Verdict.SUPPORTED))
-            request.on_judgement(judgement(first, Verdict.CONTRADICTED))
-            request.on_judgement(replace(judgement(second, Verdict.SUPPORTED), confidence=7.0))
-            await super().judge(request)
+            yield judgement("unasked", Verdict.SUPPORTED)
+            yield judgement(first, Verdict.SUPPORTED)
+            yield judgement(first, Verdict.CONTRADICTED)
+            yield replace(judgement(second, Verdict.SUPPORTED), confidence=7.0)
+            await self.gate.wait()
             raise JudgeUnavailable("the connection was cut")
 
     judge = Telling()
@@ -53,13 +54,11 @@ async def test_a_verdict_that_comes_before_the_reply_is_used_at_once() -> None:
 
 async def test_the_verdict_on_a_response_tells_what_a_call_took_whose_verdicts_all_came_early() -> None:
     class Eager(WordJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            reply = await super().judge(request)
-            for each in reply.judgements:
-                assert request.on_judgement is not None
-                request.on_judgement(each)
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            for claim_id in request.claims:
+                yield judgement(claim_id, Verdict.SUPPORTED)
             await asyncio.sleep(0)
-            return JudgeReply((), reply.usage)  # what was announced need not be repeated
+            request.meter.add(Usage(judge_calls=1))
 
     async with bench(Eager()) as b:
         b.engine.handle(Response(response_id="r1", answer=TEXT))
@@ -70,15 +69,14 @@ async def test_the_verdict_on_a_response_tells_what_a_call_took_whose_verdicts_a
 
 async def test_what_a_call_has_taken_is_counted_once_whether_it_ends_fails_or_is_given_up() -> None:
     class Telling(WordJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            assert request.on_usage is not None
-            self.requests.append(request)
-            request.on_usage(Usage(judge_calls=1))
-            request.on_usage(Usage(judge_calls=2, input_tokens=10))
-            (claim,) = request.claims.values()
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            request.meter.add(Usage(judge_calls=1))
+            request.meter.add(Usage(judge_calls=1, input_tokens=10))
+            ((claim_id, claim),) = request.claims.items()
             if "Paris" in claim.text:
-                reply = await super().judge(request)
-                return JudgeReply(reply.judgements, Usage(judge_calls=2, input_tokens=30))
+                request.meter.add(Usage(input_tokens=20))
+                yield judgement(claim_id, Verdict.SUPPORTED)
+                return
             if "Rome" in claim.text:
                 raise JudgeUnavailable("it tells nothing")
             await asyncio.Event().wait()
@@ -93,10 +91,9 @@ async def test_what_a_call_has_taken_is_counted_once_whether_it_ends_fails_or_is
 
 async def test_a_verdict_that_is_known_is_not_lost_to_a_reply_that_does_not_end() -> None:
     class Endless(WordJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             (claim_id,) = request.claims
-            assert request.on_judgement is not None
-            request.on_judgement(judgement(claim_id, Verdict.CONTRADICTED))
+            yield judgement(claim_id, Verdict.CONTRADICTED)
             await asyncio.Event().wait()
             raise AssertionError
 
@@ -114,14 +111,15 @@ async def test_a_verdict_is_not_held_until_its_own_claim_is_given_up(monkeypatch
     first_ends = asyncio.Event()
 
     class Endless(WordJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             if not self.requests:
                 await first_ends.wait()
-                return await super().judge(request)
+                async for each in super().judge(request):
+                    yield each
+                return
             second, third = request.claims
-            assert request.on_judgement is not None
-            request.on_judgement(judgement(third, Verdict.SUPPORTED))
-            request.on_judgement(judgement(second, Verdict.CONTRADICTED))
+            yield judgement(third, Verdict.SUPPORTED)
+            yield judgement(second, Verdict.CONTRADICTED)
             await asyncio.Event().wait()
             raise AssertionError
 

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.events import Decision, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import Policy
+from guardrail.verdicts import Judgement
 from tests.support.engine_bench import Bench, bench
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.sessions import judgement
@@ -39,7 +40,7 @@ class PatientJudge(WordJudge):
     async def go(self) -> None:
         """What takes long."""
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         gathering = request.gathering
         assert gathering is not None
         self.asked.append([claim.text for claim in request.claims.values()])
@@ -47,14 +48,12 @@ class PatientJudge(WordJudge):
         assert all(gathering.known[claim_id].reasoning == "so far" for claim_id in gathering.known)
         await self.sift()
         doubted = any(word in text for text in self.asked[-1] for word in self.urgent)
-        if gathering.may_put_off(doubted):
-            known = dict(gathering.known)
-            for claim_id in fresh:
-                known[claim_id] = so_far(claim_id)
-            return JudgeReply((), put_off=tuple(known.values()))
-        gathering.going()
+        known = [*gathering.known.values(), *map(so_far, fresh)]
+        if gathering.put_off(known, urgent=doubted):
+            return
         await self.go()
-        return await super().judge(request)
+        async for each in super().judge(request):
+            yield each
 
     @property
     def judged(self) -> list[list[str]]:
@@ -144,9 +143,10 @@ async def test_nor_longer_than_leaves_the_judge_three_quarters_of_their_time() -
 
 async def test_a_judge_that_ends_at_its_deadline_is_heard_on_the_claim_that_waited_longest() -> None:
     class Punctual(PatientJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             self.deadline = request.deadline
-            return await super().judge(request)
+            async for each in super().judge(request):
+                yield each
 
         async def go(self) -> None:
             await asyncio.sleep(self.deadline - time.monotonic() - 0.06)
@@ -247,10 +247,12 @@ async def test_a_full_call_puts_nothing_off() -> None:
 
 async def test_what_is_put_off_though_it_may_not_be_could_not_be_checked() -> None:
     class Stubborn(PatientJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            return JudgeReply(
-                (), put_off=tuple(judgement(each, Verdict.SUPPORTED) for each in request.claims)
-            )
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            assert request.gathering is not None
+            said = [judgement(each, Verdict.SUPPORTED) for each in request.claims]
+            request.gathering.put_off(said)
+            for each in said[:0]:
+                yield each
 
     async with begun(Stubborn()) as (b, write):
         write(f"{SENTENCES[0]} {SENTENCES[1]}")
@@ -263,13 +265,15 @@ async def test_what_is_put_off_though_it_may_not_be_could_not_be_checked() -> No
 
 async def test_nothing_is_put_off_that_has_a_verdict_or_was_not_asked() -> None:
     class Muddled(PatientJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            reply = await super().judge(request)
-            first = next(iter(request.claims))
-            said = [so_far("unasked")]
-            if request.on_judgement is not None and reply.put_off:
-                request.on_judgement(judgement(first, Verdict.CONTRADICTED))
-            return JudgeReply(reply.judgements, put_off=(*reply.put_off, *said, *reply.put_off))
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            gathering = request.gathering
+            assert gathering is not None
+            first, *_ = asked = list(request.claims)
+            if gathering.put_off([so_far(each) for each in (*asked, "unasked", *asked)]):
+                yield judgement(first, Verdict.CONTRADICTED)
+                return
+            async for each in super().judge(request):
+                yield each
 
     judge = Muddled()
     async with begun(judge) as (b, write):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,10 +18,11 @@ from guardrail.events import (
     ResponseVerdict,
     Verdict,
 )
-from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from guardrail.verdicts import Judgement
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.processes import TRACE, captured_halfway, process
 
@@ -222,13 +224,14 @@ class StubbornJudge(WordJudge):
         self.asked = asyncio.Event()
         self.answered = asyncio.Event()
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         self.asked.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             self.answered.set()
-        return await super().judge(request)
+        async for each in super().judge(request):
+            yield each
 
 
 async def test_a_late_verdict_for_a_dropped_lane_says_nothing() -> None:

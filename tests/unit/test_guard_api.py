@@ -224,8 +224,13 @@ def test_what_is_no_judge_or_policy_is_refused_at_once() -> None:
     class Half:
         async def judge(self, request: object) -> None: ...
 
+    class Replying(WordJudge):
+        async def judge(self, request: object) -> None: ...  # type: ignore[override]
+
     with pytest.raises(TypeError, match="Half has not all of name, judge and aclose"):
         Guard(Half())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"Replying\.judge returns one reply; make it an async generator"):
+        Guard(Replying())
     with pytest.raises(TypeError, match=r"give a guardrail\.Policy"):
         Guard(WordJudge(), "strict")  # type: ignore[arg-type]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from guardrail.events import ClaimVerdict, DeliverySegment, FlaggedCase, OutputEvent, ResponseVerdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.policy import Policy
+from guardrail.verdicts import Judgement
 from tests.support.engine_bench import Bench, bench
 from tests.support.judges import WordJudge
 
@@ -24,13 +26,9 @@ class Marking(WordJudge):
         super().__init__()
         self._words, self._spans, self._early = words, spans, early
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        reply = await super().judge(request)
-        marked = tuple(self._marked(each, request) for each in reply.judgements)
-        if self._early and request.on_judgement is not None:
-            for each in marked:
-                request.on_judgement(each)
-        return replace(reply, judgements=marked)
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        async for each in super().judge(request):
+            yield self._marked(each, request)
 
     def _marked(self, judgement: Judgement, request: JudgeRequest) -> Judgement:
         text = request.claims[judgement.claim_id].prose.text

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, Judgement, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.verdicts import Judgement
+from tests.support.judges import reply_of
 from tests.verifier_cases.cases import SUPPORTED_KINDS, Located
 
 _FIGURES: Final = frozenset({"number", "date", "unit", "other-value"})
@@ -90,7 +92,7 @@ async def judged(judge: Judge, cases: Iterable[Located]) -> list[Judged]:
         case = located.case
         claim = Claim(0, 0, case.claim, 0, len(case.claim), case.severity)
         evidence = EvidenceIndex([Context(id=f"p{n}", text=t) for n, t in enumerate(located.contexts, 1)])
-        reply = await judge.judge(JudgeRequest("r", "", {"c": claim}, evidence, time.monotonic() + 60))
+        reply = await reply_of(judge, JudgeRequest("r", "", {"c": claim}, evidence, time.monotonic() + 60))
         (judgement,) = reply.judgements
         found.append(Judged(located, judgement))
     return found

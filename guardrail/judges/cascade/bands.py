@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from guardrail.events import Severity, Verdict
-from guardrail.judges.base import Judgement
 from guardrail.judges.cascade.settings import CascadeSettings
+from guardrail.verdicts import Judgement
 
 
 def settled(judgement: Judgement, severity: Severity, settings: CascadeSettings) -> bool:

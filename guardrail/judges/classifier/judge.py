@@ -11,13 +11,15 @@ from pathlib import Path
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, unverified
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.classifier.batching import Batcher
 from guardrail.judges.classifier.labels import Scores
 from guardrail.judges.classifier.loading import load_classifier
 from guardrail.judges.classifier.preparing import Prepared, Preparer
 from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.classifier.verdicts import settle
+from guardrail.judges.streams import closing
+from guardrail.verdicts import Judgement, unverified
 
 _NO_CONTEXTS = "There are no contexts to support it."
 _LATE = "the model did not get to this claim before the deadline"
@@ -44,53 +46,44 @@ class ClassifierJudge:
     def name(self) -> str:
         return self._name
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Judge what can be judged before the deadline; the rest is UNVERIFIED and says why.
 
         Raises JudgeUnavailable when nothing could be, for want of time or of room in the queue.
         """
-        if not request.claims:
-            return JudgeReply(())
         if not any(context.text.strip() for context in request.evidence.contexts):
-            return JudgeReply(
-                tuple(
-                    Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
-                    for claim_id in request.claims
-                )
-            )
-        prepared = await self._prepared(request)
-        found: dict[str, Judgement] = {}
-        errors: list[JudgeError] = []
+            for claim_id in request.claims:
+                yield Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
+            return
+        prepared = await self._prepared(request) if request.claims else {}
+        failed = dict.fromkeys(request.claims, _LATE)
         pending: dict[asyncio.Future[list[Scores]], str] = {}
         try:
             for claim_id, claim in prepared.items():
                 if isinstance(claim, Prepared):
                     pending[self._batcher.submit(claim.pairs, request.deadline)] = claim_id
                 else:
-                    found[claim_id] = claim
-            async for future in _as_done(pending, request.deadline):
-                claim_id = pending.pop(future)
-                error = _failure(future)
-                if error is not None:
-                    errors.append(error)
-                    found[claim_id] = unverified(claim_id, self._name, str(error))
-                    continue
-                found[claim_id] = await asyncio.to_thread(
-                    self._settled, request, claim_id, prepared[claim_id], future.result()
-                )
-                if request.on_judgement is not None:
-                    request.on_judgement(found[claim_id])
+                    del failed[claim_id]
+                    yield claim
+            async with closing(_as_done(pending, request.deadline)) as done:
+                async for future in done:
+                    claim_id = pending.pop(future)
+                    error = _failure(future)
+                    if error is not None:
+                        failed[claim_id] = str(error)
+                        continue
+                    del failed[claim_id]
+                    yield await asyncio.to_thread(
+                        self._settled, request, claim_id, prepared[claim_id], future.result()
+                    )
         finally:
             for future in pending:
                 if not future.cancel():
                     _failure(future)  # looked at, so that asyncio doesn't report it as forgotten
-        late = [claim_id for claim_id in request.claims if claim_id not in found]
-        if len(errors) + len(late) == len(request.claims):
-            raise JudgeUnavailable(str(errors[0]) if errors else _LATE)
-        judgements = (
-            found.get(claim_id) or unverified(claim_id, self._name, _LATE) for claim_id in request.claims
-        )
-        return JudgeReply(tuple(judgements))
+        if failed and len(failed) == len(request.claims):
+            raise JudgeUnavailable(next((why for why in failed.values() if why != _LATE), _LATE))
+        for claim_id, why in failed.items():
+            yield unverified(claim_id, self._name, why)
 
     async def aclose(self) -> None:
         """Fail what waits, let the running batch end, and free the threads."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from guardrail.claims.model import Claim
 from guardrail.evidence.tokens import STOP_TERMS, words
-from guardrail.judges.base import Judgement, JudgeRequest, unverified
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.classifier.pairs import Pair, PairForm
 from guardrail.judges.classifier.settings import MIN_PREMISE_TOKENS, ClassifierSettings
 from guardrail.judges.classifier.windows import TokenisedText, Window
+from guardrail.verdicts import Judgement, unverified
 
 # Tokens come out a few more or fewer where a window meets the template.
 _SLACK = 4

@@ -9,10 +9,10 @@ from guardrail.events import Evidence, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.evidence.tokens import STOP_TERMS, words
-from guardrail.judges.base import Judgement
 from guardrail.judges.classifier.labels import Scores
 from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.classifier.windows import Window
+from guardrail.verdicts import Judgement
 
 _MAX_QUOTE_CHARS: Final = 600
 

@@ -9,7 +9,9 @@ from typing import Any, Final
 import httpx2
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.command.protocol import Sent, read_reply
+from guardrail.events import Usage
+from guardrail.judges.base import Meter
+from guardrail.judges.command.protocol import read_reply
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.secret_files import read_secret
 
@@ -39,11 +41,11 @@ class Endpoint:
             limits=httpx2.Limits(max_connections=settings.max_concurrency),
         )
 
-    async def ask(self, line: bytes, request_id: str, deadline: float, sent: Sent) -> dict[str, Any]:
+    async def ask(self, line: bytes, request_id: str, deadline: float, meter: Meter) -> dict[str, Any]:
         """The reply to ``line``. ``deadline`` is in the loop's time. Raises JudgeError."""
         try:
             async with asyncio.timeout_at(deadline) as scope, self._slots:
-                sent.again()
+                meter.add(Usage(judge_calls=1))
                 body = await self._post(line)
         except TimeoutError:
             if not scope.expired():

@@ -5,38 +5,39 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Evidence, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage, unverified
+from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.command.protocol import (
     MAX_REASONING_CHARS,
     ReplyVerdict,
-    Sent,
     read_verdicts,
     verdict_of,
     write_request,
 )
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.verdicts import UNQUOTED_FACTOR, support_of
+from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 _NO_CONTEXTS = "There are no contexts to support it."
 _INVENTED = "No quote that was given for it stands in the contexts."
 
 
 class _Port(Protocol):
-    async def ask(self, line: bytes, request_id: str, deadline: float, sent: Sent) -> dict[str, Any]: ...
+    async def ask(self, line: bytes, request_id: str, deadline: float, meter: Meter) -> dict[str, Any]: ...
 
     async def aclose(self) -> None: ...
 
 
 class CommandJudge:
-    """A Judge. Verdicts that are not given are left out of its reply; without contexts nothing is asked."""
+    """A Judge. Without contexts nothing is asked."""
 
     def __init__(self, settings: CommandJudgeSettings, section: str = "judge.command") -> None:
         """Raises ConfigError: neither argv nor url, no such program, a file that can't be read."""
@@ -62,54 +63,52 @@ class CommandJudge:
     def name(self) -> str:
         return self._name
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        """One request for all claims. Raises JudgeUnavailable and JudgeReplyError, with ``usage``."""
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """One request for all claims. Raises JudgeUnavailable and JudgeReplyError."""
         if not request.claims:
-            return JudgeReply(())
+            return
         if not any(context.text.strip() for context in request.evidence.contexts):
-            nothing = (
-                Judgement(
+            for claim_id in request.claims:
+                yield Judgement(
                     claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS, attempts=0
                 )
-                for claim_id in request.claims
-            )
-            return JudgeReply(tuple(nothing))
+            return
+        meter = Meter(request.meter)
+        meter.add(Usage())
         left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
         if left <= 0:
-            late = JudgeUnavailable("the deadline has passed before the request was sent")
-            tell_usage(late, Usage())
-            raise late
+            raise JudgeUnavailable("the deadline has passed before the request was sent")
         deadline = asyncio.get_running_loop().time() + left
         request_id = uuid.uuid4().hex
         line = await asyncio.to_thread(write_request, request, request_id, int(left * 1000))
-        sent = Sent(request.on_usage)
-        try:
-            reply = await self._port.ask(line, request_id, deadline, sent)
-            return await asyncio.to_thread(self._settle, reply, request, sent.calls)
-        except (JudgeError, asyncio.CancelledError) as error:
-            tell_usage(error, Usage(judge_calls=sent.calls))
-            raise
+        reply = await self._port.ask(line, request_id, deadline, meter)
+        found, dropped = await asyncio.to_thread(self._settle, reply, request)
+        meter.add(Usage(dropped_quotes=dropped))
+        for judgement in found:
+            yield replace(judgement, attempts=meter.attempts)
 
     async def aclose(self) -> None:
         await self._port.aclose()
 
-    def _settle(self, reply: dict[str, Any], request: JudgeRequest, calls: int) -> JudgeReply:
-        judgements: list[Judgement] = []
+    def _settle(self, reply: dict[str, Any], request: JudgeRequest) -> tuple[list[Judgement], int]:
+        """A judgement for each claim that ``reply`` speaks of, and how many quotes of it stand nowhere."""
+        found: list[Judgement] = []
         dropped = 0
         for claim_id, offers in read_verdicts(reply, frozenset(request.claims)).items():
+            said: list[Judgement] = []
             for offered in offers:
                 if offered is None:
-                    judgements.append(
+                    said.append(
                         unverified(claim_id, self._name, "the judge's verdict on this claim is unusable")
                     )
                     continue
                 evidence = _located(offered, request.evidence)
                 dropped += len(offered.evidence) - len(evidence)
-                judgements.append(self._judgement(claim_id, offered, evidence))
-        return JudgeReply(
-            tuple(replace(judgement, attempts=calls) for judgement in judgements),
-            Usage(judge_calls=calls, dropped_quotes=dropped),
-        )
+                said.append(self._judgement(claim_id, offered, evidence))
+            if len({judgement.verdict for judgement in said}) > 1:
+                said = [unverified(claim_id, self._name, TWO_VERDICTS)]
+            found.append(said[0])
+        return found, dropped
 
     def _judgement(self, claim_id: str, offered: ReplyVerdict, evidence: list[Evidence]) -> Judgement:
         verdict = verdict_of(offered)

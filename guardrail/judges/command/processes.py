@@ -15,7 +15,9 @@ from typing import Any, Final
 import structlog
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.command.protocol import Sent, read_reply
+from guardrail.events import Usage
+from guardrail.judges.base import Meter
+from guardrail.judges.command.protocol import read_reply
 from guardrail.judges.command.settings import CommandJudgeSettings
 
 # Replies to requests that were given up, which a process may still write before the one that is waited for.
@@ -33,7 +35,7 @@ class _Work:
     request_id: str
     deadline: float
     future: asyncio.Future[dict[str, Any]]
-    sent: Sent
+    meter: Meter
     repeated: bool = False
 
 
@@ -62,7 +64,7 @@ class Processes:
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 
-    async def ask(self, line: bytes, request_id: str, deadline: float, sent: Sent) -> dict[str, Any]:
+    async def ask(self, line: bytes, request_id: str, deadline: float, meter: Meter) -> dict[str, Any]:
         """The reply to ``line``. ``deadline`` is in the loop's time. Raises JudgeError."""
         if self._closed:
             raise JudgeUnavailable("the judge is closed")
@@ -74,7 +76,7 @@ class Processes:
                 )
                 for number in range(self._settings.workers)
             ]
-        work = _Work(line, request_id, deadline, loop.create_future(), sent)
+        work = _Work(line, request_id, deadline, loop.create_future(), meter)
         try:
             self._queue.put_nowait(work)
         except asyncio.QueueFull:
@@ -153,7 +155,7 @@ class _Worker:
             raise JudgeUnavailable("the command has no pipes")
         try:
             async with asyncio.timeout_at(work.deadline + self._settings.hang_timeout_ms / 1000) as scope:
-                work.sent.again()
+                work.meter.add(Usage(judge_calls=1))
                 stdin.write(work.line)
                 await stdin.drain()
                 for _ in range(_MOST_STALE):

@@ -6,14 +6,12 @@ Version 1. Within a version members are only added, and always optional; unknown
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from guardrail.errors import JudgeReplyError
-from guardrail.events import Severity, Usage, Verdict
+from guardrail.events import Severity, Verdict
 from guardrail.judges.base import JudgeRequest
 
 PROTOCOL: Final = 1
@@ -100,20 +98,6 @@ class CommandReply(BaseModel):
     protocol: Literal[1] = PROTOCOL
     request_id: str
     verdicts: list[ReplyVerdict]
-
-
-@dataclass(slots=True)
-class Sent:
-    """How often a request went to the judge; it holds, too, when no reply came of it."""
-
-    on_usage: Callable[[Usage], None] | None = None
-    calls: int = 0
-
-    def again(self) -> None:
-        """Count a call, as it is made."""
-        self.calls += 1
-        if self.on_usage is not None:
-            self.on_usage(Usage(judge_calls=self.calls))
 
 
 def write_request(request: JudgeRequest, request_id: str, deadline_ms: int) -> bytes:

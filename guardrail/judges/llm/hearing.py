@@ -6,13 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from guardrail.events import Usage
-from guardrail.judges.base import Judgement, JudgeRequest, unverified
 from guardrail.judges.llm.prompt import Prompt
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import dropped_quotes, settle
-
-_TWO_VERDICTS = "the judge gave two different verdicts for this claim"
+from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,30 +25,27 @@ class Speaker:
 class Hearing:
     """Collects the judgements of one request, over all its calls.
 
-    A judgement that was announced is final, whatever is said of its claim later. Of a claim that got two
-    verdicts before anything was announced neither is believed. All in all a claim has one judgement or none.
+    A judgement that was told is final, whatever is said of its claim later. Of a claim that got two verdicts
+    before anything was told neither is believed. All in all a claim has one judgement or none.
     """
 
-    __slots__ = ("_announce", "_dropped", "_final", "_found", "_prompt", "_settings")
+    __slots__ = ("_dropped", "_final", "_found", "_prompt", "_settings")
 
-    def __init__(self, request: JudgeRequest, prompt: Prompt, settings: LlmJudgeSettings) -> None:
-        self._announce: Callable[[Judgement], None] | None = request.on_judgement
+    def __init__(self, prompt: Prompt, settings: LlmJudgeSettings) -> None:
         self._prompt = prompt
         self._settings = settings
         self._final: set[str] = set()
         self._found: dict[str, Judgement] = {}
         self._dropped: dict[str, int] = {}
 
-    def hear(self, answers: Sequence[Answer], speaker: Speaker) -> None:
-        """Take in answers of a reply that is still being written, and announce what can be relied upon."""
-        if self._announce is None:
-            return
+    def hear(self, answers: Sequence[Answer], speaker: Speaker, tell: Callable[[Judgement], None]) -> None:
+        """Take in answers of a reply that is still being written, and tell what can be relied upon."""
         for judgement in self._judgements(answers, speaker).values():
             # What can't be used is left to the end: asking again may mend it.
             if judgement.claim_id not in self._final and judgement.support is not None:
                 self._keep(judgement, answers)
                 self._final.add(judgement.claim_id)
-                self._announce(judgement)
+                tell(judgement)
 
     def take(self, answers: Sequence[Answer], speaker: Speaker) -> None:
         """Take in all answers of a reply that has ended, those that were heard among them."""
@@ -58,34 +53,36 @@ class Hearing:
             if judgement.claim_id not in self._final:
                 self._keep(judgement, answers)
 
-    def settle(self) -> None:
-        """Announce all that was taken in, for what follows may take long."""
-        if self._announce is not None:
-            for claim_id, judgement in self._found.items():
-                if claim_id not in self._final and judgement.support is not None:
-                    self._final.add(claim_id)
-                    self._announce(judgement)
+    def settle(self, tell: Callable[[Judgement], None]) -> None:
+        """Tell all that was taken in, for what follows may take long."""
+        for claim_id, judgement in self._found.items():
+            if claim_id not in self._final and judgement.support is not None:
+                self._final.add(claim_id)
+                tell(judgement)
 
     def missing(self) -> list[str]:
         """Ids of the claims that were asked for and have no judgement."""
         return [claim_id for claim_id in self._prompt.claim_ids.values() if claim_id not in self._found]
 
-    def judgements(self, usage: Usage) -> tuple[list[Judgement], Usage]:
-        """The judgements in the order of the claims, each with its share of ``usage``, and the whole of it
-        with the dropped quotes.
+    @property
+    def dropped_quotes(self) -> int:
+        """Sentences that were named as evidence and were not shown, over all claims."""
+        return sum(self._dropped.values())
 
-        Shares add up to the whole. Judgements that were announced are repeated with theirs.
+    def rest(self, usage: Usage) -> list[Judgement]:
+        """The judgements that were not told, in the order of the claims, each with its share of ``usage``.
+
+        The shares of all claims that have a judgement add up to the whole.
         """
-        found = {id_: self._found[id_] for id_ in self._prompt.claim_ids.values() if id_ in self._found}
-        shares = split(usage, len(found))
-        judgements = [
+        found = [id_ for id_ in self._prompt.claim_ids.values() if id_ in self._found]
+        return [
             replace(
-                judgement,
+                self._found[claim_id],
                 usage=share.model_copy(update={"dropped_quotes": self._dropped.get(claim_id, 0)}),
             )
-            for (claim_id, judgement), share in zip(found.items(), shares, strict=True)
+            for claim_id, share in zip(found, split(usage, len(found)), strict=True)
+            if claim_id not in self._final
         ]
-        return judgements, usage.model_copy(update={"dropped_quotes": sum(self._dropped.values())})
 
     def _judgements(self, answers: Sequence[Answer], speaker: Speaker) -> dict[str, Judgement]:
         """One for each claim that is answered, in the order they came."""
@@ -103,7 +100,7 @@ class Hearing:
                 made[judgement.claim_id] = unverified(
                     judgement.claim_id,
                     speaker.judge,
-                    _TWO_VERDICTS,
+                    TWO_VERDICTS,
                     attempts=speaker.attempts,
                     degraded_from=speaker.degraded_from,
                 )

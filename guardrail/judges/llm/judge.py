@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 
 import openai
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage, unverified
+from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat, Question, Spent
+from guardrail.judges.llm.endpoint import Endpoint
 from guardrail.judges.llm.fence import fences
 from guardrail.judges.llm.hearing import Hearing, Speaker
 from guardrail.judges.llm.prompt import Prompt, Prompts
@@ -21,6 +23,8 @@ from guardrail.judges.llm.reply_stream import ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import uncovered
 from guardrail.judges.spending import BudgetExhausted
+from guardrail.judges.streams import closing, told
+from guardrail.verdicts import Judgement, less, unverified
 
 _NO_CONTEXTS = "There are no contexts to support it."
 # The share of the time that asking again leaves over: what is known must arrive as well.
@@ -28,7 +32,7 @@ _RESERVE = 0.05
 
 
 class LlmJudge:
-    """Asks a model behind an OpenAI-compatible API. Verdicts it doesn't give are left out of the reply."""
+    """Asks a model behind an OpenAI-compatible API. It leaves out claims that it gets no verdict for."""
 
     def __init__(
         self,
@@ -51,32 +55,26 @@ class LlmJudge:
     def name(self) -> str:
         return f"llm:{self._settings.model}"
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """One call for all claims, repeated while the deadline allows. Without contexts nothing is asked.
 
-        Verdicts are announced as their objects close (``request.on_judgement``). Claims that a reply lacks
-        are asked for once more. Raises JudgeError, with ``usage``, when there is no verdict at all.
+        Verdicts come as their objects close in the reply. Claims that a reply lacks are asked for once more.
+        Raises JudgeError when there is no verdict at all.
         """
         if not request.claims:
-            return JudgeReply(())
+            return
         if not any(context.text.strip() for context in request.evidence.contexts):
-            return JudgeReply(tuple(self._nothing_supports(claim_id) for claim_id in request.claims))
+            for claim_id in request.claims:
+                yield self._nothing_supports(claim_id)
+            return
+        request.meter.add(Usage())
         left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
         deadline = asyncio.get_running_loop().time() + left
-        try:
-            prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))
-        except asyncio.CancelledError as error:
-            tell_usage(error, Usage())
-            raise
-        if not prompt.claim_ids:
-            return JudgeReply(tuple(uncovered(prompt, self.name)))
-        hearing = Hearing(request, prompt, self._settings)
-        case = _Case(self._chat, self._prompts, self._schema, request, prompt, hearing)
-        try:
-            return await case.decide(deadline, again=self._settings.ask_again)
-        except (JudgeError, asyncio.CancelledError) as error:
-            tell_usage(error, case.usage())
-            raise
+        prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))
+        case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings)
+        async with closing(told(partial(case.decide, deadline))) as judgements:
+            async for judgement in judgements:
+                yield judgement
 
     async def aclose(self) -> None:
         await self._chat.aclose()
@@ -97,55 +95,65 @@ class _Case:
         schema: dict[str, object],
         request: JudgeRequest,
         prompt: Prompt,
-        hearing: Hearing,
+        settings: LlmJudgeSettings,
     ) -> None:
         self._chat = chat
         self._prompts = prompts
         self._schema = schema
         self._request = request
         self._prompt = prompt
-        self._hearing = hearing
-        self._spent: list[Spent] = []
+        self._again = settings.ask_again
+        self._hearing = Hearing(prompt, settings)
+        self._meter = Meter(request.meter)
+        self._spent = Spent()
 
-    async def decide(self, deadline: float, *, again: bool) -> JudgeReply:
-        """The verdicts; ``deadline`` is in the event loop's time. Raises JudgeError when there are none."""
+    async def decide(self, deadline: float, tell: Callable[[Judgement], None]) -> None:
+        """Tell all verdicts; ``deadline`` is in the event loop's time. Raises JudgeError without any."""
         failed: list[Judgement] = []
         try:
-            await self._ask(self._prompt, deadline)
+            if self._prompt.claim_ids:
+                await self._ask(self._prompt, deadline, tell)
         except JudgeError as error:
             if len(self._hearing.missing()) == len(self._prompt.claim_ids):
                 raise
             # A reply that broke off: what it said in time stands.
             failed = self._failed(f"{type(error).__name__}: {error}")
         else:
-            if again and self._hearing.missing():
-                failed = await self._ask_again(deadline)
-        judgements, usage = self._hearing.judgements(self.usage())
+            if self._again and self._hearing.missing():
+                failed = await self._ask_again(deadline, tell)
+        self._meter.add(Usage(dropped_quotes=self._hearing.dropped_quotes))
         not_asked = uncovered(self._prompt, self._chat.endpoints[0].name)
-        return JudgeReply((*judgements, *failed, *not_asked), usage)
+        for judgement in (*self._hearing.rest(self._meter.usage), *failed, *not_asked):
+            tell(judgement)
 
-    async def _ask_again(self, deadline: float) -> list[Judgement]:
+    async def _ask_again(self, deadline: float, tell: Callable[[Judgement], None]) -> list[Judgement]:
         """Put the claims that have no verdict once more; those that then have none still."""
         now = asyncio.get_running_loop().time()
         # This may take long: what is known by now is told first.
-        self._hearing.settle()
+        self._hearing.settle(tell)
         only = frozenset(self._hearing.missing())
         prompt = await asyncio.to_thread(self._prompts.build, self._request, self._prompt.fence, only)
         try:
-            await self._ask(prompt, deadline - (deadline - now) * _RESERVE)
+            await self._ask(prompt, deadline - (deadline - now) * _RESERVE, tell)
         except JudgeError as error:
             asked = "not asked" if isinstance(error, BudgetExhausted) else "asked"
             return self._failed(f"left out of the first reply, and {asked} again: {error}")
         return []
 
-    async def _ask(self, prompt: Prompt, deadline: float) -> None:
+    async def _ask(self, prompt: Prompt, deadline: float, tell: Callable[[Judgement], None]) -> None:
         asked = frozenset(prompt.claim_ids)
-        spent = Spent(changed=self._tell_usage)
-        self._spent.append(spent)
+        spent = self._spent = Spent()
+        counted = Usage()
+
+        def changed() -> None:
+            nonlocal counted
+            before, counted = counted, _usage(spent)
+            self._meter.add(less(counted, before), self._endpoint().settings.model)
 
         def heard(answers: Sequence[Answer]) -> None:
-            self._hearing.hear(_to(answers, asked), self._speaker(spent))
+            self._hearing.hear(_to(answers, asked), self._speaker(), tell)
 
+        spent.changed = changed
         if asyncio.get_running_loop().time() >= deadline:
             raise JudgeUnavailable("the deadline has passed before the first call")
         answers = await self._chat.ask(
@@ -156,22 +164,23 @@ class _Case:
                 heard,
                 spent,
                 self._request.response_id,
-                self._request.admit,
+                self._meter.admit,
             ),
             deadline,
         )
-        self._hearing.take(_to(answers, asked), self._speaker(spent))
+        self._hearing.take(_to(answers, asked), self._speaker())
 
-    def _speaker(self, spent: Spent) -> Speaker:
-        """Who is answering: models are asked in order, and each that failed has left a note."""
-        failed = tuple(spent.models)
+    def _endpoint(self) -> Endpoint:
+        """Who is to answer: models are asked in order, and each that failed has left a note."""
         endpoints = self._chat.endpoints
-        name = spent.answered_by or endpoints[min(len(failed), len(endpoints) - 1)].name
-        return Speaker(name, sum(each.calls for each in self._spent), failed)
+        return endpoints[min(len(self._spent.models), len(endpoints) - 1)]
+
+    def _speaker(self) -> Speaker:
+        name = self._spent.answered_by or self._endpoint().name
+        return Speaker(name, self._meter.usage.judge_calls, tuple(self._spent.models))
 
     def _failed(self, reason: str) -> list[Judgement]:
-        spent = self._spent[-1]
-        speaker = self._speaker(spent)
+        speaker = self._speaker()
         return [
             unverified(
                 claim_id,
@@ -183,19 +192,16 @@ class _Case:
             for claim_id in self._hearing.missing()
         ]
 
-    def _tell_usage(self) -> None:
-        if self._request.on_usage is not None:
-            self._request.on_usage(self.usage())
 
-    def usage(self) -> Usage:
-        """What all calls so far took, as far as the servers have told."""
-        return Usage(
-            judge_calls=sum(spent.calls for spent in self._spent),
-            input_tokens=sum(spent.input_tokens for spent in self._spent),
-            cached_input_tokens=sum(spent.cached_input_tokens for spent in self._spent),
-            output_tokens=sum(spent.output_tokens for spent in self._spent),
-            cost_usd=sum(spent.cost_usd for spent in self._spent),
-        )
+def _usage(spent: Spent) -> Usage:
+    """What all calls for one question took so far, as far as the servers have told."""
+    return Usage(
+        judge_calls=spent.calls,
+        input_tokens=spent.input_tokens,
+        cached_input_tokens=spent.cached_input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_usd=spent.cost_usd,
+    )
 
 
 def _to(answers: Sequence[Answer], asked: frozenset[str]) -> list[Answer]:

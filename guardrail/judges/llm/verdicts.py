@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.base import Judgement, unverified
 from guardrail.judges.llm.prompt import Prompt
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.verdicts import Judgement, unverified
 
 # How far full confidence in a verdict moves the probability of support away from 1/2.
 _SWING: Final = {

@@ -17,7 +17,6 @@ from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figures
-from guardrail.judges.base import Judgement
 from guardrail.judges.local.candidates import Candidates, find_candidates
 from guardrail.judges.local.claim_view import ClaimView, view_of
 from guardrail.judges.local.combiner import Fit, Parameters, load_parameters
@@ -36,6 +35,7 @@ from guardrail.judges.local.verdict import (
 from guardrail.judges.local.verifier import Verifier, load_verifier
 from guardrail.judges.local.verifier_files import packaged_folder, read_folder
 from guardrail.judges.local.windows import windows_of
+from guardrail.verdicts import Judgement
 
 NAME: Final = "local"
 _FINITE: Final = pattern("finite")

@@ -17,10 +17,11 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local.check import NAME, build_checker
 from guardrail.judges.local.processors import default_threads
 from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.verdicts import Judgement
 
 _Queue = OrderedDict[asyncio.Future[None], None]
 
@@ -88,7 +89,7 @@ class LocalJudge:
     Of claims that come up when half of the time to the deadline is gone, waiting for a thread included, one
     window is read, and of those that come up when three quarters are gone, none (``degraded_from`` says so).
     A job stops between two claims, or two windows, when its caller was cancelled or its deadline has passed;
-    what it has by then is the reply, and the claims that are missing from it become UNVERIFIED. Requests that
+    what it has by then is said, and the other claims become UNVERIFIED. Requests that
     another judge can answer better (``turn_within_s``) come after the others, and are judged without reading
     any window when their turn does not come.
     """
@@ -110,21 +111,23 @@ class LocalJudge:
         """``local``."""
         return NAME
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Judge all claims of ``request`` that can be judged before its deadline.
 
         Raises JudgeError when the verifier fails, and JudgeUnavailable once the judge is closed.
         """
         asked = time.monotonic()
         async with self._turns_here().turn(request.turn_within_s) as came:
-            return await self._in_thread(request, asked, reading=came)
+            found = await self._in_thread(request, asked, reading=came)
+        for judgement in found:
+            yield judgement
 
     def _turns_here(self) -> Turns:
         """Those of the running loop: guards on several loops may share a judge, and take turns on each."""
         with self._sharing:
             return self._turns.setdefault(asyncio.get_running_loop(), Turns(self._workers))
 
-    async def _in_thread(self, request: JudgeRequest, asked: float, *, reading: bool) -> JudgeReply:
+    async def _in_thread(self, request: JudgeRequest, asked: float, *, reading: bool) -> list[Judgement]:
         if self._closed.is_set():
             raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
@@ -151,7 +154,7 @@ class LocalJudge:
 
     def _judge(
         self, request: JudgeRequest, asked: float, reading: bool, stopped: threading.Event
-    ) -> JudgeReply:
+    ) -> list[Judgement]:
         time_given = max(0.0, request.deadline - asked)
 
         def over() -> bool:
@@ -164,4 +167,4 @@ class LocalJudge:
             return (gone >= _UNHURRIED * time_given) + (gone >= _IN_HASTE * time_given)
 
         found = self._checker.check_all(request.claims, request.question, request.evidence, over, pressed)
-        return JudgeReply(tuple(found))
+        return list(found)

@@ -19,12 +19,12 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
-from guardrail.judges.base import Judgement, spans_within
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.combiner import Lines, Probabilities
 from guardrail.judges.local.features import Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
+from guardrail.verdicts import Judgement, spans_within
 
 _NOTHING_SHARED: Final = 0.01
 _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of

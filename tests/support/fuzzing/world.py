@@ -6,7 +6,7 @@ import asyncio
 import random
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from hashlib import blake2b
 
 from guardrail.claims.severity import BuiltinSeverityRater
@@ -22,10 +22,11 @@ from guardrail.events import (
     Verdict,
     parse_input,
 )
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.routing import PolicyRouter, Route
+from guardrail.verdicts import Judgement
 from tests.support.fuzzing.accounts import (
     BEGAN,
     PASSED_OVER,
@@ -78,7 +79,7 @@ class FaultyJudge:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         found = [self._judgement(claim_id, claim.text) for claim_id, claim in request.claims.items()]
         kind = self._rng.randrange(16)
         if kind == 1:
@@ -97,7 +98,8 @@ class FaultyJudge:
             found[0] = Judgement(found[0].claim_id, Verdict.SUPPORTED, float("nan"), 7.0, "\ud800")
         elif kind > 11:
             await asyncio.sleep(0.01)
-        return JudgeReply(tuple(found))
+        for each in found:
+            yield each
 
     def _judgement(self, claim_id: str, text: str) -> Judgement:
         draw = blake2b(text.encode("utf-8", "replace"), digest_size=1).digest()[0]

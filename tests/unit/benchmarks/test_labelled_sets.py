@@ -13,7 +13,7 @@ from benchmarks import cascade_share, offline_sets
 from benchmarks.cascade_share import Judged, fitted
 from benchmarks.labelled_sets import CRITICAL, EXPERTQA, POOL, changed_sentences, labelled_sets
 from guardrail.events import Severity, Verdict
-from guardrail.judges.base import Judgement
+from guardrail.verdicts import Judgement
 from tests.training.made_data import write_data
 
 

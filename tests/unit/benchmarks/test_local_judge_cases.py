@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.local_judge_cases import misjudged, report
 from guardrail.events import Severity, Verdict
-from guardrail.judges.base import Judgement
+from guardrail.verdicts import Judgement
 from tests.verifier_cases.cases import Case, Kind, Label, Located
 from tests.verifier_cases.judging import Judged, sampled
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from benchmarks import real_answers
 from benchmarks.intervals import bootstrap, wilson
 from benchmarks.labelled_answers import labelled_answer, read_answers
 from guardrail.events import Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
+from guardrail.verdicts import Judgement
 from training.metrics import auroc
 
 PRICES = "The Pro plan costs $49 per month. Support answers within a day."
@@ -47,16 +49,13 @@ class _Judge:
     name = "stub"
     calls = 0
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         self.calls += 1
-        return JudgeReply(
-            tuple(
-                Judgement(claim_id, Verdict.CONTRADICTED, 0.9, 0.1, self.name)
-                if "$99" in claim.text
-                else Judgement(claim_id, Verdict.SUPPORTED, 0.9, 0.9, self.name)
-                for claim_id, claim in request.claims.items()
-            )
-        )
+        for claim_id, claim in request.claims.items():
+            if "$99" in claim.text:
+                yield Judgement(claim_id, Verdict.CONTRADICTED, 0.9, 0.1, self.name)
+            else:
+                yield Judgement(claim_id, Verdict.SUPPORTED, 0.9, 0.9, self.name)
 
     async def aclose(self) -> None:
         """Nothing is held."""

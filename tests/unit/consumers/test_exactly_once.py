@@ -200,7 +200,8 @@ async def test_claims_judged_before_a_restart_are_not_asked_again() -> None:
     class Counting(WordJudge):
         async def judge(self, request):  # type: ignore[no-untyped-def]
             asked.extend(claim.text for claim in request.claims.values())
-            return await super().judge(request)
+            async for each in super().judge(request):
+                yield each
 
     async with faulty_guard(broker, judge=Counting()):
         send(broker, events_of("r", FAITHFUL)[:7])

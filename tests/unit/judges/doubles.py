@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
+from guardrail.verdicts import Judgement
 
+CALL = Usage(judge_calls=1, input_tokens=100, output_tokens=10)
 CONTEXTS = ("The basic plan costs $50 a month.", "Support is open from 9 to 17 on weekdays.")
 
 
@@ -34,7 +36,6 @@ def request(
     tenant: str | None = None,
     question: str = "What does it cost?",
     spent: Usage | None = None,
-    heard: Callable[[Judgement], None] | None = None,
 ) -> JudgeRequest:
     """Claims get the ids k0, k1, …; contexts the ids doc-0, doc-1, …; severity is NORMAL unless given."""
     given = [*severities, *[Severity.NORMAL] * len(texts)]
@@ -51,15 +52,15 @@ def request(
         time.monotonic() + seconds,
         tenant=tenant,
         spent=spent or Usage(),
-        on_judgement=heard,
     )
 
 
 class ScriptedJudge:
     """Answers by the claim's text; a text that it has no line for is left out of the reply.
 
-    A line is a judgement (its claim id is replaced) or a verdict. ``error`` is raised in place of a reply,
-    ``gate`` is waited for first; ``early`` are the texts that are announced before the gate.
+    A line is a judgement (its claim id is replaced) or a verdict. ``error`` is raised in place of the rest,
+    ``gate`` is waited for first; ``early`` are the texts that are judged before the gate. ``usage`` is what a
+    call takes of ``model``, told after the gate; None: it counts nothing.
     """
 
     def __init__(
@@ -70,14 +71,16 @@ class ScriptedJudge:
         error: Exception | None = None,
         gate: asyncio.Event | None = None,
         early: Sequence[str] = (),
-        usage: Usage | None = None,
+        usage: Usage | None = CALL,
+        model: str = "",
     ) -> None:
         self.script = dict(script or {})
         self._name = name
         self.error = error
         self.gate = gate
         self.early = tuple(early)
-        self.usage = usage or Usage(judge_calls=1, input_tokens=100, output_tokens=10)
+        self.usage = usage
+        self.model = model
         self.requests: list[JudgeRequest] = []
         self.started = asyncio.Event()
         self.cancelled = 0
@@ -105,21 +108,24 @@ class ScriptedJudge:
             found.append(Judgement(**values | {"claim_id": claim_id}))
         return found
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         self.requests.append(request)
         self.started.set()
         for early in self._said(request, self.early):
-            if request.on_judgement is not None:
-                request.on_judgement(early)
+            yield early
         if self.gate is not None:
             try:
                 await self.gate.wait()
             except asyncio.CancelledError:
                 self.cancelled += 1
                 raise
+        if self.usage is not None:
+            request.meter.add(self.usage, self.model)
         if self.error is not None:
             raise self.error
-        return JudgeReply(tuple(self._said(request)), self.usage)
+        for each in self._said(request):
+            if request.claims[each.claim_id].text not in self.early:
+                yield each
 
     async def aclose(self) -> None:
         self.closed = True

@@ -8,10 +8,11 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judge, usage_of
+from guardrail.judges.base import Judge
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted, UsageLedger
+from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Reply, Status, missing, obliging
 from tests.unit.judges.doubles import request
 
@@ -32,7 +33,7 @@ async def test_a_call_that_is_tried_again_is_tried_as_often_as_there_is_room_for
     ledger = UsageLedger()
     async with LlmServer(Status(503)) as server:
         judge = judging(server, {"calls": 3}, ledger, max_retries=5)
-        reply = await judge.judge(request(CLAIM))
+        reply = await reply_of(judge, request(CLAIM))
         await judge.aclose()
     assert len(server.calls) == 3
     (left,) = reply.judgements
@@ -48,17 +49,18 @@ async def test_fallbacks_find_room_likewise() -> None:
         judge = judging(
             server, {"calls": 2}, max_retries=0, fallbacks=fallbacks, budgets={"on_budget": "unverified"}
         )
-        with pytest.raises(BudgetExhausted, match=r"spare-0: .*503; llm:spare-1: budget") as refused:
-            await judge.judge(request(CLAIM))
+        refused = request(CLAIM)
+        with pytest.raises(BudgetExhausted, match=r"spare-0: .*503; llm:spare-1: budget"):
+            await reply_of(judge, refused)
         await judge.aclose()
     assert [call.body["model"] for call in server.calls] == ["judge-1b", "spare-0"]
-    assert usage_of(refused.value).judge_calls == 2
+    assert refused.meter.attempts == 2
 
 
 async def test_what_was_left_out_is_not_asked_for_again_without_room_for_it() -> None:
     async with LlmServer(Reply(missing)) as server:
         judge = judging(server, {"calls": 1})
-        known, left = (await judge.judge(request(CLAIM, OTHER))).judgements
+        known, left = (await reply_of(judge, request(CLAIM, OTHER))).judgements
         await judge.aclose()
     assert len(server.calls) == 1
     assert (known.judge, known.attempts, left.verdict) == ("llm:judge-1b", 1, Verdict.UNVERIFIED)
@@ -70,9 +72,9 @@ async def test_a_second_call_for_a_late_one_finds_room_or_is_not_sent(room: int,
     hedging = {"enabled": True, "min_samples": 1, "max_share": 0.99}
     async with LlmServer(Reply(obliging), Hang()) as server:
         judge = judging(server, {"calls": room}, hedging=hedging, max_retries=0)
-        await judge.judge(request(CLAIM))
+        await reply_of(judge, request(CLAIM))
         with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
-            await judge.judge(request(OTHER, seconds=1.5))
+            await reply_of(judge, request(OTHER, seconds=1.5))
         await judge.aclose()
     assert len(server.calls) == sent
 
@@ -82,9 +84,9 @@ async def test_a_call_that_cost_nothing_leaves_its_room_when_the_next_one_answer
     """A server that is busy bills nothing: what is booked is what the answer took."""
     async with LlmServer(*[Status(503)] * calls, Reply(obliging)) as server:
         judge = judging(server, {"tokens": 4_000}, max_retries=2)
-        first = await judge.judge(request(CLAIM))
+        first = await reply_of(judge, request(CLAIM))
         assert first.usage.judge_calls == calls + 1
         assert 0 < first.usage.input_tokens < 2_000
-        again = await judge.judge(request(CLAIM, question="Another one?"))
+        again = await reply_of(judge, request(CLAIM, question="Another one?"))
         await judge.aclose()
     assert [first.judgements[0].judge, again.judgements[0].judge] == ["llm:judge-1b"] * 2

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judgement
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.spending import (
     Budget,
     BudgetExhausted,
@@ -21,6 +21,8 @@ from guardrail.judges.spending import (
     PriceTable,
     UsageLedger,
 )
+from guardrail.verdicts import Judgement
+from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, request
 
 CALL = Usage(judge_calls=1, input_tokens=80, output_tokens=20, cost_usd=0.01)
@@ -184,25 +186,25 @@ def metered(judge: ScriptedJudge, **settings: Any) -> MeteredJudge:
 async def test_a_refused_call_is_never_made() -> None:
     inner = ScriptedJudge({"a": S})
     judge = metered(inner, per_minute={"calls": 1})
-    await judge.judge(request("a"))
+    await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted):
-        await judge.judge(request("a"))
+        await reply_of(judge, request("a"))
     assert len(inner.asked) == 1
 
 
 async def test_usage_is_booked_with_tenant_and_model() -> None:
     judge = metered(ScriptedJudge({"a": S}, usage=CALL))
-    reply = await judge.judge(request("a", tenant="acme"))
+    reply = await reply_of(judge, request("a", tenant="acme"))
     assert reply.usage == CALL
     assert judge.ledger.total(tenant="acme", model="m") == CALL
 
 
 async def test_an_answer_of_a_fallback_that_costs_nothing_costs_nothing() -> None:
     free = Usage(judge_calls=1, input_tokens=100_000, output_tokens=10_000)
-    line = replace(Judgement("", S, 0.9, 0.9, "llm:own"), usage=free)
-    judge = metered(ScriptedJudge({"a": line}, usage=free), per_minute={"usd": 0.01})
+    line = Judgement("", S, 0.9, 0.9, "llm:own")
+    judge = metered(ScriptedJudge({"a": line}, usage=free, model="own"), per_minute={"usd": 0.01})
     for _ in range(3):
-        assert (await judge.judge(request("a"))).usage == free
+        assert (await reply_of(judge, request("a"))).usage == free
     assert judge.ledger.total(model="own") == free.model_copy(
         update={"judge_calls": 3, "input_tokens": 300_000, "output_tokens": 30_000}
     )
@@ -210,101 +212,96 @@ async def test_an_answer_of_a_fallback_that_costs_nothing_costs_nothing() -> Non
 
 
 async def test_a_failure_that_cost_nothing_costs_nothing() -> None:
-    class Failed(JudgeUnavailable):
-        usage = Usage(judge_calls=1, input_tokens=100_000)
-
-    judge = metered(ScriptedJudge(error=Failed("no")), per_minute={"usd": 0.01})
+    free = Usage(judge_calls=1, input_tokens=100_000)
+    judge = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=free), per_minute={"usd": 0.01})
     for _ in range(3):
-        with pytest.raises(Failed):
-            await judge.judge(request("a"))
+        with pytest.raises(JudgeUnavailable, match="no"):
+            await reply_of(judge, request("a"))
     assert judge.ledger.total().cost_usd == 0
 
 
-async def test_what_a_failed_call_took_is_booked_when_its_error_tells() -> None:
-    class Failed(JudgeUnavailable):
-        usage = Usage(judge_calls=3, input_tokens=300)
-
-    judge = metered(ScriptedJudge(error=Failed("no")))
-    with pytest.raises(Failed):
-        await judge.judge(request("a"))
+async def test_what_a_failed_call_took_is_booked() -> None:
+    taken = Usage(judge_calls=3, input_tokens=300)
+    judge = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=taken))
+    with pytest.raises(JudgeUnavailable):
+        await reply_of(judge, request("a"))
     assert judge.ledger.total().judge_calls == 3
 
 
 async def test_a_request_that_was_never_sent_takes_no_room() -> None:
-    class NotSent(JudgeUnavailable):
-        usage = Usage()
-
-    judge = metered(ScriptedJudge(error=NotSent("left alone")), per_minute={"calls": 1, "tokens": 1_000})
+    inner = ScriptedJudge(error=JudgeUnavailable("left alone"), usage=Usage())
+    judge = metered(inner, per_minute={"calls": 1, "tokens": 1_000})
     for _ in range(5):
-        with pytest.raises(NotSent):
-            await judge.judge(request("a"))
+        with pytest.raises(JudgeUnavailable, match="left alone"):
+            await reply_of(judge, request("a"))
     assert judge.ledger.rows() == {}
 
 
 @pytest.mark.parametrize("bound", [{"tokens": 1_000}, {"usd": 0.0015}])
 async def test_a_server_that_tells_no_tokens_uses_up_the_budget_as_expected(bound: dict[str, float]) -> None:
     judge = metered(ScriptedJudge({"a": S}, usage=Usage(judge_calls=1)), per_minute=bound)
-    await judge.judge(request("a"))
+    await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted, match="per minute"):
-        await judge.judge(request("a", response_id="r2"))
+        await reply_of(judge, request("a", response_id="r2"))
     assert judge.ledger.total() == Usage(judge_calls=1)  # the ledger has what was told
 
 
 async def test_failed_calls_that_were_sent_use_up_the_budget_as_expected() -> None:
-    class Cut(JudgeUnavailable):
-        usage = Usage(judge_calls=2)
-
-    judge = metered(ScriptedJudge(error=Cut("cut")), per_response={"tokens": 1_000})
-    with pytest.raises(Cut):
-        await judge.judge(request("a"))
+    taken = Usage(judge_calls=2)
+    judge = metered(ScriptedJudge(error=JudgeUnavailable("cut"), usage=taken), per_response={"tokens": 1_000})
+    with pytest.raises(JudgeUnavailable, match="cut"):
+        await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted, match="per response"):
-        await judge.judge(request("a", spent=Cut.usage))
+        await reply_of(judge, request("a", spent=taken))
 
 
 async def test_a_reply_for_which_nobody_was_asked_takes_no_room() -> None:
-    inner = ScriptedJudge({"a": S})
-    inner.usage = Usage()
+    inner = ScriptedJudge({"a": S}, usage=Usage())
     judge = metered(inner, per_minute={"calls": 1, "tokens": 1_000})
     for _ in range(3):
-        await judge.judge(request("a"))
+        await reply_of(judge, request("a"))
 
 
 async def test_a_failure_that_tells_no_usage_stays_booked_as_expected() -> None:
-    judge = metered(ScriptedJudge(error=JudgeUnavailable("no")), per_minute={"calls": 1})
+    judge = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=None), per_minute={"calls": 1})
     with pytest.raises(JudgeUnavailable, match="no"):
-        await judge.judge(request("a"))
+        await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted):
-        await judge.judge(request("a"))
+        await reply_of(judge, request("a"))
 
 
 async def test_a_cancelled_call_stays_booked_as_expected() -> None:
     inner = ScriptedJudge({"a": S}, gate=asyncio.Event())
     judge = metered(inner, per_minute={"tokens": 1_000})
-    task = asyncio.create_task(judge.judge(request("a", tenant="acme")))
+    task = asyncio.create_task(reply_of(judge, request("a", tenant="acme")))
     await inner.started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     with pytest.raises(BudgetExhausted):
-        await judge.judge(request("a"))
+        await reply_of(judge, request("a"))
     assert judge.ledger.total() == judge.ledger.total(tenant="acme", model="m") == Usage(judge_calls=1)
 
 
 async def test_long_contexts_need_more_of_the_budget_than_short_ones() -> None:
     judge = metered(ScriptedJudge({"a": S}), per_response={"tokens": 3_000})
-    await judge.judge(request("a"))
+    await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted, match="per response"):
-        await judge.judge(request("a", contexts=("word " * 4_000,), response_id="r2"))
+        await reply_of(judge, request("a", contexts=("word " * 4_000,), response_id="r2"))
 
 
-async def test_models_that_answered_in_the_main_ones_stead_have_their_own_rows() -> None:
-    share = Usage(judge_calls=1, input_tokens=40)
-    line = replace(Judgement("", S, 0.9, 0.9, "llm:fallback"), usage=share)
-    judge = metered(ScriptedJudge({"a": line, "b": S}))
-    await judge.judge(request("a", "b"))
-    assert judge.ledger.total(model="fallback").input_tokens == 40
-    assert judge.ledger.total(model="m").input_tokens == 60
-    assert judge.ledger.total().input_tokens == 100
+async def test_every_model_that_was_called_has_its_own_rows() -> None:
+    class Failing(ScriptedJudge):
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            request.meter.add(Usage(judge_calls=1, input_tokens=60), "m")
+            async for each in super().judge(request):
+                yield each
+
+    inner = Failing({"a": S}, usage=Usage(judge_calls=1, input_tokens=40), model="fallback")
+    judge = metered(inner)
+    await reply_of(judge, request("a"))
+    assert judge.ledger.total(model="fallback") == Usage(judge_calls=1, input_tokens=40)
+    assert judge.ledger.total(model="m") == Usage(judge_calls=1, input_tokens=60)
 
 
 async def test_closing_logs_what_is_not_logged_yet_and_closes_the_judge(
@@ -312,7 +309,7 @@ async def test_closing_logs_what_is_not_logged_yet_and_closes_the_judge(
 ) -> None:
     inner = ScriptedJudge({"a": S}, usage=CALL)
     judge = metered(inner)
-    await judge.judge(request("a", tenant="acme"))
+    await reply_of(judge, request("a", tenant="acme"))
     with caplog.at_level(logging.INFO):
         await judge.aclose()
     assert inner.closed

@@ -17,6 +17,7 @@ from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.settings import JudgeSettings
+from tests.support.judges import reply_of
 from tests.unit.judges.classifier.asking import request
 
 ROOT = Path(__file__).parents[3]
@@ -44,7 +45,9 @@ async def test_the_program_is_a_whole_judge() -> None:
     (program,) = blocks("python")
     judge = CommandJudge(CommandJudgeSettings(argv=(sys.executable, "-c", program)))
     try:
-        reply = await judge.judge(request(["The sky is blue.", "It is red."], ["The sky is blue. So it is."]))
+        reply = await reply_of(
+            judge, request(["The sky is blue.", "It is red."], ["The sky is blue. So it is."])
+        )
     finally:
         await judge.aclose()
     assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]

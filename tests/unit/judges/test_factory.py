@@ -28,6 +28,7 @@ from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
+from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
 from tests.unit.judges.doubles import request
 
@@ -68,7 +69,7 @@ def settings(server: LlmServer, kind: str, **changes: Any) -> JudgeSettings:
 
 
 async def once(judge: Judge, asked: JudgeRequest) -> list[tuple[Verdict, str, tuple[str, ...]]]:
-    reply = await judge.judge(asked)
+    reply = await reply_of(judge, asked)
     return [(j.verdict, j.judge, j.degraded_from) for j in reply.judgements]
 
 
@@ -82,8 +83,8 @@ async def test_a_cascade_asks_the_model_for_the_open_claim_only_and_never_twice(
     ledger = UsageLedger()
     async with LlmServer(Reply(refuting)) as server:
         judge = build_judge(settings(server, "cascade", prices={"judge-1b": PRICE}), ledger=ledger)
-        first = await judge.judge(request(TRUE, OPEN, FALSE, tenant="acme"))
-        again = await judge.judge(request(OPEN, tenant="acme", response_id="r2"))
+        first = await reply_of(judge, request(TRUE, OPEN, FALSE, tenant="acme"))
+        again = await reply_of(judge, request(OPEN, tenant="acme", response_id="r2"))
         await judge.aclose()
     assert [(j.verdict, j.judge) for j in first.judgements] == [
         (Verdict.SUPPORTED, "local"),
@@ -115,7 +116,7 @@ async def test_a_used_up_budget_leaves_the_local_verdict_in_a_cascade_and_says_s
     async with LlmServer(Reply(refuting)) as server:
         judge = build_judge(settings(server, "cascade", budgets={"per_minute": {"calls": 1}}))
         assert (await once(judge, request(OPEN)))[0][1] == "llm:judge-1b"
-        (left,) = (await judge.judge(request(OPEN, question="Any other question?"))).judgements
+        (left,) = (await reply_of(judge, request(OPEN, question="Any other question?"))).judgements
         await judge.aclose()
     (why,) = left.degraded_from
     assert (left.judge, left.attempts) == ("local", 1)  # the model was not asked
@@ -126,15 +127,12 @@ async def test_a_used_up_budget_leaves_the_local_verdict_in_a_cascade_and_says_s
 async def test_with_kind_llm_a_used_up_budget_is_answered_by_the_local_judge_and_not_remembered() -> None:
     async with LlmServer(Reply(obliging)) as server:
         judge = build_judge(settings(server, "llm", budgets={"per_minute": {"calls": 1}}))
-        heard: list[tuple[str, ...]] = []
         await once(judge, request(TRUE))
-        sent = replace(request(FALSE), on_judgement=lambda j: heard.append(j.degraded_from))
         for _ in range(2):
-            ((verdict, name, (why,)),) = await once(judge, sent)
+            ((verdict, name, (why,)),) = await once(judge, request(FALSE))
             assert (verdict, name) == (Verdict.CONTRADICTED, "local")
             assert why.startswith("llm:judge-1b: budget per minute")
-        assert all(heard)
-        assert (await judge.judge(request(TRUE))).judgements[0].judge == "llm:judge-1b"  # remembered
+        assert (await reply_of(judge, request(TRUE))).judgements[0].judge == "llm:judge-1b"  # remembered
         await judge.aclose()
 
 
@@ -143,7 +141,7 @@ async def test_with_kind_llm_it_can_be_unverified_instead() -> None:
     async with LlmServer() as server:
         judge = build_judge(settings(server, "llm", budgets=budgets))
         with pytest.raises(JudgeUnavailable, match="budget per minute"):
-            await judge.judge(request(TRUE))
+            await reply_of(judge, request(TRUE))
         await judge.aclose()
     assert server.calls == []
 
@@ -170,12 +168,12 @@ async def test_refused_self_judging_asks_nobody(kind: str, asked: int) -> None:
         judge = build_judge(settings(server, kind, self_judging={"policy": "refuse"}))
         sent = replace(request(OPEN), generator_model="openrouter/some/judge-1b-2026-01-01")
         if kind == "cascade":
-            (left,) = (await judge.judge(sent)).judgements
+            (left,) = (await reply_of(judge, sent)).judgements
             assert (left.judge, left.attempts) == ("local", 1)
             assert left.degraded_from == ("llm:judge-1b: not asked: its model wrote the answer",)
         else:
             with pytest.raises(JudgeUnavailable, match="wrote the answer"):
-                await judge.judge(sent)
+                await reply_of(judge, sent)
         await judge.aclose()
     assert len(server.calls) == asked
 
@@ -255,7 +253,7 @@ async def test_the_cache_can_be_switched_off() -> None:
     async with LlmServer() as server:
         judge = build_judge(settings(server, "llm", cache={"enabled": False}))
         for _ in range(2):
-            await judge.judge(request(TRUE))
+            await reply_of(judge, request(TRUE))
         await judge.aclose()
     assert len(server.calls) == 2
 

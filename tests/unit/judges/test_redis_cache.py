@@ -22,6 +22,7 @@ from guardrail.errors import ConfigError
 from guardrail.events import Verdict
 from guardrail.judges.cache import CachedJudge, RedisSettings
 from guardrail.judges.redis_cache import RedisCache
+from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, request
 
 KEY, OTHER = b"k" * 32, b"o" * 32
@@ -118,8 +119,8 @@ async def test_without_a_signing_key_none_is_spoken_of(url: str, caplog: pytest.
 async def test_judges_of_two_guards_ask_once(url: str) -> None:
     one, two = ScriptedJudge({"a": Verdict.SUPPORTED}), ScriptedJudge({})
     first, second = CachedJudge(one, "f", shared=cache(url)), CachedJudge(two, "f", shared=cache(url))
-    await first.judge(request("a"))
-    reply = await second.judge(request("a", response_id="r2"))
+    await reply_of(first, request("a"))
+    reply = await reply_of(second, request("a", response_id="r2"))
     assert (reply.judgements[0].verdict, two.asked) == (Verdict.SUPPORTED, [])
     assert second.counts.shared_hits == 1
     await first.aclose()
@@ -158,7 +159,7 @@ async def test_a_server_that_does_not_answer_is_gone_on_without_and_then_left_al
     judge = ScriptedJudge(dict.fromkeys("abcd", Verdict.SUPPORTED))
     cached = CachedJudge(judge, "f", shared=used)
     for text in "abcd":
-        assert (await cached.judge(request(text))).judgements[0].verdict is Verdict.SUPPORTED
+        assert (await reply_of(cached, request(text))).judgements[0].verdict is Verdict.SUPPORTED
     assert (used.counts.calls, used.counts.failures) == (3, 3)
     assert used.counts.skipped == 5
     now = 5.1

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import ValidationError
@@ -14,8 +13,10 @@ from guardrail.claims.model import Claim
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Severity, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.self_judging import ModelIdentity, SelfJudged, SelfJudgingGuard, SelfJudgingSettings
+from guardrail.verdicts import Judgement
+from tests.support.judges import reply_of
 
 SAME = """
 gpt-4o                               | gpt-4o
@@ -127,7 +128,7 @@ def test_aliases_in_a_circle_come_to_an_end() -> None:
 
 
 class Answering:
-    """Stands in for an LLM judge: all claims SUPPORTED by the given models, told early and again."""
+    """Stands in for an LLM judge: all claims SUPPORTED by the given models."""
 
     def __init__(self, *models: str) -> None:
         self.models = models
@@ -138,24 +139,17 @@ class Answering:
     def name(self) -> str:
         return f"llm:{self.models[0]}"
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         self.asked += 1
-        found = [
-            Judgement(claim_id, Verdict.SUPPORTED, 0.9, 0.9, f"llm:{model}")
-            for claim_id, model in zip(request.claims, self.models * len(request.claims), strict=False)
-        ]
-        for judgement in found:
-            if request.on_judgement is not None:
-                request.on_judgement(judgement)
-        return JudgeReply(tuple(found), Usage(judge_calls=1, output_tokens=5))
+        request.meter.add(Usage(judge_calls=1, output_tokens=5))
+        for claim_id, model in zip(request.claims, self.models * len(request.claims), strict=False):
+            yield Judgement(claim_id, Verdict.SUPPORTED, 0.9, 0.9, f"llm:{model}")
 
     async def aclose(self) -> None:
         self.closed = True
 
 
-def request(
-    generator: str | None, heard: Callable[[Judgement], None] | None = None, claims: int = 1
-) -> JudgeRequest:
+def request(generator: str | None, claims: int = 1) -> JudgeRequest:
     return JudgeRequest(
         "r",
         "?",
@@ -163,7 +157,6 @@ def request(
         EvidenceIndex([]),
         time.monotonic() + 60,
         generator_model=generator,
-        on_judgement=heard,
     )
 
 
@@ -171,7 +164,7 @@ async def test_another_model_is_asked_as_ever(caplog: pytest.LogCaptureFixture) 
     judge = Answering("gpt-4o-mini")
     guard = SelfJudgingGuard(judge, "gpt-4o-mini", SelfJudgingSettings(policy="refuse"))
     for generator in ("gpt-4o", None):
-        assert (await guard.judge(request(generator))).judgements[0].verdict is Verdict.SUPPORTED
+        assert (await reply_of(guard, request(generator))).judgements[0].verdict is Verdict.SUPPORTED
     assert judge.asked == 2
     assert not caplog.records
 
@@ -182,8 +175,8 @@ async def test_warn_judges_all_the_same_and_warns_once_for_each_pair(
     guard = SelfJudgingGuard(Answering("gpt-4o"), "gpt-4o", SelfJudgingSettings())
     with caplog.at_level(logging.WARNING):
         for generator in ("gpt-4o-2024-08-06", "gpt-4o-2024-08-06", "azure/gpt-4o\nforged=line"):
-            await guard.judge(request(generator))
-        assert (await guard.judge(request("openai/gpt-4o"))).judgements
+            await reply_of(guard, request(generator))
+        assert (await reply_of(guard, request("openai/gpt-4o"))).judgements
     messages = [record.getMessage() for record in caplog.records]
     assert len(messages) == 2
     assert not any("\n" in message for message in messages)
@@ -192,9 +185,10 @@ async def test_warn_judges_all_the_same_and_warns_once_for_each_pair(
 async def test_refuse_asks_nobody() -> None:
     judge = Answering("gpt-4o")
     guard = SelfJudgingGuard(judge, "gpt-4o", SelfJudgingSettings(policy="refuse"))
+    asked = request("openai/gpt-4o-2024-08-06")
     with pytest.raises(SelfJudged, match="wrote the answer"):
-        await guard.judge(request("openai/gpt-4o-2024-08-06"))
-    assert judge.asked == 0
+        await reply_of(guard, asked)
+    assert (judge.asked, asked.meter.attempts) == (0, 0)
 
 
 async def test_the_alternative_answers_in_its_stead_and_is_closed_too() -> None:
@@ -205,9 +199,9 @@ async def test_the_alternative_answers_in_its_stead_and_is_closed_too() -> None:
         SelfJudgingSettings(policy="alternative", alternative={"model": "claude-3-5-haiku"}),
         alternative=(other, "claude-3-5-haiku"),
     )
-    reply = await guard.judge(request("gpt-4o"))
+    reply = await reply_of(guard, request("gpt-4o"))
     assert (reply.judgements[0].judge, judge.asked) == ("llm:claude-3-5-haiku", 0)
-    assert (await guard.judge(request("claude-3-5-haiku"))).judgements[0].judge == "llm:gpt-4o"
+    assert (await reply_of(guard, request("claude-3-5-haiku"))).judgements[0].judge == "llm:gpt-4o"
     await guard.aclose()
     assert (judge.closed, other.closed) == (True, True)
 
@@ -216,10 +210,12 @@ async def test_an_alternative_that_fails_is_named_in_the_verdict_and_so_is_who_w
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Failing(Answering):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            error = JudgeUnavailable("the server answered 500")
-            tell_usage(error, Usage(judge_calls=3, input_tokens=70))
-            raise error
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            request.meter.add(Usage(judge_calls=3, input_tokens=70))
+            if request.claims:
+                raise JudgeUnavailable("the server answered 500")
+            async for each in super().judge(request):
+                yield each
 
     judge, other = Answering("gpt-4o"), Failing("claude-3-5-haiku")
     guard = SelfJudgingGuard(
@@ -228,7 +224,7 @@ async def test_an_alternative_that_fails_is_named_in_the_verdict_and_so_is_who_w
         SelfJudgingSettings(policy="alternative", alternative={"model": "claude-3-5-haiku"}),
         alternative=(other, "claude-3-5-haiku"),
     )
-    reply = await guard.judge(request("gpt-4o", claims=2))
+    reply = await reply_of(guard, request("gpt-4o", claims=2))
     assert judge.asked == 0
     assert reply.usage == Usage(judge_calls=3, input_tokens=70)
     assert [judgement.claim_id for judgement in reply.judgements] == ["k0", "k1"]
@@ -248,35 +244,37 @@ async def test_an_alternative_that_is_the_generator_as_well_is_not_asked() -> No
         alternative=(other, "gpt-4o-2024-08-06"),
     )
     with pytest.raises(SelfJudged):
-        await guard.judge(request("gpt-4o"))
+        await reply_of(guard, request("gpt-4o"))
     assert judge.asked == other.asked == 0
 
 
-async def test_a_fallback_model_that_wrote_the_answer_is_not_believed_early_or_late() -> None:
-    heard: list[Judgement] = []
+async def test_a_fallback_model_that_wrote_the_answer_is_not_believed() -> None:
     guard = SelfJudgingGuard(Answering("a-1b", "gpt-4o"), "a-1b", SelfJudgingSettings(policy="refuse"))
-    reply = await guard.judge(request("gpt-4o", heard.append, claims=2))
-    assert [j.judge for j in reply.judgements] == [j.judge for j in heard] == ["llm:a-1b"]
+    reply = await reply_of(guard, request("gpt-4o", claims=2))
+    assert [j.judge for j in reply.judgements] == ["llm:a-1b"]
 
 
 async def test_where_only_such_a_fallback_answered_its_usage_is_not_lost() -> None:
     guard = SelfJudgingGuard(Answering("gpt-4o"), "a-1b", SelfJudgingSettings(policy="refuse"))
-    with pytest.raises(SelfJudged) as caught:
-        await guard.judge(request("gpt-4o"))
-    assert caught.value.usage == Usage(judge_calls=1, output_tokens=5)
+    asked = request("gpt-4o")
+    with pytest.raises(SelfJudged):
+        await reply_of(guard, asked)
+    assert asked.meter.usage == Usage(judge_calls=1, output_tokens=5)
 
 
-async def test_the_same_request_is_passed_on_but_for_what_is_heard() -> None:
+async def test_the_same_request_is_passed_on() -> None:
     asked: list[JudgeRequest] = []
 
     class Noting(Answering):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             asked.append(request)
-            return await super().judge(request)
+            async for each in super().judge(request):
+                yield each
 
     sent = request("gpt-4o", claims=3)
-    await SelfJudgingGuard(Noting("m"), "m", SelfJudgingSettings()).judge(sent)
-    assert asked == [replace(sent, on_judgement=None)]
+    async for _ in SelfJudgingGuard(Noting("m"), "m", SelfJudgingSettings()).judge(sent):
+        pass
+    assert asked == [sent]
 
 
 def test_an_alternative_must_name_its_model() -> None:

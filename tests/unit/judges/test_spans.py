@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from guardrail.claims.model import Claim
 from guardrail.events import Severity, Verdict
-from guardrail.judges.base import JudgeReply, reconcile, spans_within
+from guardrail.verdicts import sound, spans_within
 from tests.unit.judges.doubles import judgement
 
 TEXT = "It costs $50."
@@ -49,7 +49,7 @@ class Endless:
 )
 def test_only_what_lies_in_the_claim_is_kept_and_never_is_the_verdict_lost(offered: Any, kept: Any) -> None:
     said = replace(judgement(verdict=Verdict.CONTRADICTED), unsupported_spans=offered)
-    found = reconcile({"k0": CLAIM}, JudgeReply((said,)), "j")["k0"]
+    found = sound(said, TEXT)
     assert found == replace(said, unsupported_spans=kept)
 
 
@@ -58,14 +58,15 @@ def test_they_are_ascending_apart_and_cover_what_the_sound_ones_cover(offered: l
     kept = spans_within(TEXT, offered)
     assert all(a[1] < b[0] for a, b in pairwise(kept))
     assert all(0 <= start < end <= len(TEXT) for start, end in kept)
-    sound = [(start, end) for start, end in offered if 0 <= start < end <= len(TEXT)]
-    assert {at for span in kept for at in range(*span)} == {at for span in sound for at in range(*span)}
+    within = [(start, end) for start, end in offered if 0 <= start < end <= len(TEXT)]
+    assert {at for span in kept for at in range(*span)} == {at for span in within for at in range(*span)}
     assert spans_within(TEXT, kept) == kept
 
 
 @pytest.mark.parametrize("verdict", Verdict)
 def test_a_claim_that_is_supported_or_was_not_checked_has_none(verdict: Verdict) -> None:
     said = replace(judgement(verdict=verdict), unsupported_spans=((0, 2),))
-    found = reconcile({"k0": CLAIM}, JudgeReply((said,)), "j")["k0"]
+    found = sound(said, TEXT)
+    assert found is not None
     assert found.verdict is verdict
     assert bool(found.unsupported_spans) == (verdict not in (Verdict.SUPPORTED, Verdict.UNVERIFIED))

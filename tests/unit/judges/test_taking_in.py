@@ -9,8 +9,8 @@ import pytest
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Finding, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeReply, reconcile
 from guardrail.judges.taking_in import claims_with_absent_links, take_in
+from guardrail.verdicts import sound
 from tests.unit.judges.doubles import judgement
 
 CONTEXTS = [
@@ -75,8 +75,9 @@ def test_spans_are_led_back_to_the_raw_text() -> None:
     about = claim("The **pro** plan &amp; the *basic* one.")
     assert about.prose.text == "The pro plan & the basic one."
     offered = replace(judgement(verdict=Verdict.UNSUPPORTED), unsupported_spans=((4, 12), (13, 14), (19, 24)))
-    sound = reconcile({"k0": about}, JudgeReply((offered,)), "j")["k0"]
-    said = take_in(sound, about)
+    checked = sound(offered, about.prose.text)
+    assert checked is not None
+    said = take_in(checked, about)
     marked = [about.text[start:end] for start, end in said.unsupported_spans]
     assert marked == ["pro** plan", "&amp;", "basic"]
 

@@ -13,6 +13,7 @@ from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 from guardrail.policy import Policy
+from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, Wire, member, verdicts
 from tests.unit.judges.doubles import request
 
@@ -64,13 +65,13 @@ async def test_what_is_cancelled_before_its_first_call_took_nothing() -> None:
         llm = {"model": "judge-1b", "base_url": server.url}
         values = {"kind": "llm", "llm": llm, "budgets": {"per_minute": {"calls": 1}}}
         judge = build_judge(JudgeSettings.model_validate(values), ledger=ledger)
-        asking = asyncio.create_task(judge.judge(request("The plan costs $50.")))
+        asking = asyncio.create_task(reply_of(judge, request("The plan costs $50.")))
         await asyncio.sleep(0)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
         assert ledger.total() == Usage()
-        found = (await judge.judge(request("The plan costs $50."))).judgements
+        found = (await reply_of(judge, request("The plan costs $50."))).judgements
         await judge.aclose()
     assert [each.judge for each in found] == ["llm:judge-1b"]  # there was room for the one call
 

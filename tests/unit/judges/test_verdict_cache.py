@@ -11,8 +11,9 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import ClaimPart, Context, Evidence, Finding, Usage, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, tell_usage, usage_of
 from guardrail.judges.cache import CachedJudge, CacheSettings, pack, unpack
+from guardrail.verdicts import Judgement
+from tests.support.judges import reply_of
 from tests.unit.judges.doubles import CONTEXTS, ScriptedJudge, judgement, request
 
 S, U, X = Verdict.SUPPORTED, Verdict.UNVERIFIED, Verdict.CONTRADICTED
@@ -37,8 +38,8 @@ MARKED = replace(
 async def test_a_claim_is_judged_once_and_the_second_answer_is_free() -> None:
     inner = ScriptedJudge({"It costs $50.": QUOTED})
     cached = CachedJudge(inner, "f")
-    first = await cached.judge(request("It costs $50."))
-    second = await cached.judge(request("It costs $50.", response_id="r2"))
+    first = await reply_of(cached, request("It costs $50."))
+    second = await reply_of(cached, request("It costs $50.", response_id="r2"))
     assert inner.asked == [["It costs $50."]]
     assert second.judgements == (replace(first.judgements[0], attempts=0, usage=None),)
     assert (first.judgements[0].attempts, first.usage.judge_calls) == (3, 1)
@@ -48,15 +49,15 @@ async def test_a_claim_is_judged_once_and_the_second_answer_is_free() -> None:
 async def test_only_what_is_new_is_asked_for_and_all_is_answered_in_order() -> None:
     inner = ScriptedJudge({"a": S, "b": X, "c": S})
     cached = CachedJudge(inner, "f")
-    await cached.judge(request("b"))
-    reply = await cached.judge(request("a", "b", "c"))
+    await reply_of(cached, request("b"))
+    reply = await reply_of(cached, request("a", "b", "c"))
     assert inner.asked == [["b"], ["a", "c"]]
     assert [(j.claim_id, j.verdict) for j in reply.judgements] == [("k0", S), ("k1", X), ("k2", S)]
 
 
 async def test_the_same_claim_twice_in_one_response_is_asked_once() -> None:
     inner = ScriptedJudge({"a": S})
-    reply = await CachedJudge(inner, "f").judge(request("a", "a"))
+    reply = await reply_of(CachedJudge(inner, "f"), request("a", "a"))
     assert inner.asked == [["a"]]
     assert [(j.claim_id, j.attempts) for j in reply.judgements] == [("k0", 1), ("k1", 0)]
 
@@ -76,27 +77,27 @@ async def test_the_same_claim_twice_in_one_response_is_asked_once() -> None:
 async def test_whatever_could_change_the_verdict_makes_it_another_claim(changed: object) -> None:
     inner = ScriptedJudge({"a": S, "a ": S})
     cached = CachedJudge(inner, "f")
-    await cached.judge(request("a"))
-    await cached.judge(changed)  # type: ignore[arg-type]
+    await reply_of(cached, request("a"))
+    await reply_of(cached, changed)  # type: ignore[arg-type]
     assert len(inner.asked) == 2
 
 
 async def test_the_lead_in_and_the_fingerprint_count_too() -> None:
     inner, shared = ScriptedJudge({"a": S}), Shelf()
     asked = request("a")
-    await CachedJudge(inner, "f", shared=shared).judge(asked)
-    await CachedJudge(inner, "g", shared=shared).judge(asked)
+    await reply_of(CachedJudge(inner, "f", shared=shared), asked)
+    await reply_of(CachedJudge(inner, "g", shared=shared), asked)
     claim = replace(asked.claims["k0"], lead_in="Of the basic plan:")
-    await CachedJudge(inner, "f", shared=shared).judge(replace(asked, claims={"k0": claim}))
+    await reply_of(CachedJudge(inner, "f", shared=shared), replace(asked, claims={"k0": claim}))
     assert len(inner.asked) == 3
 
 
 async def test_ids_of_contexts_do_not_count_and_evidence_bears_those_of_the_request() -> None:
     inner = ScriptedJudge({"a": QUOTED})
     cached = CachedJudge(inner, "f")
-    await cached.judge(request("a"))
+    await reply_of(cached, request("a"))
     renamed = [Context(id=f"new-{n}", text=text) for n, text in enumerate(CONTEXTS)]
-    (found,) = (await cached.judge(request("a", contexts=renamed))).judgements
+    (found,) = (await reply_of(cached, request("a", contexts=renamed))).judgements
     assert found.evidence == (Evidence(context_id="new-0", quote="costs $50", span=(15, 24)),)
     assert found.conflicting_contexts == ("new-1",)
     assert len(inner.asked) == 1
@@ -114,16 +115,16 @@ async def test_what_is_of_the_moment_or_can_not_be_located_is_never_remembered(l
     inner = ScriptedJudge({"a": line})
     cached = CachedJudge(inner, "f")
     for _ in range(2):
-        assert (await cached.judge(request("a"))).judgements[0].verdict is line.verdict
+        assert (await reply_of(cached, request("a"))).judgements[0].verdict is line.verdict
     assert len(inner.asked) == 2
 
 
-async def test_a_claim_that_the_reply_leaves_out_is_unverified_and_asked_again() -> None:
+async def test_a_claim_that_the_judge_leaves_out_is_left_out_and_asked_again() -> None:
     inner = ScriptedJudge({"a": S})
     cached = CachedJudge(inner, "f")
-    reply = await cached.judge(request("a", "b"))
-    assert [(j.verdict, j.judge) for j in reply.judgements] == [(S, "llm:m"), (U, "llm:m")]
-    await cached.judge(request("a", "b"))
+    reply = await reply_of(cached, request("a", "b"))
+    assert [(j.claim_id, j.verdict) for j in reply.judgements] == [("k0", S)]
+    await reply_of(cached, request("a", "b"))
     assert inner.asked == [["a", "b"], ["b"]]
 
 
@@ -131,12 +132,12 @@ async def test_verdicts_grow_old() -> None:
     now = 1000.0
     inner = ScriptedJudge({"a": S})
     cached = CachedJudge(inner, "f", CacheSettings(ttl_seconds=60), clock=lambda: now)
-    await cached.judge(request("a"))
+    await reply_of(cached, request("a"))
     now += 59.9
-    await cached.judge(request("a"))
+    await reply_of(cached, request("a"))
     assert len(inner.asked) == 1
     now += 0.2
-    await cached.judge(request("a"))
+    await reply_of(cached, request("a"))
     assert len(inner.asked) == 2
 
 
@@ -144,7 +145,7 @@ async def test_the_one_unused_longest_makes_room() -> None:
     inner = ScriptedJudge({"a": S, "b": S, "c": S})
     cached = CachedJudge(inner, "f", CacheSettings(max_entries=2))
     for text in ("a", "b", "a", "c", "a", "b"):
-        await cached.judge(request(text))
+        await reply_of(cached, request(text))
     assert inner.asked == [["a"], ["b"], ["c"], ["b"]]
 
 
@@ -154,9 +155,11 @@ async def test_two_at_the_same_time_share_one_call_and_both_hear_early() -> None
     cached = CachedJudge(inner, "f")
     heard: list[str] = []
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(cached.judge(request("a", "b")))
+        first = group.create_task(reply_of(cached, request("a", "b")))
         await inner.started.wait()
-        second = group.create_task(cached.judge(request("a", "b", heard=lambda j: heard.append(j.claim_id))))
+        second = group.create_task(
+            reply_of(cached, request("a", "b"), lambda each: heard.append(each.claim_id))
+        )
         for _ in range(20):
             await asyncio.sleep(0)
         assert heard == ["k0"]  # announced by the other's call, which has not ended
@@ -173,10 +176,10 @@ async def test_when_the_first_is_cancelled_the_second_asks_for_itself() -> None:
     gate = asyncio.Event()
     inner = ScriptedJudge({"a": S}, gate=gate)
     cached = CachedJudge(inner, "f")
-    first = asyncio.create_task(cached.judge(request("a")))
+    first = asyncio.create_task(reply_of(cached, request("a")))
     await inner.started.wait()
     inner.started.clear()
-    second = asyncio.create_task(cached.judge(request("a")))
+    second = asyncio.create_task(reply_of(cached, request("a")))
     await asyncio.sleep(0)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -191,9 +194,9 @@ async def test_when_the_second_is_cancelled_the_first_does_not_notice() -> None:
     gate = asyncio.Event()
     inner = ScriptedJudge({"a": S}, gate=gate)
     cached = CachedJudge(inner, "f")
-    first = asyncio.create_task(cached.judge(request("a")))
+    first = asyncio.create_task(reply_of(cached, request("a")))
     await inner.started.wait()
-    second = asyncio.create_task(cached.judge(request("a")))
+    second = asyncio.create_task(reply_of(cached, request("a")))
     await asyncio.sleep(0)
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -207,9 +210,9 @@ async def test_when_the_first_fails_the_second_asks_for_itself() -> None:
     gate = asyncio.Event()
     inner = ScriptedJudge({"a": S}, gate=gate, error=JudgeUnavailable("down"))
     cached = CachedJudge(inner, "f")
-    first = asyncio.create_task(cached.judge(request("a")))
+    first = asyncio.create_task(reply_of(cached, request("a")))
     await inner.started.wait()
-    second = asyncio.create_task(cached.judge(request("a")))
+    second = asyncio.create_task(reply_of(cached, request("a")))
     await asyncio.sleep(0)
     gate.set()
     with pytest.raises(JudgeUnavailable, match="down"):
@@ -218,32 +221,24 @@ async def test_when_the_first_fails_the_second_asks_for_itself() -> None:
     assert (await second).judgements[0].verdict is S
 
 
-async def test_where_all_fails_the_error_tells_what_every_round_took() -> None:
+async def test_where_all_fails_the_meter_tells_what_every_round_took() -> None:
     """The second asks for its own claim, and then for the one that it had waited for."""
     gate = asyncio.Event()
 
-    class Failing(ScriptedJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            self.requests.append(request)
-            self.started.set()
-            await gate.wait()
-            error = JudgeUnavailable("down")
-            tell_usage(error, Usage(judge_calls=2))
-            raise error
-
-    inner = Failing()
+    inner = ScriptedJudge(gate=gate, error=JudgeUnavailable("down"), usage=Usage(judge_calls=2))
     cached = CachedJudge(inner, "f")
-    first = asyncio.create_task(cached.judge(request("a")))
+    one, other = request("a"), request("a", "b")
+    first = asyncio.create_task(reply_of(cached, one))
     await inner.started.wait()
-    second = asyncio.create_task(cached.judge(request("a", "b")))
+    second = asyncio.create_task(reply_of(cached, other))
     for _ in range(5):
         await asyncio.sleep(0)
     assert inner.asked == [["a"], ["b"]]
     gate.set()
-    for task, calls in ((first, 2), (second, 4)):
-        with pytest.raises(JudgeUnavailable) as caught:
+    for task, asked, calls in ((first, one, 2), (second, other, 4)):
+        with pytest.raises(JudgeUnavailable):
             await task
-        assert usage_of(caught.value).judge_calls == calls
+        assert asked.meter.attempts == calls
 
 
 async def test_nobody_waits_for_another_longer_than_half_of_its_own_time() -> None:
@@ -251,11 +246,11 @@ async def test_nobody_waits_for_another_longer_than_half_of_its_own_time() -> No
     inner = ScriptedJudge({"a": S}, gate=asyncio.Event())
     now = 1000.0
     cached = CachedJudge(inner, "f", clock=lambda: now)
-    first = asyncio.create_task(cached.judge(replace(request("a"), deadline=1060.0)))
+    first = asyncio.create_task(reply_of(cached, replace(request("a"), deadline=1060.0)))
     await inner.started.wait()
     inner.gate = None
     second = replace(request("a"), deadline=1000.0)  # no time at all: it asks at once
-    assert (await cached.judge(second)).judgements[0].verdict is S
+    assert (await reply_of(cached, second)).judgements[0].verdict is S
     assert len(inner.asked) == 2
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -265,17 +260,17 @@ async def test_nobody_waits_for_another_longer_than_half_of_its_own_time() -> No
 async def test_a_failure_does_not_take_with_it_what_was_known_or_had_come_early() -> None:
     inner = ScriptedJudge({"a": S, "b": S, "c": S}, early=["b"])
     cached = CachedJudge(inner, "f")
-    await cached.judge(request("a"))
+    await reply_of(cached, request("a"))
     inner.error = JudgeUnavailable("cut off")
-    reply = await cached.judge(request("a", "b", "c"))
-    assert [j.verdict for j in reply.judgements] == [S, S, U]
-    assert reply.judgements[2].reasoning == "JudgeUnavailable: cut off"
+    reply = await reply_of(cached, request("a", "b", "c"))
+    assert [(j.claim_id, j.verdict) for j in reply.judgements] == [("k0", S), ("k1", S)]
+    assert reply.error is inner.error
 
 
 async def test_where_nothing_is_known_the_error_is_the_judges_own() -> None:
     error = JudgeUnavailable("down")
     with pytest.raises(JudgeUnavailable) as caught:
-        await CachedJudge(ScriptedJudge(error=error), "f").judge(request("a"))
+        await reply_of(CachedJudge(ScriptedJudge(error=error), "f"), request("a"))
     assert caught.value is error
 
 
@@ -283,9 +278,9 @@ async def test_a_faulty_judges_error_is_its_own_and_who_waits_asks_for_himself()
     gate = asyncio.Event()
     inner = ScriptedJudge({"a": S}, gate=gate, error=ZeroDivisionError("bug"))
     cached = CachedJudge(inner, "f")
-    first = asyncio.create_task(cached.judge(request("a")))
+    first = asyncio.create_task(reply_of(cached, request("a")))
     await inner.started.wait()
-    second = asyncio.create_task(cached.judge(request("a")))
+    second = asyncio.create_task(reply_of(cached, request("a")))
     await asyncio.sleep(0)
     gate.set()
     with pytest.raises(ZeroDivisionError):
@@ -314,9 +309,9 @@ class Shelf:
 async def test_guards_share_verdicts_and_no_text_is_in_the_keys() -> None:
     shelf = Shelf()
     one, two = ScriptedJudge({"a": QUOTED}), ScriptedJudge({})
-    await CachedJudge(one, "f", shared=shelf).judge(request("a"))
+    await reply_of(CachedJudge(one, "f", shared=shelf), request("a"))
     other = CachedJudge(two, "f", shared=shelf)
-    (found,) = (await other.judge(request("a"))).judgements
+    (found,) = (await reply_of(other, request("a"))).judgements
     assert (found.verdict, found.attempts, two.asked) == (S, 0, [])
     assert all(len(key) == 32 for key in shelf.entries)
     assert b"costs $50" not in b"".join(shelf.entries.values()).replace(b"It costs $50.", b"")
@@ -355,9 +350,9 @@ async def test_guards_share_verdicts_and_no_text_is_in_the_keys() -> None:
 async def test_an_entry_that_makes_no_sense_is_as_none(poison: bytes) -> None:
     shelf = Shelf()
     inner = ScriptedJudge({"a": X})
-    await CachedJudge(inner, "f", shared=shelf).judge(request("a"))
+    await reply_of(CachedJudge(inner, "f", shared=shelf), request("a"))
     shelf.entries = dict.fromkeys(shelf.entries, poison)
-    (found,) = (await CachedJudge(inner, "f", shared=shelf).judge(request("a"))).judgements
+    (found,) = (await reply_of(CachedJudge(inner, "f", shared=shelf), request("a"))).judgements
     assert (found.verdict, len(inner.asked)) == (X, 2)
 
 
@@ -374,8 +369,8 @@ async def test_words_without_support_are_remembered_with_the_verdict() -> None:
     """Wherever the claim stands in the next answer: they are places in its text."""
     inner = ScriptedJudge({"It costs $50.": MARKED, "Well.": S})
     cached = CachedJudge(inner, "f")
-    await cached.judge(request("It costs $50."))
-    reply = await cached.judge(request("Well.", "It costs $50."))
+    await reply_of(cached, request("It costs $50."))
+    reply = await reply_of(cached, request("Well.", "It costs $50."))
     assert [found.unsupported_spans for found in reply.judgements] == [(), ((3, 8), (9, 12))]
     assert inner.asked == [["It costs $50."], ["Well."]]
 

@@ -11,7 +11,7 @@ import pytest
 
 from guardrail.errors import InputError, JudgeUnavailable, ProtocolError
 from guardrail.events import Response, ResponseVerdict
-from guardrail.judges.base import JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.offline.lines import Line
 from guardrail.offline.scorer import (
     Check,
@@ -23,6 +23,7 @@ from guardrail.offline.scorer import (
 )
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from guardrail.verdicts import Judgement
 from tests.support.judges import WordJudge
 from tests.unit.demo.events import verdict
 
@@ -191,10 +192,11 @@ async def test_offline_no_claim_is_lost_to_the_clock() -> None:
     class DeadlineJudge(WordJudge):
         """Judges as a slow machine would: nothing that is due within the hour."""
 
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             if request.deadline - time.monotonic() < 3600:
                 raise JudgeUnavailable("too late")
-            return await super().judge(request)
+            async for each in super().judge(request):
+                yield each
 
     router = PolicyRouter.single(judging_everything(Policy(claim_timeout_ms=1)))
     check = checker(DeadlineJudge(), router)

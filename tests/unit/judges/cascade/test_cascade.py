@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +13,11 @@ from pydantic import ValidationError
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.events import Severity, Usage, Verdict
-from guardrail.judges.base import Gathering, GatheringJudge, Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import GatheringJudge, JudgeRequest
 from guardrail.judges.cascade.judge import CascadeJudge
 from guardrail.judges.cascade.settings import DEFAULT_BANDS, Band, CascadeSettings
+from guardrail.verdicts import Judgement
+from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
 
 S, P, N, X, U = (
@@ -53,7 +56,7 @@ async def test_words_without_support_are_those_of_the_judge_whose_verdict_it_is(
     judge, _ = cascade(
         {"a b": marked, "b c": unsure, "c d": unsure}, {"b c": second, "c d": replace(second, confidence=7.0)}
     )
-    found = (await judge.judge(request("a b", "b c", "c d"))).judgements
+    found = (await reply_of(judge, request("a b", "b c", "c d"))).judgements
     assert [(each.judge, each.unsupported_spans) for each in found] == [
         ("local", ((0, 1),)),
         (LLM, ((2, 3),)),
@@ -83,7 +86,7 @@ async def test_what_lies_between_the_limits_goes_on(
     said: Judgement, severity: Severity, goes_on: bool
 ) -> None:
     judge, second = cascade({"a": said}, {"a": N})
-    reply = await judge.judge(request("a", severities=[severity]))
+    reply = await reply_of(judge, request("a", severities=[severity]))
     assert second.asked == ([["a"]] if goes_on else [])
     (found,) = reply.judgements
     assert (found.judge, found.degraded_from) == (LLM if goes_on else "local", ())
@@ -92,7 +95,7 @@ async def test_what_lies_between_the_limits_goes_on(
 @pytest.mark.parametrize(("severity", "goes_on"), [(MINOR, 0), (NORMAL, 0), (MAJOR, 0), (CRITICAL, 1)])
 async def test_by_default_a_graver_claim_needs_more_certainty(severity: Severity, goes_on: int) -> None:
     judge, second = cascade({"a": local(S, 0.925)}, {"a": S}, bands={})
-    await judge.judge(request("a", severities=[severity]))
+    await reply_of(judge, request("a", severities=[severity]))
     assert len(second.asked) == goes_on
 
 
@@ -101,7 +104,7 @@ async def test_the_open_claims_go_on_in_one_call_and_all_come_back_in_order() ->
         {"a": UNSURE, "b": SURE, "c": UNSURE, "d": local(N, 0.02)}, {"a": X, "c": S, "b": X}
     )
     sent = request("a", "b", "c", "d")
-    reply = await judge.judge(sent)
+    reply = await reply_of(judge, sent)
     assert second.asked == [["a", "c"]]
     assert [(j.claim_id, j.verdict, j.judge) for j in reply.judgements] == [
         ("k0", X, LLM),
@@ -119,8 +122,9 @@ async def test_what_is_settled_is_told_before_the_second_judge_has_answered() ->
     heard: list[tuple[str, str]] = []
     second = ScriptedJudge({"b": S, "c": N}, gate=gate, early=["b"])
     judge, _ = cascade({"a": SURE, "b": UNSURE, "c": UNSURE}, second)
-    asked = request("a", "b", "c", heard=lambda j: heard.append((j.claim_id, j.judge)))
-    running = asyncio.create_task(judge.judge(asked))
+    running = asyncio.create_task(
+        reply_of(judge, request("a", "b", "c"), lambda j: heard.append((j.claim_id, j.judge)))
+    )
     await second.started.wait()
     await asyncio.sleep(0)
     assert heard == [("k0", "local"), ("k1", LLM)]
@@ -134,21 +138,22 @@ async def test_what_the_first_judge_tells_early_is_passed_on_only_if_it_settles_
     heard: list[str] = []
     first = ScriptedJudge({"a": SURE, "b": UNSURE}, name="local", gate=gate, early=["a", "b"])
     judge, _ = cascade(first, {"b": N})
-    running = asyncio.create_task(judge.judge(request("a", "b", heard=lambda j: heard.append(j.claim_id))))
+    running = asyncio.create_task(reply_of(judge, request("a", "b"), lambda j: heard.append(j.claim_id)))
     await first.started.wait()
     assert heard == ["k0"]
     gate.set()
     assert [j.verdict for j in (await running).judgements] == [S, N]
 
 
-async def test_a_verdict_told_early_stands_whatever_the_reply_says() -> None:
+async def test_the_first_verdict_on_a_claim_stands_whatever_follows() -> None:
     class Changing(ScriptedJudge):
-        async def judge(self, request: Any) -> Any:
-            request.on_judgement(judgement("k0", X, 0.0))
-            return await super().judge(request)
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            yield judgement("k0", X, 0.0)
+            async for each in super().judge(request):
+                yield each
 
     judge, _ = cascade({"a": UNSURE}, Changing({"a": S}))
-    assert [j.verdict for j in (await judge.judge(request("a"))).judgements] == [X]
+    assert [j.verdict for j in (await reply_of(judge, request("a"))).judgements] == [X]
 
 
 class TestSecondJudgeMissing:
@@ -175,12 +180,12 @@ class TestSecondJudgeMissing:
         self, second: ScriptedJudge, why: str
     ) -> None:
         judge, _ = cascade({"a": UNSURE}, second)
-        (found,) = (await judge.judge(request("a", severities=[CRITICAL]))).judgements
+        (found,) = (await reply_of(judge, request("a", severities=[CRITICAL]))).judgements
         assert found == replace(UNSURE, claim_id="k0", degraded_from=(why,), attempts=2)
 
     async def test_a_contradiction_is_not_lifted_by_a_judge_that_does_not_answer(self) -> None:
         judge, _ = cascade({"a": local(X, 0.05)}, ScriptedJudge(error=JudgeUnavailable("down")))
-        (found,) = (await judge.judge(request("a", severities=[CRITICAL]))).judgements
+        (found,) = (await reply_of(judge, request("a", severities=[CRITICAL]))).judgements
         assert (found.verdict, found.judge, found.degraded_from) == (X, "local", ("llm:m: down",))
 
     async def test_by_configuration_grave_claims_become_unverified_and_others_not(self) -> None:
@@ -189,14 +194,14 @@ class TestSecondJudgeMissing:
             ScriptedJudge(error=JudgeUnavailable("down")),
             on_unavailable={"critical": "unverified"},
         )
-        reply = await judge.judge(request("a", "b", severities=[CRITICAL, MAJOR]))
+        reply = await reply_of(judge, request("a", "b", severities=[CRITICAL, MAJOR]))
         assert [(j.verdict, j.support) for j in reply.judgements] == [(U, None), (S, 0.7)]
         assert {j.degraded_from for j in reply.judgements} == {("llm:m: down",)}
         assert reply.judgements[0].judge == LLM
 
     async def test_one_word_holds_for_all_severities(self) -> None:
         judge, _ = cascade({"a": UNSURE}, {}, on_unavailable="unverified")
-        (found,) = (await judge.judge(request("a", severities=[MINOR]))).judgements
+        (found,) = (await reply_of(judge, request("a", severities=[MINOR]))).judgements
         assert found.verdict is U
 
     @pytest.mark.parametrize("said", [{"a": local(U, None, 0.0)}, {}])
@@ -207,7 +212,7 @@ class TestSecondJudgeMissing:
             degraded_from=("llm:m: not asked",),
         )
         judge, _ = cascade(said, {"a": stood_in})
-        (found,) = (await judge.judge(request("a"))).judgements
+        (found,) = (await reply_of(judge, request("a"))).judgements
         assert found.judge == "llm:other"
         assert found.degraded_from[-2:] == ("llm:m: not asked", "llm:other: down")
 
@@ -216,35 +221,33 @@ class TestSecondJudgeMissing:
         self, said: dict[str, Any]
     ) -> None:
         judge, _ = cascade(said, ScriptedJudge(error=JudgeUnavailable("down")))
-        (found,) = (await judge.judge(request("a"))).judgements
+        (found,) = (await reply_of(judge, request("a"))).judgements
         assert (found.verdict, found.support) == (U, None)
         assert [name.split(":")[0] for name in found.degraded_from] == ["local", "llm"]
 
     @pytest.mark.parametrize("error", [JudgeUnavailable("no"), RuntimeError("bug")])
     async def test_when_the_first_fails_the_second_gets_all(self, error: Exception) -> None:
         judge, second = cascade(ScriptedJudge(name="local", error=error), {"a": S, "b": N})
-        reply = await judge.judge(request("a", "b"))
+        reply = await reply_of(judge, request("a", "b"))
         assert second.asked == [["a", "b"]]
         assert [(j.verdict, j.judge) for j in reply.judgements] == [(S, LLM), (N, LLM)]
 
     async def test_what_came_before_the_failure_stands(self) -> None:
         second = ScriptedJudge({"a": N, "b": N}, early=["a"], error=JudgeUnavailable("cut off"))
         judge, _ = cascade({"a": UNSURE, "b": UNSURE}, second)
-        reply = await judge.judge(request("a", "b"))
+        reply = await reply_of(judge, request("a", "b"))
         assert [(j.verdict, j.judge) for j in reply.judgements] == [(N, LLM), (S, "local")]
 
     async def test_what_the_failed_calls_took_is_counted(self) -> None:
-        class Failed(JudgeUnavailable):
-            usage = Usage(judge_calls=3, input_tokens=300)
-
-        judge, _ = cascade({"a": UNSURE}, ScriptedJudge(error=Failed("no")))
-        reply = await judge.judge(request("a"))
+        taken = Usage(judge_calls=3, input_tokens=300)
+        judge, _ = cascade({"a": UNSURE}, ScriptedJudge(error=JudgeUnavailable("no"), usage=taken))
+        reply = await reply_of(judge, request("a"))
         assert reply.usage.input_tokens == 300
         assert reply.judgements[0].attempts == 4
 
     async def test_a_hostile_reason_can_not_flood_or_forge(self) -> None:
         judge, _ = cascade({"a": UNSURE}, ScriptedJudge(error=JudgeUnavailable("\x1b[2J\n" + "x" * 9999)))
-        (line,) = (await judge.judge(request("a"))).judgements[0].degraded_from
+        (line,) = (await reply_of(judge, request("a"))).judgements[0].degraded_from
         assert line.isprintable()
         assert len(line) <= 200
 
@@ -253,12 +256,12 @@ class TestDeadline:
     async def test_the_second_judge_is_told_to_be_done_before_the_reserve(self) -> None:
         judge, second = cascade({"a": UNSURE}, {"a": S}, reserve_ms=5_000)
         sent = request("a", seconds=60)
-        await judge.judge(sent)
+        await reply_of(judge, sent)
         assert second.requests[0].deadline == pytest.approx(sent.deadline - 5)
 
     async def test_with_too_little_time_it_is_not_asked(self) -> None:
         judge, second = cascade({"a": UNSURE}, {"a": N}, reserve_ms=30_000, least_call_ms=60_000)
-        (found,) = (await judge.judge(request("a", seconds=60))).judgements
+        (found,) = (await reply_of(judge, request("a", seconds=60))).judgements
         assert (second.asked, found.verdict, found.attempts) == ([], S, 1)
         assert found.degraded_from == ("llm:m: not asked: too little time was left",)
 
@@ -266,7 +269,7 @@ class TestDeadline:
         second = ScriptedJudge({"a": N, "b": N}, gate=asyncio.Event(), early=["b"])
         judge, _ = cascade({"a": UNSURE, "b": UNSURE}, second, reserve_ms=59_950)
         sent = request("a", "b", seconds=60)
-        reply = await judge.judge(sent)
+        reply = await reply_of(judge, sent)
         assert time.monotonic() < sent.deadline
         assert [j.verdict for j in reply.judgements] == [S, N]
         assert reply.judgements[0].degraded_from == ("llm:m: late",)
@@ -276,21 +279,23 @@ class TestDeadline:
         """What it took is booked, and its own reason told."""
 
         class Punctual(ScriptedJudge):
-            async def judge(self, request: JudgeRequest) -> JudgeReply:
+            async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
                 await asyncio.sleep(request.deadline - time.monotonic())
-                error = JudgeUnavailable("no verdict within the deadline, 1 call made")
-                error.usage = Usage(judge_calls=1, input_tokens=7)  # type: ignore[attr-defined]
-                raise error
+                request.meter.add(Usage(judge_calls=1, input_tokens=7))
+                if request.claims:
+                    raise JudgeUnavailable("no verdict within the deadline, 1 call made")
+                async for each in super().judge(request):
+                    yield each
 
         judge, _ = cascade({"a": UNSURE}, Punctual(), reserve_ms=59_900)
-        reply = await judge.judge(request("a", seconds=60))
+        reply = await reply_of(judge, request("a", seconds=60))
         assert reply.judgements[0].degraded_from == ("llm:m: no verdict within the deadline, 1 call made",)
         assert reply.usage.input_tokens == 7
 
     async def test_cancelling_the_request_cancels_the_call(self) -> None:
         second = ScriptedJudge({}, gate=asyncio.Event())
         judge, _ = cascade({"a": UNSURE}, second)
-        running = asyncio.create_task(judge.judge(request("a")))
+        running = asyncio.create_task(reply_of(judge, request("a")))
         await second.started.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -301,20 +306,20 @@ class TestDeadline:
 class TestCriticalContradictions:
     async def test_block_stands_at_once(self) -> None:
         judge, second = cascade({"a": local(X, 0.05, 0.95)}, {"a": S}, critical_contradictions="block")
-        (found,) = (await judge.judge(request("a", severities=[CRITICAL]))).judgements
+        (found,) = (await reply_of(judge, request("a", severities=[CRITICAL]))).judgements
         assert (found.verdict, second.asked) == (X, [])
 
     async def test_block_has_the_doubtful_ones_confirmed(self) -> None:
         judge, second = cascade({"a": local(X, 0.05, 0.7)}, {"a": X}, critical_contradictions="block")
-        await judge.judge(request("a", severities=[CRITICAL]))
+        await reply_of(judge, request("a", severities=[CRITICAL]))
         assert second.asked == [["a"]]
 
     @pytest.mark.parametrize("says", [S, X, N])
     async def test_confirm_lets_the_second_judge_confirm_or_lift_it(self, says: Verdict) -> None:
         heard: list[Verdict] = []
         judge, _ = cascade({"a": local(X, 0.0, 0.99)}, {"a": says})
-        asked = request("a", severities=[CRITICAL], heard=lambda j: heard.append(j.verdict))
-        (found,) = (await judge.judge(asked)).judgements
+        asked = request("a", severities=[CRITICAL])
+        (found,) = (await reply_of(judge, asked, lambda j: heard.append(j.verdict))).judgements
         assert (found.verdict, heard) == (says, [says])
 
 
@@ -359,28 +364,34 @@ class TestSettings:
             CascadeSettings.model_validate(wrong)
 
 
-async def test_a_failure_that_tells_no_usage_takes_back_none_that_was_told() -> None:
-    class Telling(ScriptedJudge):
-        async def judge(self, request: JudgeRequest) -> JudgeReply:
-            assert request.on_usage is not None
-            request.on_usage(Usage(judge_calls=2))
-            raise JudgeUnavailable("down")
-
-    judge, _ = cascade({"a": UNSURE}, Telling({}))
-    told: list[Usage] = []
-    reply = await judge.judge(replace(request("a"), on_usage=told.append))
-    assert reply.usage == told[-1] == Usage(judge_calls=2)
-
-
 class Hurried(ScriptedJudge):
     """Sees what it is hurried with in part only."""
 
-    async def judge(self, request: JudgeRequest) -> JudgeReply:
-        reply = await super().judge(request)
-        if request.turn_within_s is None:
-            return reply
-        in_part = [replace(each, support=0.95, degraded_from=("in part",)) for each in reply.judgements]
-        return JudgeReply(tuple(in_part), reply.usage)
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        async for each in super().judge(request):
+            if request.turn_within_s is not None:
+                each = replace(each, support=0.95, degraded_from=("in part",))
+            yield each
+
+
+class ScriptedGathering:
+    """Lets claims be put off unless they are urgent or it is ``over``; remembers what it was asked."""
+
+    def __init__(self, known: dict[str, Judgement], *, over: bool) -> None:
+        self.known = known
+        self.over = over
+        self.urgent: bool | None = None
+        self.went = False
+        self.later: list[Judgement] = []
+
+    def may_put_off(self) -> bool:
+        return not self.over
+
+    def put_off(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
+        self.urgent = urgent
+        self.went = self.over or urgent
+        self.later = [] if self.went else list(judgements)
+        return not self.went
 
 
 class TestGathering:
@@ -388,42 +399,34 @@ class TestGathering:
 
     def ask(
         self, *texts: str, known: dict[str, Judgement] | None = None, over: bool = False, **fields: Any
-    ) -> tuple[JudgeRequest, list[bool], list[str]]:
-        """A request whose claims may be put off unless they are urgent or it is ``over``; what the judge
-        asked about that, and whether it went on.
-        """
-        asked: list[bool] = []
-        went: list[str] = []
-
-        def may_put_off(urgent: bool) -> bool:
-            asked.append(urgent)
-            return not over and not urgent
-
-        gathering = Gathering(known or {}, may_put_off, lambda: went.append("went"))
-        return replace(request(*texts, **fields), gathering=gathering), asked, went
+    ) -> tuple[JudgeRequest, ScriptedGathering]:
+        """A request whose claims may be put off unless they are urgent or it is ``over``."""
+        gathering = ScriptedGathering(known or {}, over=over)
+        return replace(request(*texts, **fields), gathering=gathering), gathering
 
     async def test_open_claims_are_put_off_with_what_is_known_and_settled_ones_stand(self) -> None:
         judge, second = cascade({"a": SURE, "b": UNSURE}, {"b": X})
         heard: list[Judgement] = []
-        sent, _, went = self.ask("a", "b", heard=heard.append)
-        reply = await judge.judge(sent)
+        sent, gathering = self.ask("a", "b")
+        reply = await reply_of(judge, sent, heard.append)
         assert [(each.claim_id, each.judge) for each in reply.judgements] == [("k0", "local")]
-        assert [(each.claim_id, each.support) for each in reply.put_off] == [("k1", UNSURE.support)]
+        assert [(each.claim_id, each.support) for each in gathering.later] == [("k1", UNSURE.support)]
         assert heard == list(reply.judgements)
         assert not second.asked
-        assert not went
+        assert not gathering.went
 
     async def test_the_first_is_not_asked_again_about_what_was_put_off(self) -> None:
         first = ScriptedJudge({"a": UNSURE, "b": UNSURE, "c": SURE}, name="local", usage=Usage())
         judge, second = cascade(first, {"a": X, "b": S})
-        sent, _, _ = self.ask("a")
-        (known,) = (await judge.judge(sent)).put_off
-        sent, _, went = self.ask("a", "b", "c", known={"k0": known}, over=True)
-        reply = await judge.judge(sent)
+        sent, gathering = self.ask("a")
+        await reply_of(judge, sent)
+        (known,) = gathering.later
+        sent, gathering = self.ask("a", "b", "c", known={"k0": known}, over=True)
+        reply = await reply_of(judge, sent)
         assert first.asked == [["a"], ["b", "c"]]
         assert second.asked == [["a", "b"]]
-        assert went == ["went"]
-        assert not reply.put_off
+        assert gathering.went
+        assert not gathering.later
         assert [(j.verdict, j.judge) for j in reply.judgements] == [(X, LLM), (S, LLM), (S, "local")]
 
     @pytest.mark.parametrize(
@@ -432,29 +435,31 @@ class TestGathering:
     )
     async def test_a_claim_that_the_first_doubts_does_not_wait(self, said: Judgement, urgent: bool) -> None:
         judge, second = cascade({"a": said}, {"a": N})
-        sent, asked, went = self.ask("a")
-        reply = await judge.judge(sent)
-        assert asked[-1] is urgent
+        sent, gathering = self.ask("a")
+        await reply_of(judge, sent)
+        assert gathering.urgent is urgent
         assert second.asked == ([["a"]] if urgent else [])
-        assert went == (["went"] if urgent else [])
-        assert bool(reply.put_off) is not urgent
+        assert gathering.went is urgent
+        assert bool(gathering.later) is not urgent
 
     async def test_nor_does_one_that_the_first_could_not_judge_for_that_reason_alone(self) -> None:
         first = ScriptedJudge(name="local", error=JudgeUnavailable("busy"))
         judge, second = cascade(first, {"a": S})
-        sent, asked, _ = self.ask("a")
-        (known,) = (await judge.judge(sent)).put_off
-        assert (asked[-1], known.verdict, second.asked) == (False, U, [])
+        sent, gathering = self.ask("a")
+        await reply_of(judge, sent)
+        (known,) = gathering.later
+        assert (gathering.urgent, known.verdict, second.asked) == (False, U, [])
 
     async def test_when_many_have_gathered_they_go(self) -> None:
         judge, second = cascade(dict.fromkeys("abcd", UNSURE), dict.fromkeys("abcd", S))
-        sent, _, _ = self.ask("a", "b", "c")
-        known = {each.claim_id: each for each in (await judge.judge(sent)).put_off}
+        sent, gathering = self.ask("a", "b", "c")
+        await reply_of(judge, sent)
+        known = {each.claim_id: each for each in gathering.later}
         assert second.asked == []
-        sent, _, _ = self.ask("a", "b", "c", "d", known=known)
-        reply = await judge.judge(sent)
+        sent, gathering = self.ask("a", "b", "c", "d", known=known)
+        await reply_of(judge, sent)
         assert second.asked == [["a", "b", "c", "d"]]
-        assert not reply.put_off
+        assert not gathering.later
 
     async def test_the_first_is_hurried_where_text_is_coming_or_others_go_anyway(self) -> None:
         first = ScriptedJudge({"a": SURE}, name="local", usage=Usage())
@@ -467,7 +472,7 @@ class TestGathering:
             request("a"),
         )
         for sent in asked:
-            await judge.judge(sent)
+            await reply_of(judge, sent)
         within = [each.turn_within_s for each in first.requests]
         assert within == [0.02, 0.0, 0.02, None]
         assert all(each.gathering is None for each in first.requests)
@@ -477,10 +482,11 @@ class TestGathering:
     ) -> None:
         first = Hurried({"a": UNSURE, "b": SURE, "c": UNSURE}, name="local", usage=Usage())
         judge, second = cascade(first, {"c": X})
-        sent, _, _ = self.ask("a", "b", "c")
-        known = {each.claim_id: each for each in (await judge.judge(sent)).put_off}
+        sent, gathering = self.ask("a", "b", "c")
+        await reply_of(judge, sent)
+        known = {each.claim_id: each for each in gathering.later}
         assert list(known) == ["k0", "k1", "k2"]
-        reply = await judge.judge(self.ask("a", "b", "c", known=known, over=True)[0])
+        reply = await reply_of(judge, self.ask("a", "b", "c", known=known, over=True)[0])
         assert second.asked == [["a", "b", "c"]]
         assert first.asked == [["a", "b", "c"], ["a", "b"]]
         failed = (f"{LLM}: left out of the reply",)
@@ -497,7 +503,7 @@ class TestGathering:
         known = {f"k{n}": replace(UNSURE, claim_id=f"k{n}", degraded_from=("in part",)) for n in range(2)}
         sent = replace(self.ask("a", "b", known=known, over=True)[0], deadline=time.monotonic() + 0.6)
         async with asyncio.timeout(sent.deadline - time.monotonic()):
-            reply = await judge.judge(sent)
+            reply = await reply_of(judge, sent)
         assert (first.asked, second.cancelled) == ([["a", "b"]], 1)
         assert [(j.support, j.judge, j.degraded_from) for j in reply.judgements] == [
             (0.7, "local", (f"{LLM}: late",)),
@@ -506,36 +512,37 @@ class TestGathering:
 
     async def test_what_both_consume_at_the_same_time_is_told_together(self) -> None:
         class Telling(Hurried):
-            async def judge(self, request: JudgeRequest) -> JudgeReply:
-                if request.on_usage is not None:
-                    request.on_usage(self.usage)
-                return await super().judge(request)
+            """Counts ``tokens`` as it is asked."""
 
-        first = Telling({"a": UNSURE}, name="local", usage=Usage(judge_calls=1, input_tokens=3))
-        second = Telling({}, gate=asyncio.Event(), usage=Usage(judge_calls=1, input_tokens=100))
+            tokens = 0
+
+            async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+                request.meter.add(Usage(input_tokens=self.tokens))
+                async for each in super().judge(request):
+                    yield each
+
+        first = Telling({"a": UNSURE}, name="local", usage=None)
+        second = Telling({}, gate=asyncio.Event(), usage=None)
+        first.tokens, second.tokens = 3, 100
         judge, _ = cascade(first, second, reserve_ms=100)
         known = {"k0": replace(UNSURE, claim_id="k0", degraded_from=("in part",))}
-        told: list[int] = []
-        sent = replace(
-            self.ask("a", known=known, over=True)[0],
-            deadline=time.monotonic() + 0.6,
-            on_usage=lambda usage: told.append(usage.input_tokens),
-        )
-        reply = await judge.judge(sent)
-        assert told == [100, 103]
-        assert reply.usage.input_tokens == 103
+        sent = replace(self.ask("a", known=known, over=True)[0], deadline=time.monotonic() + 0.6)
+        running = asyncio.create_task(reply_of(judge, sent))
+        await second.started.wait()
+        assert sent.meter.usage.input_tokens == 100
+        assert (await running).usage.input_tokens == sent.meter.usage.input_tokens == 103
 
     async def test_nobody_looks_again_at_what_the_second_answers(self) -> None:
         first = Hurried({"a": UNSURE}, name="local", usage=Usage())
         judge, _ = cascade(first, {"a": X})
         known = {"k0": replace(UNSURE, claim_id="k0", degraded_from=("in part",))}
-        reply = await judge.judge(self.ask("a", known=known, over=True)[0])
+        reply = await reply_of(judge, self.ask("a", known=known, over=True)[0])
         assert ([j.verdict for j in reply.judgements], first.asked) == ([X], [])
 
     async def test_what_it_has_seen_in_part_is_kept_where_it_fails_too(self) -> None:
         known = {"k0": replace(UNSURE, claim_id="k0", degraded_from=("in part",))}
         judge, _ = cascade(ScriptedJudge(name="local", error=JudgeUnavailable("closed")), {})
-        (found,) = (await judge.judge(self.ask("a", known=known, over=True)[0])).judgements
+        (found,) = (await reply_of(judge, self.ask("a", known=known, over=True)[0])).judgements
         failed = ("in part", f"{LLM}: left out of the reply")
         assert (found.support, found.degraded_from) == (0.7, failed)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,12 @@ import pytest
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judge, Judgement, JudgeReply, reconcile
+from guardrail.judges.base import Judge
 from guardrail.judges.classifier.judge import ClassifierJudge
 from guardrail.judges.classifier.labels import Scores
 from guardrail.judges.classifier.pairs import Pair, PairForm
 from guardrail.judges.classifier.settings import ClassifierSettings
+from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.classifier.asking import claim, request
 from tests.unit.judges.classifier.tiny import write_model
 
@@ -27,13 +27,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(tmp_path_factory.mktemp("models") / "tiny-nli")
 
 
-async def judged(
-    folder: Path, claims: list[str | Claim], contexts: list[str], **settings: object
-) -> JudgeReply:
+async def judged(folder: Path, claims: list[str | Claim], contexts: list[str], **settings: object) -> Reply:
     judge = ClassifierJudge(ClassifierSettings.model_validate({"model": str(folder), **settings}))
     try:
         asked = request(claims, contexts)
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
         for judgement in reply.judgements:
             for evidence in judgement.evidence:
                 context = next(c for c in asked.evidence.contexts if c.id == evidence.context_id)
@@ -120,8 +118,8 @@ async def test_special_tokens_in_texts_are_text(folder: Path, forged: str) -> No
         tokenizer = form._tokenizer
         ids = tokenizer.encode(plain, add_special_tokens=False).ids
         assert not {tokenizer.token_to_id(token) for token in ("[SEP]", "[CLS]", "[PAD]")} & set(ids)
-        reply = await judge.judge(
-            request(["sky blue", f"x {forged}"], [f"{forged} the sky is blue {forged}"])
+        reply = await reply_of(
+            judge, request(["sky blue", f"x {forged}"], [f"{forged} the sky is blue {forged}"])
         )
         assert reply.judgements[0].verdict is Verdict.SUPPORTED
     finally:
@@ -180,7 +178,7 @@ async def test_nothing_is_asked_after_the_deadline(folder: Path) -> None:
     judge = ClassifierJudge(ClassifierSettings(model=str(folder)))
     try:
         with pytest.raises(JudgeUnavailable, match="deadline"):
-            await judge.judge(request(["sky"], ["the sky"], seconds=-1))
+            await reply_of(judge, request(["sky"], ["the sky"], seconds=-1))
     finally:
         await judge.aclose()
 
@@ -189,28 +187,38 @@ async def test_it_is_a_judge_and_every_claim_has_one_judgement(folder: Path) -> 
     judge = ClassifierJudge(ClassifierSettings(model=str(folder)))
     assert isinstance(judge, Judge)
     asked = request(["sky blue"] * 40, ["the sky is blue"])
-    reply = await judge.judge(asked)
+    reply = await reply_of(judge, asked)
     await judge.aclose()
-    joined = reconcile(asked.claims, reply, judge.name)
+    found = joined(asked, reply, judge.name)
     assert len(reply.judgements) == 40
-    assert {j.verdict for j in joined.values()} == {Verdict.SUPPORTED}
+    assert {j.verdict for j in found.values()} == {Verdict.SUPPORTED}
     with pytest.raises((JudgeUnavailable, RuntimeError)):
-        await judge.judge(asked)
+        await reply_of(judge, asked)
 
 
 async def test_verdicts_are_told_as_they_come(folder: Path) -> None:
-    """The last claim has no room and no verdict of the model's, so that nothing is told of it early."""
-    judge = ClassifierJudge(ClassifierSettings(model=str(folder), max_length=64))
-    told: list[Judgement] = []
+    """The first while the second waits for the model; the third has no room in it, which is known at once."""
+    judge = ClassifierJudge(ClassifierSettings(model=str(folder), max_length=64, batch_size=1))
+    real = judge._batcher._score
+    told: list[tuple[str, bool]] = []
+    release = threading.Event()
+
+    def slow(pairs: Sequence[Pair]) -> Sequence[Scores | JudgeError]:
+        if "red" in pairs[0].hypothesis:
+            release.wait()
+        return real(pairs)
+
+    judge._batcher._score = slow
     try:
-        asked = replace(
-            request(["sky blue", "red", "alpha " * 60], ["the sky is blue"]), on_judgement=told.append
-        )
-        reply = await judge.judge(asked)
+        asked = request(["sky blue", "red", "alpha " * 60], ["the sky is blue"])
+        async for judgement in judge.judge(asked):
+            told.append((judgement.claim_id, judgement.verdict is not Verdict.UNVERIFIED))
+            if len(told) == 2:
+                release.set()
     finally:
+        release.set()
         await judge.aclose()
-    assert sorted(told, key=lambda judgement: judgement.claim_id) == list(reply.judgements[:2])
-    assert reply.judgements[2].verdict is Verdict.UNVERIFIED
+    assert told == [("c2", False), ("c0", True), ("c1", True)]
 
 
 async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_leaves_room(
@@ -227,24 +235,24 @@ async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_lea
 
     judge._batcher._score = slow
     try:
-        first = asyncio.ensure_future(judge.judge(request(["sky blue"], ["the sky is blue"])))
+        first = asyncio.ensure_future(reply_of(judge, request(["sky blue"], ["the sky is blue"])))
         await asyncio.to_thread(entered.wait)
-        second = asyncio.ensure_future(judge.judge(request(["red"] * 5, ["the sky is blue"])))
+        second = asyncio.ensure_future(reply_of(judge, request(["red"] * 5, ["the sky is blue"])))
         while judge._batcher._queued < 3:  # noqa: ASYNC110 (a thread's counter sets no event)
             await asyncio.sleep(0.001)
         with pytest.raises(JudgeUnavailable, match="3 pairs wait for the model"):
-            await judge.judge(request(["blue"] * 2, ["the sky is blue"]))
+            await reply_of(judge, request(["blue"] * 2, ["the sky is blue"]))
         second.cancel()
         with pytest.raises(asyncio.CancelledError):
             await second
-        third = asyncio.ensure_future(judge.judge(request(["sky blue"] * 5, ["the sky is blue"])))
+        third = asyncio.ensure_future(reply_of(judge, request(["sky blue"] * 5, ["the sky is blue"])))
         while judge._batcher._queued < 3:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         release.set()
         assert (await first).judgements[0].verdict is Verdict.SUPPORTED
         verdicts = [j.verdict for j in (await third).judgements]
         assert verdicts == [Verdict.SUPPORTED] * 3 + [Verdict.UNVERIFIED] * 2
-        reply = await judge.judge(request(["sky blue", "red"], ["the sky is blue"]))
+        reply = await reply_of(judge, request(["sky blue", "red"], ["the sky is blue"]))
         assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]
     finally:
         release.set()

@@ -21,6 +21,7 @@ from guardrail.judges.classifier.loading import load_classifier
 from guardrail.judges.classifier.pairs import Pair
 from guardrail.judges.classifier.presets import PRESETS
 from guardrail.judges.classifier.settings import ClassifierSettings, HhemSettings
+from tests.support.judges import reply_of
 from tests.unit.judges.classifier.asking import request
 from tests.unit.judges.classifier.tiny import write_config, write_tokenizer
 
@@ -109,7 +110,7 @@ async def test_hhem_judges(tmp_path: Path) -> None:
     settings, _, _ = hhem(tmp_path)
     judge = ClassifierJudge(settings, "judge.hhem")
     try:
-        reply = await judge.judge(request([_CLAIM], ["the sky is blue"]))
+        reply = await reply_of(judge, request([_CLAIM], ["the sky is blue"]))
         (judgement,) = reply.judgements
         assert judgement.judge == "hhem:hhem"
         assert judgement.verdict in {Verdict.SUPPORTED, Verdict.UNSUPPORTED}

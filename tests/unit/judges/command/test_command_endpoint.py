@@ -14,10 +14,12 @@ import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest, reconcile
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.verdicts import Judgement
+from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.classifier.asking import claim, request
 from tests.unit.judges.command.endpoint_server import Answer, EndpointServer, http, replying, serving
 
@@ -40,15 +42,15 @@ def asked(claims: int) -> JudgeRequest:
     return request([f"claim {n}" for n in range(claims)], [CONTEXT])
 
 
-async def replied(answer: Answer, claims: int = 1, **settings: Any) -> JudgeReply:
+async def replied(answer: Answer, claims: int = 1, **settings: Any) -> Reply:
     async with asking(answer, **settings) as (judge, _):
-        return await judge.judge(asked(claims))
+        return await reply_of(judge, asked(claims))
 
 
-async def joined(answer: Answer, claims: int = 1, **settings: Any) -> list[Judgement]:
+async def found_in(answer: Answer, claims: int = 1, **settings: Any) -> list[Judgement]:
     """What the engine makes of the reply: one judgement for each claim."""
     reply = await replied(answer, claims, **settings)
-    return list(reconcile(asked(claims).claims, reply, "command").values())
+    return list(joined(asked(claims), reply, "command").values())
 
 
 def verdict(**changes: Any) -> dict[str, Any]:
@@ -59,7 +61,9 @@ async def test_what_is_sent(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("s3cret\n", encoding="utf-8")
     async with asking(replying(), headers={"X-Team": "a"}, token_file=str(token)) as (judge, server):
-        await judge.judge(request([claim("It is blue.", lead_in="Sky:")], ["one\u2028\n", "two"], seconds=5))
+        await reply_of(
+            judge, request([claim("It is blue.", lead_in="Sky:")], ["one\u2028\n", "two"], seconds=5)
+        )
         (sent,) = server.requests
         jsonschema.validate(sent, CommandRequest.model_json_schema())
         assert sent["protocol"] == 1
@@ -86,7 +90,7 @@ async def test_a_reply_in_its_full_form_is_by_the_schema() -> None:
     )
     reply = {"protocol": 1, "request_id": "x", "verdicts": [full]}
     jsonschema.validate(reply, CommandReply.model_json_schema())
-    (judgement,) = await joined(replying(full))
+    (judgement,) = await found_in(replying(full))
     assert (judgement.verdict, judgement.confidence, judgement.support) == (Verdict.SUPPORTED, 0.9, 0.7)
     assert judgement.contradiction == 0.1
     assert [e.span for e in judgement.evidence] == [(4, 15)]
@@ -97,7 +101,7 @@ async def test_words_without_support_are_handed_on() -> None:
     jsonschema.validate(
         {"protocol": 1, "request_id": "x", "verdicts": [said]}, CommandReply.model_json_schema()
     )
-    (judgement,) = await joined(replying(said))  # of "claim 0"
+    (judgement,) = await found_in(replying(said))  # of "claim 0"
     assert (judgement.verdict, judgement.unsupported_spans) == (Verdict.UNSUPPORTED, ((0, 5), (6, 7)))
 
 
@@ -118,7 +122,7 @@ async def test_invented_quotes_lower_support_as_they_do_for_the_llm_judge(
     given: dict[str, float], left: float
 ) -> None:
     invented = [{"quote": "sky is red"}, {"quote": "sky is green"}]
-    (judgement,) = await joined(replying(verdict(confidence=1.0, evidence=invented, **given)))
+    (judgement,) = await found_in(replying(verdict(confidence=1.0, evidence=invented, **given)))
     assert (judgement.verdict, judgement.confidence) == (Verdict.SUPPORTED, 0.5)
     assert judgement.support == pytest.approx(left)
     assert "No quote that was given for it stands" in judgement.reasoning
@@ -126,16 +130,16 @@ async def test_invented_quotes_lower_support_as_they_do_for_the_llm_judge(
 
 async def test_one_quote_that_stands_is_enough_and_none_at_all_lowers_nothing() -> None:
     for quotes in ([{"quote": "sky is red"}, {"quote": "sky is blue"}], []):
-        (judgement,) = await joined(replying(verdict(support=0.9, evidence=quotes)))
+        (judgement,) = await found_in(replying(verdict(support=0.9, evidence=quotes)))
         assert (judgement.confidence, judgement.support, judgement.reasoning) == (0.9, 0.9, "")
 
 
 async def test_support_without_a_quote_can_be_refused() -> None:
     invented = verdict(evidence=[{"quote": "sky is red"}])
-    assert (await joined(replying(invented)))[0].verdict is Verdict.SUPPORTED
-    assert (await joined(replying(invented), require_quotes=True))[0].verdict is Verdict.UNVERIFIED
+    assert (await found_in(replying(invented)))[0].verdict is Verdict.SUPPORTED
+    assert (await found_in(replying(invented), require_quotes=True))[0].verdict is Verdict.UNVERIFIED
     quoted = verdict(evidence=[{"quote": "sky is blue"}])
-    assert (await joined(replying(quoted), require_quotes=True))[0].verdict is Verdict.SUPPORTED
+    assert (await found_in(replying(quoted), require_quotes=True))[0].verdict is Verdict.SUPPORTED
 
 
 @pytest.mark.parametrize(
@@ -165,7 +169,7 @@ async def test_support_without_a_quote_can_be_refused() -> None:
     ],
 )
 async def test_a_value_that_makes_no_sense_costs_its_claim_only(changes: dict[str, Any]) -> None:
-    wrong, right = await joined(replying(verdict(**changes), verdict(id="c1")), claims=2)
+    wrong, right = await found_in(replying(verdict(**changes), verdict(id="c1")), claims=2)
     assert wrong.verdict is Verdict.UNVERIFIED
     assert wrong.confidence == 0.0
     assert right.verdict is Verdict.SUPPORTED
@@ -183,7 +187,7 @@ async def test_a_value_that_makes_no_sense_costs_its_claim_only(changes: dict[st
     ],
 )
 async def test_ids_that_are_missing_extra_or_twice(verdicts: list[Any], expected: list[Verdict]) -> None:
-    assert [j.verdict for j in await joined(replying(*verdicts), claims=2)] == expected
+    assert [j.verdict for j in await found_in(replying(*verdicts), claims=2)] == expected
 
 
 @pytest.mark.parametrize(
@@ -259,10 +263,10 @@ async def test_a_compressed_reply_is_refused() -> None:
 async def test_an_endpoint_that_hangs_or_cuts_the_connection_is_unavailable() -> None:
     async with asking(lambda _: None) as (judge, _):
         with pytest.raises(JudgeUnavailable, match="within the deadline"):
-            await judge.judge(request(["x"], [CONTEXT], seconds=0.3))
+            await reply_of(judge, request(["x"], [CONTEXT], seconds=0.3))
     async with asking(lambda _: None, timeout_ms=300) as (judge, _):
         with pytest.raises(JudgeUnavailable, match="within the deadline"):
-            await judge.judge(request(["x"], [CONTEXT]))
+            await reply_of(judge, request(["x"], [CONTEXT]))
     with pytest.raises(JudgeUnavailable, match="can't be reached"):
         await replied(lambda _: b"HTTP/1.1 200 OK\r\nContent-Le", cut=True)
     with pytest.raises(JudgeUnavailable, match="can't be reached"):
@@ -277,21 +281,21 @@ async def test_nobody_listening_is_unavailable() -> None:
     judge = CommandJudge(CommandJudgeSettings(url=url))
     try:
         with pytest.raises(JudgeUnavailable, match="can't be reached"):
-            await judge.judge(request(["x"], [CONTEXT]))
+            await reply_of(judge, request(["x"], [CONTEXT]))
     finally:
         await judge.aclose()
 
 
 async def test_requests_in_flight_are_bounded() -> None:
     async with asking(replying(verdict()), max_concurrency=2) as (judge, server):
-        await asyncio.gather(*(judge.judge(request(["x"], [CONTEXT])) for _ in range(12)))
+        await asyncio.gather(*(reply_of(judge, request(["x"], [CONTEXT])) for _ in range(12)))
         assert len(server.requests) == 12
         assert server.most_at_once <= 2
 
 
 async def test_a_request_can_be_cancelled() -> None:
     async with asking(lambda _: None) as (judge, server):
-        running = asyncio.ensure_future(judge.judge(request(["x"], [CONTEXT])))
+        running = asyncio.ensure_future(reply_of(judge, request(["x"], [CONTEXT])))
         await server.arrived.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -299,7 +303,7 @@ async def test_a_request_can_be_cancelled() -> None:
 
 
 async def test_long_reasoning_is_cut_and_lone_surrogates_are_no_crash() -> None:
-    (judgement,) = await joined(replying(verdict(reasoning="a\ud800" * 5_000)))
+    (judgement,) = await found_in(replying(verdict(reasoning="a\ud800" * 5_000)))
     assert len(judgement.reasoning) == 2_000
     judgement.reasoning.encode()
 

@@ -14,9 +14,10 @@ import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judge, attempts_of, reconcile, usage_of
+from guardrail.judges.base import Judge
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.settings import CommandJudgeSettings
+from tests.support.judges import joined, reply_of
 from tests.unit.judges.classifier.asking import request
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
@@ -61,7 +62,7 @@ async def test_verdicts_with_quotes_that_stand_in_the_contexts(tmp_path: Path) -
     async with running("good", tmp_path) as judge:
         assert isinstance(judge, Judge)
         asked = request(["The sky is blue.", "Water is wet.", "Grass is not green."], [CONTEXT])
-        reply = await judge.judge(asked)
+        reply = await reply_of(judge, asked)
         supported, unsupported, contradicted = reply.judgements
         assert supported.verdict is Verdict.SUPPORTED
         assert supported.confidence == 0.9
@@ -74,13 +75,13 @@ async def test_verdicts_with_quotes_that_stand_in_the_contexts(tmp_path: Path) -
         assert (contradicted.verdict, contradicted.support) == (Verdict.CONTRADICTED, 0.01)
         assert (reply.usage.judge_calls, reply.usage.dropped_quotes) == (1, 1)
         assert judge.name == f"command:{Path(sys.executable).name}"
-        assert set(reconcile(asked.claims, reply, judge.name)) == {"c0", "c1", "c2"}
+        assert set(joined(asked, reply, judge.name)) == {"c0", "c1", "c2"}
 
 
 async def test_one_process_serves_many_requests_and_ends_with_the_judge(tmp_path: Path) -> None:
     async with running("good", tmp_path) as judge:
         replies = await asyncio.gather(
-            *(judge.judge(request([f"claim {n}", "The sky is blue."], [CONTEXT])) for n in range(20))
+            *(reply_of(judge, request([f"claim {n}", "The sky is blue."], [CONTEXT])) for n in range(20))
         )
         for reply in replies:
             assert [j.verdict for j in reply.judgements] == [Verdict.UNSUPPORTED, Verdict.SUPPORTED]
@@ -88,12 +89,12 @@ async def test_one_process_serves_many_requests_and_ends_with_the_judge(tmp_path
     assert starts(tmp_path) == 1
     assert gone(pid)
     with pytest.raises(JudgeUnavailable, match="closed"):
-        await judge.judge(request(["x"], [CONTEXT]))
+        await reply_of(judge, request(["x"], [CONTEXT]))
 
 
 async def test_workers_are_so_many_processes(tmp_path: Path) -> None:
     async with running("good", tmp_path, workers=3) as judge:
-        await judge.judge(request(["x"], [CONTEXT]))
+        await reply_of(judge, request(["x"], [CONTEXT]))
         await until(lambda: starts(tmp_path) == 3)
 
 
@@ -109,11 +110,12 @@ async def test_a_broken_process_fails_its_request_and_is_started_again(
     tmp_path: Path, mode: str, error: type[JudgeError], message: str
 ) -> None:
     async with running(mode, tmp_path, max_reply_bytes=20_000) as judge:
+        asked = request(["The sky is blue."], [CONTEXT])
         with pytest.raises(JudgeError, match=message) as failed:
-            await judge.judge(request(["The sky is blue."], [CONTEXT]))
+            await reply_of(judge, asked)
         assert failed.type is error  # no subclass: its name is told in the verdict
-        assert (usage_of(failed.value).judge_calls, attempts_of(failed.value)) == (1, 1)
-        reply = await judge.judge(request(["The sky is blue."], [CONTEXT]))
+        assert asked.meter.attempts == 1
+        reply = await reply_of(judge, request(["The sky is blue."], [CONTEXT]))
         assert reply.judgements[0].verdict is Verdict.SUPPORTED
     assert starts(tmp_path) == 2
 
@@ -121,7 +123,7 @@ async def test_a_broken_process_fails_its_request_and_is_started_again(
 async def test_a_program_that_serves_one_request_only_is_started_for_each(tmp_path: Path) -> None:
     async with running("one_each", tmp_path) as judge:
         for number in range(3):
-            reply = await judge.judge(request(["The sky is blue."], [CONTEXT]))
+            reply = await reply_of(judge, request(["The sky is blue."], [CONTEXT]))
             assert reply.judgements[0].verdict is Verdict.SUPPORTED
             assert starts(tmp_path) == number + 1
             assert reply.usage.judge_calls == reply.judgements[0].attempts >= 1
@@ -130,30 +132,30 @@ async def test_a_program_that_serves_one_request_only_is_started_for_each(tmp_pa
 async def test_a_half_reply_is_none(tmp_path: Path) -> None:
     async with running("half", tmp_path) as judge:
         with pytest.raises(JudgeUnavailable, match="ended"):
-            await judge.judge(request(["x"], [CONTEXT]))
+            await reply_of(judge, request(["x"], [CONTEXT]))
 
 
 async def test_replies_to_other_requests_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     async with running("stale", tmp_path / "a") as judge:
-        assert len((await judge.judge(request(["x"], [CONTEXT]))).judgements) == 1
+        assert len((await reply_of(judge, request(["x"], [CONTEXT]))).judgements) == 1
     async with running("never_ours", tmp_path) as judge:
         with pytest.raises(JudgeReplyError, match="other requests"):
-            await judge.judge(request(["x"], [CONTEXT]))
+            await reply_of(judge, request(["x"], [CONTEXT]))
 
 
 async def test_a_hung_process_is_killed_and_the_next_request_answered(tmp_path: Path) -> None:
     async with running("hangs_first", tmp_path, hang_timeout_ms=50) as judge:
         with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
-            await judge.judge(request(["x"], [CONTEXT], seconds=1.5))
-        reply = await judge.judge(request(["The sky is blue."], [CONTEXT]))
+            await reply_of(judge, request(["x"], [CONTEXT], seconds=1.5))
+        reply = await reply_of(judge, request(["The sky is blue."], [CONTEXT]))
         assert reply.judgements[0].verdict is Verdict.SUPPORTED
     assert starts(tmp_path) == 2
 
 
 async def test_what_a_process_started_is_killed_with_it(tmp_path: Path) -> None:
     async with running("child", tmp_path, hang_timeout_ms=0) as judge:
-        asking = asyncio.ensure_future(judge.judge(request(["x"], [CONTEXT])))
+        asking = asyncio.ensure_future(reply_of(judge, request(["x"], [CONTEXT])))
         await until((tmp_path / "asked").exists)
         child = int((tmp_path / "child").read_text())
         assert not gone(child)
@@ -166,20 +168,21 @@ async def test_what_a_process_started_is_killed_with_it(tmp_path: Path) -> None:
 async def test_a_program_that_never_runs_leaves_the_deadline_to_decide(tmp_path: Path) -> None:
     async with running("ends_at_once", tmp_path) as judge:
         with pytest.raises(JudgeUnavailable):
-            await judge.judge(request(["x"], [CONTEXT], seconds=1.0))
+            await reply_of(judge, request(["x"], [CONTEXT], seconds=1.0))
     assert starts(tmp_path) >= 1
 
 
 async def test_requests_that_wait_are_bounded(tmp_path: Path) -> None:
     async with running("hangs", tmp_path, max_queued_requests=2) as judge:
-        asking = [asyncio.ensure_future(judge.judge(request(["x"], [CONTEXT])))]
+        asking = [asyncio.ensure_future(reply_of(judge, request(["x"], [CONTEXT])))]
         await until((tmp_path / "asked").exists)
-        asking += [asyncio.ensure_future(judge.judge(request(["x"], [CONTEXT]))) for _ in range(2)]
+        asking += [asyncio.ensure_future(reply_of(judge, request(["x"], [CONTEXT]))) for _ in range(2)]
         queue = judge._port._queue  # type: ignore[attr-defined]
         await until(lambda: queue.qsize() == 2)
-        with pytest.raises(JudgeUnavailable, match="2 requests wait") as refused:
-            await judge.judge(request(["x"], [CONTEXT]))
-        assert usage_of(refused.value).judge_calls == 0
+        refused = request(["x"], [CONTEXT])
+        with pytest.raises(JudgeUnavailable, match="2 requests wait"):
+            await reply_of(judge, refused)
+        assert refused.meter.attempts == 0
         closing = asyncio.ensure_future(judge.aclose())
         for future in asking:
             with pytest.raises(JudgeUnavailable, match="closed"):
@@ -191,10 +194,10 @@ async def test_what_it_writes_to_stderr_is_not_shown(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with running("noisy", tmp_path) as judge:
-        await judge.judge(request(["x"], [CONTEXT]))
+        await reply_of(judge, request(["x"], [CONTEXT]))
     assert "sky" not in capfd.readouterr().err
     async with running("noisy", tmp_path, stderr="inherit") as judge:
-        await judge.judge(request(["x"], [CONTEXT]))
+        await reply_of(judge, request(["x"], [CONTEXT]))
     assert "sky" in capfd.readouterr().err
 
 
@@ -205,7 +208,7 @@ async def test_no_shell_reads_the_arguments(tmp_path: Path) -> None:
     hostile = f"$(touch {tmp_path}/ran); `touch {tmp_path}/ran`"
     judge = CommandJudge(CommandJudgeSettings(argv=(sys.executable, "-c", echo, hostile)))
     try:
-        reply = await judge.judge(request(["x"], [CONTEXT]))
+        reply = await reply_of(judge, request(["x"], [CONTEXT]))
     finally:
         await judge.aclose()
     assert reply.judgements[0].reasoning == hostile
@@ -214,12 +217,13 @@ async def test_no_shell_reads_the_arguments(tmp_path: Path) -> None:
 
 async def test_without_contexts_and_without_claims_nothing_is_asked(tmp_path: Path) -> None:
     async with running("good", tmp_path) as judge:
-        assert (await judge.judge(request([], [CONTEXT]))).judgements == ()
-        (judgement,) = (await judge.judge(request(["x"], [" "]))).judgements
+        assert (await reply_of(judge, request([], [CONTEXT]))).judgements == ()
+        (judgement,) = (await reply_of(judge, request(["x"], [" "]))).judgements
         assert judgement.verdict is Verdict.UNSUPPORTED
-        with pytest.raises(JudgeUnavailable, match="deadline has passed") as late:
-            await judge.judge(request(["x"], [CONTEXT], seconds=-1))
-        assert (usage_of(late.value).judge_calls, attempts_of(late.value), judgement.attempts) == (0, 0, 0)
+        late = request(["x"], [CONTEXT], seconds=-1)
+        with pytest.raises(JudgeUnavailable, match="deadline has passed"):
+            await reply_of(judge, late)
+        assert (late.meter.attempts, judgement.attempts) == (0, 0)
     assert starts(tmp_path) == 0
 
 

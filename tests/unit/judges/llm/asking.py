@@ -9,8 +9,11 @@ from typing import Any
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judgement, JudgeReply, JudgeRequest
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
+from guardrail.verdicts import Judgement
+from tests.support.judges import Reply as Judged
+from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
 
 CONTEXTS = ("The basic plan costs $50 a month.", "Support is open from 9 to 17 on weekdays.")
@@ -26,7 +29,6 @@ def request(
     question: str = "What does it cost?",
     response_id: str = "r1",
     seconds: float = 60.0,
-    announce: Callable[[Judgement], None] | None = None,
 ) -> JudgeRequest:
     """Claims get the ids k0, k1, …; contexts the ids doc-0, doc-1, …"""
     return JudgeRequest(
@@ -43,7 +45,6 @@ def request(
             ]
         ),
         time.monotonic() + seconds,
-        on_judgement=announce,
     )
 
 
@@ -55,9 +56,14 @@ def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSetting
     return LlmJudgeSettings.model_validate(values | changes)
 
 
-async def judge(server: LlmServer | None, asked: JudgeRequest | None = None, **changes: Any) -> JudgeReply:
+async def judge(
+    server: LlmServer | None,
+    asked: JudgeRequest | None = None,
+    announce: Callable[[Judgement], object] | None = None,
+    **changes: Any,
+) -> Judged:
     judging = LlmJudge(settings(server, **changes))
     try:
-        return await judging.judge(asked or request())
+        return await reply_of(judging, asked or request(), announce)
     finally:
         await judging.aclose()

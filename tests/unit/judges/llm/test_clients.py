@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
@@ -55,7 +56,7 @@ async def test_no_server_gets_what_lies_in_the_environment() -> None:
         fallbacks = [
             {"model": "theirs", "base_url": second.url, "api_key": "theirs", "extra_headers": {"x-gate": "b"}}
         ]
-        changes = {"api_key": "mine", "extra_headers": {"x-gate": "a"}, "max_retries": 0}
+        changes: dict[str, Any] = {"api_key": "mine", "extra_headers": {"x-gate": "a"}, "max_retries": 0}
         await judge(first, request(), fallbacks=fallbacks, **changes)
     check(first.calls[0].headers, authorization="Bearer mine", x_gate="a")
     check(second.calls[0].headers, authorization="Bearer theirs", x_gate="b")

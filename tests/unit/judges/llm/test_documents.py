@@ -9,9 +9,9 @@ from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import reconcile
 from guardrail.judges.llm.documents import Selection, Shown, select
 from guardrail.judges.llm.sentences import Sentences
+from tests.support.judges import joined
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request
 
@@ -143,6 +143,6 @@ async def test_a_claim_that_could_not_be_shown_anything_is_unverified_and_says_w
         asked = request("xyz", contexts=["xyz" * 10_000])
         reply = await judge(server, asked, max_context_chars=2_000)
     assert server.calls == []
-    joined = reconcile(asked.claims, reply, "llm:test")["k0"]
-    assert joined.verdict is Verdict.UNVERIFIED
-    assert "max_context_chars" in joined.reasoning
+    found = joined(asked, reply, "llm:test")["k0"]
+    assert found.verdict is Verdict.UNVERIFIED
+    assert "max_context_chars" in found.reasoning

@@ -9,8 +9,9 @@ import pytest
 
 from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.events import Context, Verdict
-from guardrail.judges.base import Judge, reconcile
+from guardrail.judges.base import Judge
 from guardrail.judges.llm import LlmJudge
+from tests.support.judges import joined, reply_of
 from tests.support.llm_server import LlmServer, Recorded, Reply, Status, member, obliging, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request, settings
 
@@ -35,7 +36,7 @@ async def test_it_is_a_judge_and_keeps_a_client_that_it_was_given(monkeypatch: p
         client = openai.AsyncOpenAI(base_url=server.url, api_key="theirs")
         judging = LlmJudge(settings(), client)
         assert isinstance(judging, Judge)
-        assert len((await judging.judge(request())).judgements) == 1
+        assert len((await reply_of(judging, request())).judgements) == 1
         await judging.aclose()
         assert not client.is_closed()
         await client.close()
@@ -86,10 +87,10 @@ async def test_a_claim_that_is_missing_is_left_out_and_becomes_unverified() -> N
     async with LlmServer(Reply(verdicts(member("c2")))) as server:
         asked = request("One.", "Two.")
         reply = await judge(server, asked)
-    joined = reconcile(asked.claims, reply, "llm:test")
-    assert joined["k0"].verdict is Verdict.UNVERIFIED
-    assert joined["k0"].support is None
-    assert joined["k1"].verdict is Verdict.SUPPORTED
+    found = joined(asked, reply, "llm:test")
+    assert found["k0"].verdict is Verdict.UNVERIFIED
+    assert found["k0"].support is None
+    assert found["k1"].verdict is Verdict.SUPPORTED
 
 
 async def test_ids_that_were_not_asked_for_are_dropped() -> None:
@@ -101,12 +102,12 @@ async def test_ids_that_were_not_asked_for_are_dropped() -> None:
 
 async def test_of_two_verdicts_for_a_claim_neither_is_believed() -> None:
     twice = verdicts(member("c1"), member("c1", "CONTRADICTED"), member("c2"), member("c2"))
-    async with LlmServer(Reply(twice)) as server:
+    async with LlmServer(Reply(f"So: {twice}")) as server:  # which nothing is believed of before its end
         asked = request("One.", "Two.")
         reply = await judge(server, asked)
-    joined = reconcile(asked.claims, reply, "llm:test")
-    assert joined["k0"].verdict is Verdict.UNVERIFIED
-    assert joined["k1"].verdict is Verdict.SUPPORTED
+    found = joined(asked, reply, "llm:test")
+    assert found["k0"].verdict is Verdict.UNVERIFIED
+    assert found["k1"].verdict is Verdict.SUPPORTED
 
 
 async def test_a_wrong_verdict_spoils_its_claim_only() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm import LlmJudge
+from tests.support.judges import reply_of
 from tests.support.llm_server import (
     Behaviour,
     Cut,
@@ -71,7 +72,7 @@ async def test_the_client_s_own_retries_are_off_whoever_made_it() -> None:
     async with LlmServer(Status(500)) as server:
         client = openai.AsyncOpenAI(base_url=server.url, api_key="k", max_retries=5)
         with pytest.raises(JudgeUnavailable):
-            await LlmJudge(settings(max_retries=0), client).judge(request())
+            await reply_of(LlmJudge(settings(max_retries=0), client), request())
         await client.close()
     assert len(server.calls) == 1
 
@@ -169,20 +170,20 @@ async def test_no_server_at_all() -> None:
         url = server.url
     judging = LlmJudge(settings(base_url=url, max_retries=0))
     with pytest.raises(JudgeUnavailable, match=r"no connection to 127\.0\.0\.1:"):
-        await judging.judge(request())
+        await reply_of(judging, request())
     await judging.aclose()
 
 
 async def test_cancelling_ends_the_call_and_leaves_the_judge_usable() -> None:
     async with LlmServer(Hang(), Reply(obliging)) as server:
         judging = LlmJudge(settings(server, max_concurrency=1))
-        task = asyncio.create_task(judging.judge(request()))
+        task = asyncio.create_task(reply_of(judging, request()))
         await server.arrived.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await server.given_up.wait()
-        assert len((await judging.judge(request())).judgements) == 1
+        assert len((await reply_of(judging, request())).judgements) == 1
         await judging.aclose()
 
 
@@ -190,10 +191,10 @@ async def test_no_more_calls_are_in_flight_than_allowed() -> None:
     """The one call in flight hangs, so the other requests reach their deadline without having been sent."""
     async with LlmServer(Hang()) as server:
         judging = LlmJudge(settings(server, max_concurrency=1))
-        first = asyncio.create_task(judging.judge(request()))
+        first = asyncio.create_task(reply_of(judging, request()))
         await server.arrived.wait()
         with pytest.raises(JudgeUnavailable, match="0 calls made"):
-            await judging.judge(request(seconds=1.0))
+            await reply_of(judging, request(seconds=1.0))
         assert len(server.calls) == 1
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
@@ -232,9 +233,9 @@ async def test_a_form_that_is_refused_is_left_and_not_tried_again(
     """A refusal is no retry, and costs later requests nothing."""
     async with LlmServer(refusing(*refused, status=status)) as server:
         judging = LlmJudge(settings(server, max_retries=0))
-        await judging.judge(request())
+        await reply_of(judging, request())
         assert _formats(server) == used
-        await judging.judge(request())
+        await reply_of(judging, request())
         assert _formats(server) == [*used, used[-1]]
         await judging.aclose()
 
@@ -243,7 +244,7 @@ async def test_requests_refused_together_leave_the_form_once() -> None:
     """Both were refused json_schema; only one of them takes the step to json_object."""
     async with LlmServer(refusing("json_schema")) as server:
         judging = LlmJudge(settings(server, max_retries=0))
-        await asyncio.gather(*(judging.judge(request(response_id=str(n))) for n in range(8)))
+        await asyncio.gather(*(reply_of(judging, request(response_id=str(n))) for n in range(8)))
         await judging.aclose()
     assert None not in _formats(server)
     assert _formats(server).count("json_object") == 8
@@ -303,8 +304,8 @@ async def test_an_option_that_is_refused_is_left_out_from_then_on(
 
     async with LlmServer(choosy) as server:
         judging = LlmJudge(settings(server, max_retries=0, **changes))
-        await judging.judge(request())
-        await judging.judge(request())
+        await reply_of(judging, request())
+        await reply_of(judging, request())
         await judging.aclose()
     first, second, third = server.calls
     assert gone in first.body
@@ -319,7 +320,7 @@ async def test_a_bad_request_for_another_reason_changes_nothing() -> None:
     async with LlmServer(Status(400, error), Reply(verdicts(member("c1")))) as server:
         judging = LlmJudge(settings(server))
         with pytest.raises(JudgeError, match="answered 400"):
-            await judging.judge(request())
-        await judging.judge(request())
+            await reply_of(judging, request())
+        await reply_of(judging, request())
         await judging.aclose()
     assert server.calls[1].body["max_completion_tokens"] == 4096

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Any
 
 import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judgement, reconcile
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.hearing import split
+from guardrail.verdicts import Judgement
+from tests.support.judges import joined, reply_of
 from tests.support.llm_server import (
     Cut,
     Hang,
@@ -38,8 +38,8 @@ async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_go
     wire = Wire(chunk_chars=16, hold_after=after_two, until=go_on)
     async with LlmServer(Reply(THREE, wire=wire)) as server:
         judging = LlmJudge(settings(server))
-        asked = request("One.", "Two.", "Three.", announce=announced.put_nowait)
-        task = asyncio.create_task(judging.judge(asked))
+        asked = request("One.", "Two.", "Three.")
+        task = asyncio.create_task(reply_of(judging, asked, announced.put_nowait))
         first, second = await announced.get(), await announced.get()
         assert not task.done()
         assert server.calls[0].outcome is None
@@ -61,23 +61,17 @@ async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_go
 async def test_nothing_is_announced_of_a_reply_that_does_not_begin_as_ours_before_its_end(
     content: str,
 ) -> None:
-    announced: list[Judgement] = []
-    asked = request("One.", "Two.", "Three.", announce=announced.append)
+    """A judgement that is told at the end has its share of what the call took."""
     async with LlmServer(Reply(content)) as server:
-        reply = await judge(server, asked)
-    assert announced == []
-    assert len(reply.judgements) == 3
+        reply = await judge(server, request("One.", "Two.", "Three."))
+    assert [j.usage is not None for j in reply.judgements] == [True] * 3
 
 
 async def test_what_was_announced_is_not_turned_by_a_later_verdict() -> None:
     twice = verdicts(member("c1", "UNSUPPORTED"), member("c2"), member("c1", "SUPPORTED", evidence=[1]))
-    announced: list[Judgement] = []
     async with LlmServer(Reply(twice)) as server:
-        reply = await judge(server, request("One.", "Two.", announce=announced.append))
-    assert [(j.claim_id, j.verdict) for j in announced] == [
-        ("k0", Verdict.UNSUPPORTED),
-        ("k1", Verdict.SUPPORTED),
-    ]
+        reply = await judge(server, request("One.", "Two."))
+    assert len(reply.judgements) == 2
     assert {j.claim_id: j.verdict for j in reply.judgements} == {
         "k0": Verdict.UNSUPPORTED,
         "k1": Verdict.SUPPORTED,
@@ -86,18 +80,16 @@ async def test_what_was_announced_is_not_turned_by_a_later_verdict() -> None:
 
 async def test_two_verdicts_that_arrive_together_are_neither_announced_nor_believed() -> None:
     twice = verdicts(member("c1", "UNSUPPORTED"), member("c1", evidence=[1]))
-    announced: list[Judgement] = []
     async with LlmServer(Reply(twice, wire=Wire(chunk_chars=10_000))) as server:
-        reply = await judge(server, request("One.", announce=announced.append))
-    assert announced == []
+        reply = await judge(server, request("One."))
     assert [j.verdict for j in reply.judgements] == [Verdict.UNVERIFIED]
 
 
-async def test_a_verdict_that_can_not_be_used_is_not_announced() -> None:
-    announced: list[Judgement] = []
+async def test_a_verdict_that_can_not_be_used_is_announced_at_the_end() -> None:
+    announced: list[str] = []
     async with LlmServer(Reply(verdicts(member("c1", "MAYBE"), member("c2")))) as server:
-        reply = await judge(server, request("One.", "Two.", announce=announced.append))
-    assert [j.claim_id for j in announced] == ["k1"]
+        reply = await judge(server, request("One.", "Two."), lambda j: announced.append(j.claim_id))
+    assert announced == ["k1", "k0"]
     assert reply.judgements[0].verdict is Verdict.UNVERIFIED
 
 
@@ -120,7 +112,7 @@ async def test_what_is_known_is_announced_before_the_rest_is_asked_for_again() -
     announced: asyncio.Queue[Judgement] = asyncio.Queue()
     async with LlmServer(Reply(f"So: {verdicts(member('c2'))}"), Hang()) as server:
         judging = LlmJudge(settings(server))
-        task = asyncio.create_task(judging.judge(request("One.", "Two.", announce=announced.put_nowait)))
+        task = asyncio.create_task(reply_of(judging, request("One.", "Two."), announced.put_nowait))
         assert (await announced.get()).claim_id == "k1"
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -132,11 +124,11 @@ async def test_a_claim_that_is_left_out_twice_says_so() -> None:
     async with LlmServer(Reply(verdicts(member("c2"))), Status(503)) as server:
         asked = request("One.", "Two.")
         reply = await judge(server, asked, max_retries=0)
-    joined = reconcile(asked.claims, reply, "llm:test")
-    assert joined["k1"].verdict is Verdict.SUPPORTED
-    assert joined["k0"].verdict is Verdict.UNVERIFIED
-    assert joined["k0"].reasoning == ("left out of the first reply, and asked again: the server answered 503")
-    assert joined["k0"].attempts == 2
+    found = joined(asked, reply, "llm:test")
+    assert found["k1"].verdict is Verdict.SUPPORTED
+    assert found["k0"].verdict is Verdict.UNVERIFIED
+    assert found["k0"].reasoning == ("left out of the first reply, and asked again: the server answered 503")
+    assert found["k0"].attempts == 2
 
 
 async def test_nothing_is_asked_again_where_the_settings_say_so() -> None:
@@ -160,8 +152,8 @@ async def test_all_calls_of_a_response_are_alike_up_to_the_claims() -> None:
     """That is what a provider's prefix cache serves: instructions, examples, documents and question."""
     async with LlmServer(Reply(obliging), Reply(verdicts(member("c1"))), Reply(obliging)) as server:
         judging = LlmJudge(settings(server))
-        await judging.judge(request("It costs $50."))
-        await judging.judge(request("Support opens at 9.", "It closes at 17."))
+        await reply_of(judging, request("It costs $50."))
+        await reply_of(judging, request("Support opens at 9.", "It closes at 17."))
         await judging.aclose()
     assert [call.asked for call in server.calls] == [["c1"], ["c1", "c2"], ["c2"]]
     prompts = [json.dumps(call.body["messages"], ensure_ascii=False) for call in server.calls]
@@ -186,7 +178,7 @@ async def test_shares_of_what_was_used_add_up_to_the_whole() -> None:
         "prompt_tokens_details": {"cached_tokens": 640},
     }
     said = verdicts(member("c1", evidence=[1, 77]), member("c2"), member("c3", evidence=[88]))
-    async with LlmServer(Reply(said, usage=usage)) as server:
+    async with LlmServer(Reply(f"So: {said}", usage=usage)) as server:  # told at the end, all of them
         reply = await judge(server, request("One.", "Two.", "Three."))
     shares = [j.usage for j in reply.judgements if j.usage is not None]
     assert len(shares) == 3
@@ -203,11 +195,12 @@ def test_costs_are_shared_too() -> None:
     assert split(Usage(judge_calls=1), 0) == []
 
 
-async def test_what_a_failed_request_used_is_told_with_its_error() -> None:
+async def test_what_a_failed_request_used_is_told() -> None:
     async with LlmServer(Reply("I can't say."), Status(503)) as server:
-        with pytest.raises(JudgeUnavailable) as caught:
-            await judge(server, max_retries=1)
-    usage: Any = getattr(caught.value, "usage", None)
+        asked = request()
+        with pytest.raises(JudgeUnavailable):
+            await judge(server, asked, max_retries=1)
+    usage = asked.meter.usage
     assert (usage.judge_calls, usage.input_tokens, usage.output_tokens) == (2, 100, 20)
 
 

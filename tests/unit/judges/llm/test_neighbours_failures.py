@@ -13,10 +13,12 @@ import pytest
 
 from guardrail import Guard
 from guardrail.errors import JudgeError
-from guardrail.events import Decision, ResponseVerdict, Verdict
-from guardrail.judges.base import Judgement, JudgeReply, reconcile
+from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from guardrail.policy import Policy
+from guardrail.verdicts import Judgement
+from tests.support.judges import Reply as Said
+from tests.support.judges import joined, reply_of
 from tests.support.llm_server import (
     Behaviour,
     Cut,
@@ -40,17 +42,18 @@ from tests.unit.judges.llm.asking import judge, request, settings
 THREE = ("The basic plan costs $50 a month.", "Support opens at 9.", "Support closes at 17.")
 CONTEXT = {"id": "plans", "text": "The basic plan costs $50 a month. Support is open from 9 to 17."}
 ANSWER = " ".join(THREE)
+NOTHING = Said((), Usage())
 
 
-async def joined(behaviour: Behaviour, *claims: str, **changes: Any) -> dict[str, Judgement]:
+async def found_of(behaviour: Behaviour, *claims: str, **changes: Any) -> dict[str, Judgement]:
     """A judgement for each claim, as the engine joins them, errors included."""
     asked = request(*(claims or THREE))
     async with LlmServer(behaviour) as server:
         try:
             reply = await judge(server, asked, **({"max_retries": 0, "timeout_ms": 500} | changes))
         except JudgeError:
-            reply = JudgeReply(())
-    return reconcile(asked.claims, reply, "llm:test")
+            reply = NOTHING
+    return joined(asked, reply, "llm:test")
 
 
 def given(judgements: dict[str, Judgement]) -> list[Verdict]:
@@ -69,7 +72,7 @@ async def checked(behaviour: Behaviour) -> tuple[ResponseVerdict, list[Recorded]
 
 async def test_a_missing_verdict_is_not_counted_as_supported() -> None:
     """Three statements and one verdict make a score of 1.0 elsewhere (Haystack, Ragas, promptfoo)."""
-    assert given(await joined(Reply(missing))) == [
+    assert given(await found_of(Reply(missing))) == [
         Verdict.SUPPORTED,
         Verdict.SUPPORTED,
         Verdict.UNVERIFIED,
@@ -98,19 +101,19 @@ async def test_a_reply_without_any_verdict_is_not_a_perfect_score() -> None:
 )
 async def test_a_no_that_contains_a_yes_is_not_read_as_yes(words: str) -> None:
     """LlamaIndex looks for "yes" anywhere in the reply: "NO, yesterday's figure is absent" passes."""
-    assert given(await joined(Reply(words), "One.")) == [Verdict.UNVERIFIED]
-    assert given(await joined(Reply(verdicts(member("c1", words))), "One.")) == [Verdict.UNVERIFIED]
+    assert given(await found_of(Reply(words), "One.")) == [Verdict.UNVERIFIED]
+    assert given(await found_of(Reply(verdicts(member("c1", words))), "One.")) == [Verdict.UNVERIFIED]
     explained = member("c1", "UNSUPPORTED", reasoning=words)
-    assert given(await joined(Reply(verdicts(explained)), "One.")) == [Verdict.UNSUPPORTED]
+    assert given(await found_of(Reply(verdicts(explained)), "One.")) == [Verdict.UNSUPPORTED]
 
 
 async def test_json_in_a_code_fence_does_not_kill_the_batch() -> None:
     """Haystack fails the whole batch; elsewhere a fifth of the grades were silently 0."""
-    assert given(await joined(Reply(fenced()))) == [Verdict.SUPPORTED] * 3
+    assert given(await found_of(Reply(fenced()))) == [Verdict.SUPPORTED] * 3
 
 
 async def test_one_bad_verdict_does_not_kill_the_others() -> None:
-    assert given(await joined(Reply(wrong_enum))) == [
+    assert given(await found_of(Reply(wrong_enum))) == [
         Verdict.UNVERIFIED,
         Verdict.SUPPORTED,
         Verdict.SUPPORTED,
@@ -196,7 +199,7 @@ async def test_answers_are_not_judged_one_after_the_other() -> None:
     async with LlmServer(fourth_opens) as server:
         judging = LlmJudge(settings(server))
         replies = await asyncio.gather(
-            *(judging.judge(request(response_id=f"r{number}")) for number in range(4))
+            *(reply_of(judging, request(response_id=f"r{number}")) for number in range(4))
         )
         await judging.aclose()
     assert [len(reply.judgements) for reply in replies] == [1] * 4
@@ -204,7 +207,7 @@ async def test_answers_are_not_judged_one_after_the_other() -> None:
 
 async def test_verdicts_are_joined_by_id_and_not_by_their_order() -> None:
     """Verdicts in another order are given to the wrong statements elsewhere."""
-    assert given(await joined(Reply(swapped))) == [
+    assert given(await found_of(Reply(swapped))) == [
         Verdict.CONTRADICTED,
         Verdict.SUPPORTED,
         Verdict.SUPPORTED,
@@ -216,13 +219,13 @@ async def test_a_score_that_is_none_is_not_counted(score: Any) -> None:
     """Haystack takes a score of 7, Ragas a verdict of 7 or -1 as supported."""
     for name in ("verdict", "confidence"):
         said = member("c1") | {name: score}
-        assert given(await joined(Reply(json.dumps({"verdicts": [said]})), "One.")) == [Verdict.UNVERIFIED]
+        assert given(await found_of(Reply(json.dumps({"verdicts": [said]})), "One.")) == [Verdict.UNVERIFIED]
 
 
 async def test_evidence_that_was_made_up_does_not_stand() -> None:
     """A quote is what stands in the context, and never what the model says stands there."""
     said = member("c1", evidence=["The plan costs $60.", 99, 1])
-    (judgement,) = (await joined(Reply(verdicts(said)), "One.")).values()
+    (judgement,) = (await found_of(Reply(f"So: {verdicts(said)}"), "One.")).values()
     assert [evidence.quote for evidence in judgement.evidence] == ["The basic plan costs $50 a month."]
     assert judgement.usage is not None
     assert judgement.usage.dropped_quotes == 2

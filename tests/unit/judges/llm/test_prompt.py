@@ -12,6 +12,7 @@ from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.fence import Fence, fences
 from guardrail.judges.llm.prompt import Prompt, Prompts
 from guardrail.judges.llm.settings import Reasoning
+from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
 from tests.unit.judges.llm.asking import claim, judge, request, settings
 
@@ -81,7 +82,7 @@ async def test_the_judge_uses_one_marker_per_response() -> None:
     async with LlmServer() as server:
         judging = LlmJudge(settings(server))
         for response_id in ("r1", "r1", "r2"):
-            await judging.judge(request(response_id=response_id))
+            await reply_of(judging, request(response_id=response_id))
         await judging.aclose()
     markers = [call.system.split()[-1] for call in server.calls]
     assert markers[0] == markers[1] != markers[2]

@@ -22,6 +22,7 @@ from guardrail.judges.local import judge as judge_module
 from guardrail.judges.local.check import ClaimChecker, Examination
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.settings import VerifierSettings
+from tests.support.judges import reply_of
 from tests.unit.judges.local.contexts import FILLER, PRICING, claim_of, index_of
 from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
 
@@ -60,7 +61,7 @@ async def test_a_request_that_another_judge_can_answer_better_does_not_wait_for_
     wrong = request_of("Basic costs $30 per month.")
 
     async def told(within_s: float) -> list[tuple[bool, bool]]:
-        reply = await judge.judge(replace(wrong, turn_within_s=within_s))
+        reply = await reply_of(judge, replace(wrong, turn_within_s=within_s))
         return [(bool(each.findings), bool(each.degraded_from)) for each in reply.judgements]
 
     assert await told(60.0) == [(True, False)]
@@ -77,7 +78,7 @@ def test_loops_share_a_judge() -> None:
 
     async def ask() -> None:
         async with asyncio.timeout(30):
-            asked = (judge.judge(request_of("Basic has 5 users.")) for _ in range(8))
+            asked = (reply_of(judge, request_of("Basic has 5 users.")) for _ in range(8))
             found.extend(len(reply.judgements) for reply in await asyncio.gather(*asked))
 
     threads = [threading.Thread(target=asyncio.run, args=(ask(),)) for _ in range(3)]
@@ -92,8 +93,8 @@ def test_loops_share_a_judge() -> None:
 async def test_answers_each_claim_under_its_id() -> None:
     judge = LocalJudge()
     assert isinstance(judge, Judge)
-    reply = await judge.judge(
-        request_of("Basic has 5 users.", "Pro costs $79 per month and includes 20 users.")
+    reply = await reply_of(
+        judge, request_of("Basic has 5 users.", "Pro costs $79 per month and includes 20 users.")
     )
     assert [judgement.claim_id for judgement in reply.judgements] == ["c0", "c1"]
     assert reply.judgements[1].verdict is Verdict.CONTRADICTED
@@ -103,7 +104,7 @@ async def test_answers_each_claim_under_its_id() -> None:
 
 async def test_works_on_a_thread_of_its_own_while_the_loop_goes_on() -> None:
     judge, checker = gated_judge()
-    task = asyncio.create_task(judge.judge(request_of("Pro costs $49.")))
+    task = asyncio.create_task(reply_of(judge, request_of("Pro costs $49.")))
     await asyncio.to_thread(checker.reached.wait, 30)
     assert not task.done()  # this line runs while the claim is being judged
     checker.go.set()
@@ -114,20 +115,22 @@ async def test_works_on_a_thread_of_its_own_while_the_loop_goes_on() -> None:
 
 async def test_a_cancelled_request_stops_before_its_next_claim() -> None:
     judge, checker = gated_judge()
-    task = asyncio.create_task(judge.judge(request_of("One thing.", "Another thing.", "A third.")))
+    task = asyncio.create_task(reply_of(judge, request_of("One thing.", "Another thing.", "A third.")))
     await asyncio.to_thread(checker.reached.wait, 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     checker.go.set()
-    await judge.judge(request_of("A later request."))  # one worker: it runs after the cancelled job has ended
+    await reply_of(
+        judge, request_of("A later request.")
+    )  # one worker: it runs after the cancelled job has ended
     assert checker.checked == ["One thing.", "A later request."]
     await judge.aclose()
 
 
 async def test_after_the_deadline_no_claim_is_begun() -> None:
     judge = LocalJudge()
-    reply = await judge.judge(request_of("Pro costs $49.", deadline=time.monotonic() - 1))
+    reply = await reply_of(judge, request_of("Pro costs $49.", deadline=time.monotonic() - 1))
     assert reply.judgements == ()
     await judge.aclose()
 
@@ -135,7 +138,7 @@ async def test_after_the_deadline_no_claim_is_begun() -> None:
 async def test_concurrent_requests_share_an_index_and_agree() -> None:
     judge = LocalJudge(LocalJudgeSettings(workers=4))
     shared = request_of("Pro costs $49 per month.", "Store above 25 °C.", "Alcohol is not reimbursed.")
-    replies = await asyncio.gather(*(judge.judge(shared) for _ in range(8)))
+    replies = await asyncio.gather(*(reply_of(judge, shared) for _ in range(8)))
     assert all(reply == replies[0] for reply in replies)
     await judge.aclose()
 
@@ -144,7 +147,7 @@ async def test_closing_ends_the_running_job_and_tells_those_that_wait() -> None:
     """None of those who asked was cancelled, and none may be told so."""
     judge, checker = gated_judge()
     running, waiting = (
-        asyncio.create_task(judge.judge(request_of("One thing.", "Another thing."))) for _ in range(2)
+        asyncio.create_task(reply_of(judge, request_of("One thing.", "Another thing."))) for _ in range(2)
     )
     await asyncio.to_thread(checker.reached.wait, 30)
     await judge.aclose()
@@ -154,13 +157,13 @@ async def test_closing_ends_the_running_job_and_tells_those_that_wait() -> None:
     assert (await running).judgements == ()
     assert checker.checked == ["One thing."]
     with pytest.raises(JudgeUnavailable, match="the judge is closed"):
-        await judge.judge(request_of("A later request."))
+        await reply_of(judge, request_of("A later request."))
 
 
 async def test_closing_frees_the_threads() -> None:
     judge, checker = gated_judge()
     checker.go.set()
-    await judge.judge(request_of("Pro costs $49."))
+    await reply_of(judge, request_of("Pro costs $49."))
     await judge.aclose()
     await asyncio.to_thread(checker.threads[0].join, 30)
     assert not checker.threads[0].is_alive()
@@ -195,7 +198,7 @@ async def test_a_request_that_waited_is_judged_by_less(
     free = threading.Event()
     for _ in range(judge._pool._max_workers):
         judge._pool.submit(free.wait)
-    asked = asyncio.create_task(judge.judge(JudgeRequest("r", "", claims, evidence, now + 4.0)))
+    asked = asyncio.create_task(reply_of(judge, JudgeRequest("r", "", claims, evidence, now + 4.0)))
     await asyncio.sleep(0)  # it has asked by now, and waits for a thread
     now += waited_s
     free.set()
@@ -203,7 +206,7 @@ async def test_a_request_that_waited_is_judged_by_less(
     assert [told.endswith(end) for told, end in zip(judgement.degraded_from, degraded, strict=True)] == [
         True for _ in degraded
     ]
-    reply = await judge.judge(JudgeRequest("r", "", claims, evidence, now + 4.0))
+    reply = await reply_of(judge, JudgeRequest("r", "", claims, evidence, now + 4.0))
     assert not reply.judgements[0].degraded_from
     await judge.aclose()
 
@@ -222,7 +225,7 @@ async def test_odd_texts_stop_no_judge(claim: str, source: str, enabled: bool) -
     """The guard refuses halves of surrogate pairs; a judge that is used by itself has them to judge."""
     judge = LocalJudge(LocalJudgeSettings(verifier=VerifierSettings(enabled=enabled)))
     claims = {"c0": claim_of(claim), "c1": claim_of("The moon is made of cheese.")}
-    reply = await judge.judge(JudgeRequest("r", "", claims, index_of(source), time.monotonic() + 60))
+    reply = await reply_of(judge, JudgeRequest("r", "", claims, index_of(source), time.monotonic() + 60))
     assert [each.claim_id for each in reply.judgements] == ["c0", "c1"]
     assert reply.judgements[0].verdict is not Verdict.UNVERIFIED
     assert all(end <= len(claim) for _, end in reply.judgements[0].unsupported_spans)

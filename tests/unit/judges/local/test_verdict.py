@@ -7,7 +7,6 @@ import math
 import pytest
 
 from guardrail.events import Finding, Verdict
-from guardrail.judges.base import Judgement
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Combiner, Fit, Lines, Probabilities, load_parameters
 from guardrail.judges.local.features import Read
@@ -15,6 +14,7 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import Examined, judgement_of
 from guardrail.judges.local.verifier import Reading
 from guardrail.judges.local.windows import Window
+from guardrail.verdicts import Judgement
 from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
 
 SURE = (0.9, 0.05, 0.04, 0.01)

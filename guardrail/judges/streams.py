@@ -1,0 +1,116 @@
+"""Streams of judgements: checked, bounded in time, side by side, and always closed.
+
+None of these yields inside a timeout or a task group, whose cancellation would reach the reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+from guardrail.errors import only_cause
+from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.verdicts import Judgement, sound, unverified
+
+T = TypeVar("T")
+_END: Final = object()
+
+
+async def checked(judge: Judge, request: JudgeRequest) -> AsyncIterator[Judgement]:
+    """What ``judge`` says of the claims it is asked about: of each at most one judgement, which makes sense.
+
+    The first counts, whatever comes later. A claim is UNVERIFIED if all that is said of it makes no sense.
+    Spans that don't fit the claim are dropped as ``spans_within`` says, and all of a claim that is SUPPORTED
+    or UNVERIFIED. Raises what the judge raises.
+    """
+    waiting = dict(request.claims)
+    unusable: dict[str, None] = {}
+    async with closing(judge.judge(request)) as judgements:
+        async for offered in judgements:
+            claim_id = offered.claim_id
+            if claim_id not in waiting:
+                continue
+            judgement = sound(offered, waiting[claim_id].prose.text)
+            if judgement is None:
+                unusable[claim_id] = None
+                continue
+            del waiting[claim_id]
+            yield judgement
+    for claim_id in unusable:
+        if claim_id in waiting:
+            yield unverified(claim_id, judge.name, "the judge's verdict on this claim is unusable")
+
+
+@asynccontextmanager
+async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
+    """``stream``, closed at the end if it can be: what is behind it is cancelled, and has ended."""
+    try:
+        yield stream
+    finally:
+        aclose = getattr(stream, "aclose", None)
+        if aclose is not None:
+            await aclose()
+
+
+async def within(seconds: float, stream: AsyncIterator[T]) -> AsyncIterator[T]:
+    """``stream``, for as long as that. Raises TimeoutError when it goes on longer, and cancels it."""
+    until = asyncio.get_running_loop().time() + seconds
+    async with closing(stream):
+        while True:
+            async with asyncio.timeout_at(until):
+                try:
+                    item = await anext(stream)
+                except StopAsyncIteration:
+                    return
+            yield item
+
+
+async def told(work: Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]) -> AsyncIterator[T]:
+    """What ``work`` tells, by calling what it is given, while it runs in a task. Raises what it raises."""
+    queue: asyncio.Queue[Any] = asyncio.Queue()
+    async with beside(work(queue.put_nowait)) as task:
+        task.add_done_callback(lambda _: queue.put_nowait(_END))
+        while (item := await queue.get()) is not _END:
+            yield item
+        await task
+
+
+def merged(*streams: AsyncIterator[T]) -> AsyncIterator[T]:
+    """What all of them say, as it comes. The first error ends them all."""
+
+    async def read(stream: AsyncIterator[T], tell: Callable[[T], None]) -> None:
+        async with closing(stream):
+            async for item in stream:
+                tell(item)
+
+    async def read_all(tell: Callable[[T], None]) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for stream in streams:
+                    group.create_task(read(stream, tell))
+        except ExceptionGroup as errors:
+            raise only_cause(errors) from None
+
+    return told(read_all)
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """``work`` in a task of its own. It is cancelled at the end, and leaves nothing behind."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        cancelled = None
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio doesn't report it as forgotten
+        if cancelled is not None:
+            raise cancelled

@@ -1,0 +1,130 @@
+"""The words that the core and the judges share: what is said of a claim, and what saying it took."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from guardrail.events import ClaimPart, Evidence, Finding, Span, Usage, Verdict
+
+TWO_VERDICTS: Final = "the judge gave two different verdicts for this claim"
+"""Why neither is believed."""
+
+_WITHOUT_SPANS: Final = (Verdict.SUPPORTED, Verdict.UNVERIFIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a judge says of one claim. Quotes in ``evidence`` have been located in their context.
+
+    ``unsupported_spans`` are the words of the claim that it finds no support for: code points of the claim's
+    prose, ascending and apart, until ``take_in`` leads them back to its raw text. Empty is *not told*, never
+    that all words have support. ``contradiction`` is None for a judge that gives no such probability. It,
+    ``findings``, ``attempts``, ``degraded_from`` and ``usage`` are told of in ``ClaimVerdict``.
+    """
+
+    claim_id: str
+    verdict: Verdict
+    confidence: float
+    support: float | None
+    judge: str
+    evidence: tuple[Evidence, ...] = ()
+    conflicting_contexts: tuple[str, ...] = ()
+    reasoning: str = ""
+    parts: tuple[ClaimPart, ...] = ()
+    attempts: int = 1
+    degraded_from: tuple[str, ...] = ()
+    usage: Usage | None = None
+    unsupported_spans: tuple[Span, ...] = ()
+    contradiction: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def unverified(
+    claim_id: str, judge: str, reason: str, *, attempts: int = 1, degraded_from: tuple[str, ...] = ()
+) -> Judgement:
+    """The judgement of a claim that could not be checked."""
+    return Judgement(
+        claim_id,
+        Verdict.UNVERIFIED,
+        0.0,
+        None,
+        judge,
+        reasoning=reason,
+        attempts=attempts,
+        degraded_from=degraded_from,
+    )
+
+
+def sound(judgement: Judgement, text: str) -> Judgement | None:
+    """The judgement of the claim that reads ``text`` with numbers within 0..1, texts that UTF-8 can hold,
+    each finding once and spans within ``text``; None when it makes no sense."""
+    support, contradiction, verdict = judgement.support, judgement.contradiction, judgement.verdict
+    try:
+        if not isinstance(verdict, Verdict) or (support is None and verdict is not Verdict.UNVERIFIED):
+            return None
+        numbers = [n for n in (judgement.confidence, support, contradiction) if n is not None]
+        if not all(-0.01 <= number <= 1.01 for number in numbers):
+            return None
+        if not all(isinstance(finding, Finding) for finding in judgement.findings):
+            return None
+        judgement.reasoning.encode()
+        for evidence in judgement.evidence:
+            evidence.quote.encode()
+    except UnicodeEncodeError:
+        reasoning = judgement.reasoning.encode("utf-8", "replace").decode()
+        return sound(replace(judgement, reasoning=reasoning, evidence=()), text)
+    except (TypeError, ValueError, AttributeError):
+        return None
+    if judgement.findings:
+        judgement = replace(judgement, findings=tuple(dict.fromkeys(judgement.findings)))
+    offered = judgement.unsupported_spans
+    if offered or not isinstance(offered, tuple):
+        spans = () if verdict in _WITHOUT_SPANS else spans_within(text, offered)
+        judgement = replace(judgement, unsupported_spans=spans)
+    if all(0.0 <= number <= 1.0 for number in numbers):
+        return judgement
+    return replace(
+        judgement,
+        confidence=_within(judgement.confidence),
+        support=None if support is None else _within(support),
+        contradiction=None if contradiction is None else _within(contradiction),
+    )
+
+
+def _within(probability: float) -> float:
+    return min(1.0, max(0.0, probability))
+
+
+def spans_within(text: str, offered: object) -> tuple[Span, ...]:
+    """The spans ``[start, end)`` of ``offered`` that lie in ``text``, in code points: ascending, and apart.
+
+    One that is no pair of whole numbers, is empty, or reaches out of the text is left out. Those that overlap
+    or touch are one. ``offered`` may be anything; what is no list or tuple has none.
+    """
+    if not isinstance(offered, list | tuple):
+        return ()
+    found: list[Span] = []
+    for start, end in sorted(span for item in offered if (span := _span(item)) and span[1] <= len(text)):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def _span(item: object) -> Span | None:
+    if not isinstance(item, list | tuple) or len(item) != 2 or not all(type(at) is int for at in item):
+        return None
+    start, end = item
+    return (start, end) if 0 <= start < end else None
+
+
+def total(*parts: Usage) -> Usage:
+    """What all of them consumed together."""
+    return Usage(**{name: sum(getattr(part, name) for part in parts) for name in Usage.model_fields})
+
+
+def less(usage: Usage, other: Usage) -> Usage:
+    """``usage`` without ``other``; no count falls below 0."""
+    return Usage(**{name: max(0, getattr(usage, name) - getattr(other, name)) for name in Usage.model_fields})
