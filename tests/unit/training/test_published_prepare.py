@@ -167,7 +167,9 @@ def test_a_text_that_another_set_has_on_the_other_side_is_left_out(tmp_path: Pat
     assert 0 < len(agreed) < len(pages)
 
 
-@pytest.mark.parametrize("content", [b"no gzip", gzip.compress(b'{"dataset": "x"}\n')])
+@pytest.mark.parametrize(
+    "content", [b"no gzip", gzip.compress(b'{"dataset": "x"}\n', mtime=0)], ids=["no gzip", "no label"]
+)
 def test_damaged_rows_to_measure_on_are_told(tmp_path: Path, content: bytes) -> None:
     (write_all(tmp_path) / VALIDATION).write_bytes(content)
     with pytest.raises(DataError, match=r"pool-val\.jsonl\.gz: no rows to measure on"):
