@@ -26,6 +26,7 @@ _GRACE_S = 0.05
 _TURN_S = 0.02
 _LAST_WORD_S = 0.03
 _DOUBTED = 0.5
+_HALF_CHECKED = 0.49
 _ENOUGH = 4
 
 
@@ -208,6 +209,15 @@ class CascadeJudge:
         if self._settings.fallback(claim.severity) == "unverified":
             reason = f"{path[-1]}; a {claim.severity.value} claim needs it"
             return unverified(own.claim_id, who, reason, attempts=attempts, degraded_from=path)
+        if own.verdict is Verdict.SUPPORTED and own.degraded_from:
+            # Neither judge has looked at it wholly, so it is not passed as if one had.
+            own = replace(
+                own,
+                verdict=Verdict.PARTIALLY_SUPPORTED,
+                confidence=_HALF_CHECKED,
+                support=min(own.support or 0.0, _HALF_CHECKED),
+                reasoning=f"It was checked in part only. {own.reasoning}",
+            )
         return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path))
 
 
@@ -232,8 +242,9 @@ def _urgent(open_: Sequence[Judgement]) -> bool:
 
 
 def _with_findings(judgement: Judgement, own: Judgement) -> Judgement:
-    """The second judge's verdict with what the first found out exactly, unless the second lifts it."""
-    if not own.findings or judgement.verdict is Verdict.SUPPORTED:
+    """The second judge's verdict with what the first found out exactly, unless the second lifts it: it
+    supports the claim and quotes what does."""
+    if not own.findings or (judgement.verdict is Verdict.SUPPORTED and judgement.evidence):
         return judgement
     return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *own.findings))))
 

@@ -9,9 +9,9 @@ import asyncio
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -81,6 +81,9 @@ _CLOSED: Final = "the judge is closed"
 _UNHURRIED: Final = 0.5  # of the time from the request to its deadline
 _IN_HASTE: Final = 0.75  # of it
 _NOTHING_READ: Final = 2
+_FIRST_PACE_S: Final = 0.02  # a claim, before any was judged
+_LATEST: Final = 0.05  # what the latest claim counts in the pace
+_OF_ONE_WINDOW: Final = 0.5  # what reading one window takes of reading all that a claim needs
 
 
 class LocalJudge:
@@ -88,10 +91,12 @@ class LocalJudge:
 
     Of claims that come up when half of the time to the deadline is gone, waiting for a thread included, one
     window is read, and of those that come up when three quarters are gone, none (``degraded_from`` says so).
+    The same holds when so many claims wait that all of them would take that long, so that those at the end
+    are not given up because those at the front were read wholly.
     A job stops between two claims, or two windows, when its caller was cancelled or its deadline has passed;
-    what it has by then is said, and the other claims become UNVERIFIED. Requests that
-    another judge can answer better (``turn_within_s``) come after the others, and are judged without reading
-    any window when their turn does not come.
+    what it has by then is said, and the other claims become UNVERIFIED. Requests that another judge can
+    answer better (``turn_within_s``) come after the others, and are judged without reading any window when
+    their turn does not come.
     """
 
     def __init__(self, settings: LocalJudgeSettings | None = None) -> None:
@@ -103,6 +108,8 @@ class LocalJudge:
         self._workers = workers
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
         self._sharing = threading.Lock()
+        self._waiting = 0  # claims that are not judged yet
+        self._pace = _FIRST_PACE_S
         # One more for requests whose turn did not come: judging them is little work.
         self._pool = ThreadPoolExecutor(workers + 1, thread_name_prefix="local-judge")
 
@@ -117,10 +124,21 @@ class LocalJudge:
         Raises JudgeError when the verifier fails, and JudgeUnavailable once the judge is closed.
         """
         asked = time.monotonic()
-        async with self._turns_here().turn(request.turn_within_s) as came:
-            found = await self._in_thread(request, asked, reading=came)
+        with self._counted(len(request.claims)):
+            async with self._turns_here().turn(request.turn_within_s) as came:
+                found = await self._in_thread(request, asked, reading=came)
         for judgement in found:
             yield judgement
+
+    @contextmanager
+    def _counted(self, claims: int) -> Iterator[None]:
+        with self._sharing:
+            self._waiting += claims
+        try:
+            yield
+        finally:
+            with self._sharing:
+                self._waiting -= claims
 
     def _turns_here(self) -> Turns:
         """Those of the running loop: guards on several loops may share a judge, and take turns on each."""
@@ -164,7 +182,19 @@ class LocalJudge:
             if not reading:
                 return _NOTHING_READ
             gone = time.monotonic() - asked
-            return (gone >= _UNHURRIED * time_given) + (gone >= _IN_HASTE * time_given)
+            ahead = self._waiting * self._pace / self._workers
+            one_window = max(gone, ahead) >= _UNHURRIED * time_given
+            none = max(gone, ahead * _OF_ONE_WINDOW) >= _IN_HASTE * time_given
+            return one_window + none
 
-        found = self._checker.check_all(request.claims, request.question, request.evidence, over, pressed)
-        return list(found)
+        found = []
+        began = time.monotonic()
+        for judgement in self._checker.check_all(
+            request.claims, request.question, request.evidence, over, pressed
+        ):
+            found.append(judgement)
+            now = time.monotonic()
+            if not judgement.degraded_from:
+                self._pace += (now - began - self._pace) * _LATEST
+            began = now
+        return found

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.events import Severity, Usage, Verdict
+from guardrail.events import Evidence, Finding, Severity, Usage, Verdict
 from guardrail.judges.base import GatheringJudge, JudgeRequest
 from guardrail.judges.cascade.judge import CascadeJudge
 from guardrail.judges.cascade.settings import DEFAULT_BANDS, Band, CascadeSettings
@@ -323,6 +323,18 @@ class TestCriticalContradictions:
         assert (found.verdict, heard) == (says, [says])
 
 
+class TestFindings:
+    FOUND = (Finding.FIGURE_CONFLICT,)
+
+    @pytest.mark.parametrize("quoted", [True, False])
+    async def test_only_a_judge_that_quotes_what_supports_the_claim_lifts_them(self, quoted: bool) -> None:
+        proof = (Evidence(context_id="c1", quote="It costs 49.", span=(0, 12)),) if quoted else ()
+        says = Judgement("a", S, 0.9, 0.9, "llm", evidence=proof)
+        judge, _ = cascade({"a": replace(local(X, 0.3, 0.6), findings=self.FOUND)}, {"a": says})
+        (found,) = (await reply_of(judge, request("a"))).judgements
+        assert (found.verdict, found.findings) == (S, () if quoted else self.FOUND)
+
+
 async def test_closing_closes_both_also_when_one_fails() -> None:
     class Failing(ScriptedJudge):
         async def aclose(self) -> None:
@@ -544,7 +556,9 @@ class TestGathering:
         judge, _ = cascade(ScriptedJudge(name="local", error=JudgeUnavailable("closed")), {})
         (found,) = (await reply_of(judge, self.ask("a", known=known, over=True)[0])).judgements
         failed = ("in part", f"{LLM}: left out of the reply")
-        assert (found.support, found.degraded_from) == (0.7, failed)
+        assert found.degraded_from == failed
+        # Nobody has looked at it wholly: it is not supported by what was seen in part.
+        assert (found.verdict, found.support) == (Verdict.PARTIALLY_SUPPORTED, 0.49)
 
     async def test_without_waiting_the_engine_is_told_so(self) -> None:
         judge, _ = cascade({}, {}, max_wait_ms=0)

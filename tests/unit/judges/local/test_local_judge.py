@@ -211,6 +211,37 @@ async def test_a_request_that_waited_is_judged_by_less(
     await judge.aclose()
 
 
+async def test_of_many_that_wait_the_first_are_judged_by_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the last are judged at all: six claims of a second each, of which each has four seconds."""
+    monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+    monkeypatch.setattr(judge_module, "_FIRST_PACE_S", 1.0)
+    monkeypatch.setattr(judge_module, "_LATEST", 0.0)
+    folder = write_verifier(tmp_path / "v", max_tokens=256)
+    fitted = parameters_for(folder, sure=1.0, hopeless=0.0)  # no window settles anything
+    path = write_parameters(tmp_path / "parameters.json", fitted)
+    settings = LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder), workers=1)
+    judge = LocalJudge(settings)
+    evidence = index_of(f"Sky is red. {FILLER} Sky is blue.")
+
+    async def ask() -> tuple[str, ...]:
+        asked = JudgeRequest("r", "", {"c0": claim_of("Sky is blue.")}, evidence, 1_004.0)
+        return (await reply_of(judge, asked)).judgements[0].degraded_from
+
+    free = threading.Event()
+    for _ in range(judge._pool._max_workers):
+        judge._pool.submit(free.wait)
+    asking = [asyncio.create_task(ask()) for _ in range(6)]
+    await asyncio.sleep(0)  # all have asked by now
+    free.set()
+    none, *one_window, whole = await asyncio.gather(*asking)
+    assert none[0].endswith("time was left")
+    assert all(told[0].endswith("more than one window") for told in one_window)
+    assert whole == ()
+    await judge.aclose()
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 @pytest.mark.parametrize(
     ("claim", "source"),
