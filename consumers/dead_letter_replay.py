@@ -31,7 +31,6 @@ from consumers.dead_letters import PREFIX, REPLAYED
 from consumers.kafka.client import client_options, close_consumer, connect_admin, require_topics, translated
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
-from consumers.kafka.workarounds import read_any_header_name
 from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
 from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, StepFailed, TransportError
@@ -364,7 +363,6 @@ async def open_reader(settings: KafkaSettings) -> AsyncIterator[DeadLetterReader
             try:
                 async with asyncio.timeout(settings.request_timeout_ms / 1000):
                     await consumer.start()
-                    read_any_header_name(consumer)
                     spans = await _spans(admin, consumer, topic)
                     topics = frozenset(await admin.list_topics())
             except (KafkaError, OSError, TimeoutError) as error:

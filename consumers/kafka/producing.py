@@ -28,23 +28,28 @@ from aiokafka.errors import (
     InvalidTransactionTimeout,
     KafkaError,
     MessageSizeTooLargeError,
-    ProducerClosed,
     ProducerFenced,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
-from aiokafka.producer.transaction_manager import TransactionState
-from aiokafka.util import create_future
 
 from consumers.kafka.client import client_options, translated
-from consumers.kafka.workarounds import hasten
+from consumers.kafka.workarounds import (
+    Driver,
+    Requests,
+    begin_transaction,
+    close_producer,
+    expect_fatal_errors,
+    fatal_error,
+    in_transaction,
+    look_at,
+)
 from consumers.partitioning import partition_of
 from consumers.sessions_topic import key_prefix
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 
-_STOP_S: Final = 2.0
 _RECORD_OVERHEAD_BYTES: Final = 128
 """More than the framing of a record and its batch."""
 
@@ -156,66 +161,13 @@ def unwritten(sent: Sent) -> list[str]:
     )
 
 
-async def close_producer(producer: AIOKafkaProducer) -> None:
-    """Close, leaving no task and no socket; safe after a failed start. Raises only what is no KafkaError.
-
-    What is still pending has failed or is given up: it gets a moment, and then its end, which the library
-    can't do by itself (it would wait for its delivery timeout, and leave its tasks behind when interrupted).
-    """
-    stopping = asyncio.ensure_future(producer.stop())
-    try:
-        await asyncio.wait([stopping], timeout=_STOP_S)
-    finally:
-        if not stopping.done():
-            producer._message_accumulator.fail_all(ProducerClosed())
-            if producer._sender.sender_task is not None:
-                producer._sender.sender_task.cancel()
-        await asyncio.wait([stopping])
-        if stopping.cancelled() or stopping.exception() is not None:
-            # Interrupted half-way it leaves its connections open and its tasks running.
-            await producer.client.close()
-            await _end_requests(producer)
-        _look_at_pending(producer)
-    if not stopping.cancelled():
-        error = stopping.exception()
-        if error is not None and not isinstance(error, (KafkaError, OSError)):
-            raise error
-
-
-async def _end_requests(producer: AIOKafkaProducer) -> None:
-    """End the tasks of a sender that was cancelled twice: it keeps no list of them outside its loop."""
-    orphans = []
-    for task in asyncio.all_tasks():
-        frame = getattr(task.get_coro(), "cr_frame", None)
-        if frame is not None and frame.f_locals.get("self") is producer._sender:
-            task.cancel()
-            orphans.append(task)
-    await asyncio.gather(*orphans, return_exceptions=True)
-
-
-def _look_at_pending(producer: AIOKafkaProducer) -> None:
-    """See to it that what was given up is not logged as an exception never retrieved."""
-    for batches in producer._message_accumulator._batches.values():
-        for batch in batches:
-            batch.future.add_done_callback(look_at)
-            batch._drain_waiter.add_done_callback(look_at)
-    transactions = producer._txn_manager
-    if transactions is not None and transactions._transaction_waiter is not None:
-        transactions._transaction_waiter.add_done_callback(look_at)
-
-
-def look_at(future: asyncio.Future[Any]) -> None:
-    """Retrieve a future's exception."""
-    if not future.cancelled():
-        future.exception()
-
-
 class KafkaWriter:
     """An idempotent producer that acknowledges with all in-sync replicas."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._producer = AIOKafkaProducer(**producer_options(settings))
+        self._requests = Requests(self._producer)
         self._packer = Packer(self._producer, settings)
 
     async def start(self) -> None:
@@ -228,7 +180,7 @@ class KafkaWriter:
         What ``write`` has returned for is acknowledged, so only writes that failed or are still under way
         can be pending: they get a moment and are then given up.
         """
-        await close_producer(self._producer)
+        await close_producer(self._producer, self._requests)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         """Write ``records``, in order within a partition, and return when all are acknowledged.
@@ -301,7 +253,8 @@ class TransactionalProducer:
             transaction_timeout_ms=settings.transaction_timeout_ms,
             retry_backoff_ms=_RETRY_BACKOFF_MS,
         )
-        self._driver = hasten(self._producer)
+        self._requests = Requests(self._producer)
+        self._driver = Driver(self._producer, self._requests)
         self._packer = Packer(self._producer, settings)
         self._sent: Sent = {}
         self._deadline: asyncio.Timeout | None = None
@@ -337,9 +290,7 @@ class TransactionalProducer:
                 f"topic {self._state_topic} has {len(known)} partitions and {self._partition.topic} more; "
                 "give it as many"
             )
-        # A fatal error before the first transaction would trip over the one that is not there.
-        self._producer._txn_manager._transaction_waiter = create_future()
-        self._producer._txn_manager._transaction_waiter.set_result(None)
+        expect_fatal_errors(self._producer)
 
     async def transact(
         self,
@@ -376,9 +327,7 @@ class TransactionalProducer:
 
     async def begin(self) -> None:
         """Begin; the broker hears of it with the first batch."""
-        await self._producer.begin_transaction()
-        ending: asyncio.Future[None] = self._producer._txn_manager.wait_for_transaction_end()
-        ending.add_done_callback(look_at)
+        await begin_transaction(self._producer)
 
     async def send(
         self,
@@ -409,8 +358,7 @@ class TransactionalProducer:
 
     async def abort(self) -> None:
         """Abort what is open, so that readers need not wait for the transaction's timeout; best effort."""
-        state = self._producer._txn_manager.state
-        if state not in {TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR}:
+        if not in_transaction(self._producer):
             return
         try:
             async with asyncio.timeout(_ABORT_S):
@@ -428,16 +376,14 @@ class TransactionalProducer:
         try:
             await self.abort()
         finally:
-            await close_producer(self._producer)
+            await close_producer(self._producer, self._requests)
 
     def _step_error(self, error: BaseException, count: int) -> TransportError:
         fenced = isinstance(error, _FENCED)
-        sender = self._producer._sender.sender_task
-        if not fenced and sender is not None and sender.done() and not sender.cancelled():
+        if not fenced:
             # The first error is what matters; a call after it only finds that the client has given up.
-            cause = sender.exception()
-            fenced = isinstance(cause, _FENCED)
-            error = cause if cause is not None else error
+            error = fatal_error(self._producer) or error
+            fenced = isinstance(error, _FENCED)
         self.fenced = fenced
         step = f"{self._named()}, a step of {count} records"
         if isinstance(error, _LASTING):

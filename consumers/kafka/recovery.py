@@ -18,7 +18,6 @@ from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuth
 
 from consumers.kafka.client import client_options, close_consumer, translated
 from consumers.kafka.producing import TransactionalProducer
-from consumers.kafka.workarounds import read_any_header_name
 from consumers.sessions_topic import key_prefix
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
 from guardrail.config.kafka import MEBIBYTE, KafkaSettings
@@ -199,7 +198,6 @@ async def read_state(
     try:
         async with asyncio.timeout(settings.request_timeout_ms / 1000) as patience:
             await consumer.start()
-            read_any_header_name(consumer)
             return await _read(
                 consumer, [TopicPartition(topic, index) for index in indices], settings, patience
             )

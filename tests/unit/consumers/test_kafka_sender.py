@@ -1,4 +1,4 @@
-"""The order of a transaction's requests, without a broker."""
+"""The order of a transaction's requests, and what a transaction's errors are, without a broker."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
-from aiokafka.producer.transaction_manager import TransactionManager
+from aiokafka.errors import ProducerFenced
+from aiokafka.producer.transaction_manager import TransactionManager, TransactionState
 from aiokafka.structs import OffsetAndMetadata
 
-from consumers.kafka.workarounds import Driver, hasten
+from consumers.kafka.workarounds import Driver, Requests, expect_fatal_errors, fatal_error, in_transaction
 
 
 class Sender:
@@ -19,6 +21,9 @@ class Sender:
     def __init__(self, manager: TransactionManager) -> None:
         self.asked: list[str] = []
         self._manager = manager
+
+    async def _send_produce_req(self, node_id: int, batches: object) -> None:
+        raise AssertionError("nothing is produced here")
 
     async def _do_add_offsets_to_txn(self, group_id: str) -> None:
         self.asked.append("group")
@@ -41,7 +46,8 @@ class Transaction:
         producer = SimpleNamespace(
             _sender=self.sender, _txn_manager=self.manager, _message_accumulator=SimpleNamespace()
         )
-        self.driver: Driver = hasten(cast("AIOKafkaProducer", producer))
+        made = cast("AIOKafkaProducer", producer)
+        self.driver = Driver(made, Requests(made))
 
     async def ask(self) -> None:
         """Make what is due, as the library's loop does."""
@@ -93,3 +99,29 @@ async def test_a_transaction_without_records_sends_its_position_at_once() -> Non
     await transaction.ask()
 
     assert transaction.sender.asked == ["group", "position"]
+
+
+async def test_a_fatal_error_before_the_first_transaction_is_told() -> None:
+    """The library's own handler would trip over the transaction that is not there."""
+    manager = TransactionManager("id", 1000)
+    manager.set_pid_and_epoch(1, 0)
+
+    async def fenced() -> None:
+        raise ProducerFenced
+
+    async def fail() -> AIOKafkaProducer:
+        producer = cast("AIOKafkaProducer", SimpleNamespace(_txn_manager=manager, _sender=SimpleNamespace()))
+        sender: Any = producer._sender
+        sender.sender_task = asyncio.create_task(fenced())
+        await asyncio.wait([sender.sender_task])
+        return producer
+
+    producer = await fail()
+    with pytest.raises(AttributeError):
+        manager.fatal_error(ProducerFenced())
+    manager.state = TransactionState.READY
+    expect_fatal_errors(producer)
+    manager.fatal_error(ProducerFenced())
+    manager.wait_for_transaction_end().exception()
+    assert isinstance(fatal_error(producer), ProducerFenced)
+    assert not in_transaction(producer)
