@@ -7,11 +7,12 @@ wrong password and a wrong certificate alike, and would create a misspelt topic 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Collection, Coroutine
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
@@ -28,7 +29,7 @@ from aiokafka.errors import (
 
 from consumers.kafka.security import TokenUnavailable, hint, refusal, security_options
 from consumers.kafka.workarounds import check_client_library, confirm_token, connection, hang_up
-from guardrail.config.kafka import KafkaSettings
+from consumers.settings import KafkaSettings
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 
 _RETRY_S: Final = 0.25
@@ -89,14 +90,32 @@ def quiet_client_log() -> None:
         logging.getLogger(name).addFilter(_SPARING)
 
 
-def client_options(settings: KafkaSettings) -> dict[str, Any]:
-    """Arguments that every aiokafka client takes. Raises ConfigError, also where aiokafka does not fit."""
+def client_options(
+    settings: KafkaSettings,
+    kind: type[AIOKafkaAdminClient | AIOKafkaConsumer | AIOKafkaProducer] = AIOKafkaAdminClient,
+) -> dict[str, Any]:
+    """Arguments for a client of ``kind``: how to reach Kafka, and what ``settings.client`` has for it.
+
+    Those of the admin client fit the others too. Raises ConfigError, also where aiokafka lacks what
+    the guard relies on.
+    """
     check_client_library()
+    known = inspect.signature(kind.__init__).parameters
     return {
+        **{name: value for name, value in settings.client.items() if name in known},
         "bootstrap_servers": settings.bootstrap_servers,
-        "client_id": settings.client_id,
-        "request_timeout_ms": settings.request_timeout_ms,
         **security_options(settings),
+    }
+
+
+def groupless_options(settings: KafkaSettings) -> dict[str, Any]:
+    """Arguments for a consumer of no group that reads what was committed from the beginning on."""
+    return {
+        **client_options(settings, AIOKafkaConsumer),
+        "group_id": None,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "isolation_level": "read_committed",
     }
 
 
@@ -136,7 +155,7 @@ async def _reach_any(settings: KafkaSettings) -> None:
             attempt = connection(
                 host.strip("[]"),
                 int(port),
-                client_id=settings.client_id,
+                client_id=settings.client["client_id"],
                 request_timeout_ms=left_ms,
                 **security,
             )

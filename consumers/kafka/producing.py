@@ -35,7 +35,6 @@ from aiokafka.errors import (
 
 from consumers.kafka.client import client_options, translated
 from consumers.kafka.workarounds import (
-    Driver,
     Requests,
     begin_transaction,
     close_producer,
@@ -46,8 +45,8 @@ from consumers.kafka.workarounds import (
 )
 from consumers.partitioning import partition_of
 from consumers.sessions_topic import key_prefix
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 
 _RECORD_OVERHEAD_BYTES: Final = 128
@@ -60,13 +59,9 @@ Sent = dict["asyncio.Future[Any]", str]
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
     """Arguments of an idempotent producer that asks for all in-sync replicas. Raises ConfigError."""
     return {
-        **client_options(settings),
+        **client_options(settings, AIOKafkaProducer),
         "enable_idempotence": True,
         "acks": "all",
-        "compression_type": None if settings.compression == "none" else settings.compression,
-        "linger_ms": settings.linger_ms,
-        "max_batch_size": settings.max_batch_bytes,
-        "max_request_size": settings.max_request_bytes,
     }
 
 
@@ -115,7 +110,7 @@ class Packer:
         size = (len(key) if key else 0) + (len(value) if value else 0)
         if size > self._max_request_bytes - _RECORD_OVERHEAD_BYTES:
             raise TransportError(
-                f"a record for {lane_id[0]} has {size} bytes, more than max_request_bytes "
+                f"a record for {lane_id[0]} has {size} bytes, more than client.max_request_size "
                 f"{self._max_request_bytes}; raise it and the topic's max.message.bytes"
             )
         lane = lanes.get(lane_id)
@@ -234,7 +229,7 @@ def transactional_id(settings: KafkaSettings, partition: Partition) -> str:
 class TransactionalProducer:
     """Writes the steps of one partition, one after the other. After a failed one it is only good to stop.
 
-    ``begin``, ``send``, ``send_offsets``, ``settled`` and ``commit`` are the parts of a step, in the order in
+    ``begin``, ``send``, ``settled``, ``send_offsets`` and ``commit`` are the parts of a step, in the order in
     which ``transact`` calls them.
     """
 
@@ -248,13 +243,10 @@ class TransactionalProducer:
         self._transactional_id = transactional_id(settings, partition)
         self._limit_s = min(settings.delivery_timeout_ms, settings.transaction_timeout_ms) / 1000
         self._producer = AIOKafkaProducer(
-            **producer_options(settings),
+            **{"retry_backoff_ms": _RETRY_BACKOFF_MS, **producer_options(settings)},
             transactional_id=self._transactional_id,
-            transaction_timeout_ms=settings.transaction_timeout_ms,
-            retry_backoff_ms=_RETRY_BACKOFF_MS,
         )
         self._requests = Requests(self._producer)
-        self._driver = Driver(self._producer, self._requests)
         self._packer = Packer(self._producer, settings)
         self._sent: Sent = {}
         self._deadline: asyncio.Timeout | None = None
@@ -282,8 +274,8 @@ class TransactionalProducer:
             ) from error
         except InvalidTransactionTimeout as error:
             raise TransportUnavailable(
-                f"transaction_timeout_ms {self._settings.transaction_timeout_ms} is more than the broker's "
-                "transaction.max.timeout.ms; lower the first or raise the second"
+                f"client.transaction_timeout_ms {self._settings.transaction_timeout_ms} is more than the "
+                "broker's transaction.max.timeout.ms; lower the first or raise the second"
             ) from error
         if self._partition.index not in known:
             raise TransportUnavailable(
@@ -312,9 +304,10 @@ class TransactionalProducer:
             async with self._deadline:
                 await self.begin()
                 await self.send(records, self._state_topic, self._partition.index, state)
-                # The group is added while the records go their way; the position itself follows them.
-                await self.send_offsets(self._settings.group_id, self._partition, commit)
                 await self.settled()
+                # Not before: a broker asks its coordinator about both, and a question that comes while
+                # another of the transaction waits is answered with an error that costs a look-up and a pause.
+                await self.send_offsets(self._settings.group_id, self._partition, commit)
                 await self.commit()
         except TransportError:
             raise
@@ -340,7 +333,6 @@ class TransactionalProducer:
         own = [StateRecord(self._key_prefix + change.key, change.value) for change in state]
         lanes = await self._packer.pack(records, own, (state_topic, state_partition))
         await submit(self._producer, lanes, self._sent)
-        self._driver.hold_position(self._sent)
 
     async def settled(self) -> None:
         """Wait until every record is acknowledged. Raises what the first one that was not met."""

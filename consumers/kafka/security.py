@@ -35,7 +35,7 @@ from aiokafka.errors import (
 from pydantic import SecretStr
 
 from consumers.kafka.workarounds import NotLoggedIn
-from guardrail.config.kafka import KafkaSettings, without_query
+from consumers.settings import KafkaSettings, without_query
 from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.printable import escape_controls, shorten
 

@@ -38,6 +38,7 @@ from consumers.kafka.client import (
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Positions, Steps, Taken
 from consumers.kafka.workarounds import Membership
+from consumers.settings import KafkaSettings
 from consumers.transport import (
     AssignmentListener,
     Commit,
@@ -48,7 +49,6 @@ from consumers.transport import (
     StateRecord,
     check_commits,
 )
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
 
 _FETCH_GRACE_S: Final = 0.1
@@ -131,23 +131,17 @@ class KafkaTransport:
             await require_topics(self._admin, settings, topics)
             self._over = asyncio.get_running_loop().create_future()
             self._consumer = AIOKafkaConsumer(
-                **client_options(settings),
+                **{
+                    "rebalance_timeout_ms": settings.session_timeout_ms,
+                    **client_options(settings, AIOKafkaConsumer),
+                },
                 group_id=settings.group_id,
                 group_instance_id=settings.group_instance_id,
                 enable_auto_commit=False,
                 auto_offset_reset=settings.auto_offset_reset,
-                isolation_level=settings.isolation_level,
                 # Range gives partition i of every topic to the same member. One assignor only: the
                 # library joins once per assignor.
                 partition_assignment_strategy=(RangePartitionAssignor,),
-                session_timeout_ms=settings.session_timeout_ms,
-                rebalance_timeout_ms=settings.session_timeout_ms,
-                heartbeat_interval_ms=settings.heartbeat_interval_ms,
-                max_poll_interval_ms=settings.max_poll_interval_ms,
-                fetch_max_wait_ms=settings.fetch_max_wait_ms,
-                fetch_min_bytes=settings.fetch_min_bytes,
-                fetch_max_bytes=settings.fetch_max_bytes,
-                max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
             )
             self._positions = Positions(settings, self._admin, self._consumer)
             if self._exactly_once:

@@ -20,8 +20,7 @@ import inspect
 import logging
 import struct
 import time
-from asyncio import InvalidStateError
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from types import CodeType
@@ -301,7 +300,11 @@ WORKAROUNDS: Final = (
             Takes("client:AIOKafkaClient.close"),
             Has("producer.sender:Sender", ("sender_task",)),
             Takes("producer.sender:Sender._send_produce_req", ("node_id", "batches")),
-            Uses("producer.sender:Sender._sender_routine", ("_send_produce_req",)),
+            Takes("producer.sender:Sender._maybe_do_transactional_request"),
+            Uses(
+                "producer.sender:Sender._sender_routine",
+                ("_maybe_do_transactional_request", "_send_produce_req"),
+            ),
             Takes("producer.message_accumulator:MessageAccumulator.fail_all", ("exception",)),
             Uses("producer.message_accumulator:MessageAccumulator.__init__", ("_batches",)),
             Uses("producer.message_accumulator:MessageBatch.__init__", ("future", "_drain_waiter")),
@@ -325,30 +328,6 @@ WORKAROUNDS: Final = (
             Uses("producer.transaction_manager:TransactionManager.__init__", ("state",)),
             Has("producer.transaction_manager:TransactionState", ("IN_TRANSACTION", "ABORTABLE_ERROR")),
             Has("producer.sender:Sender", ("sender_task",)),
-        ),
-    ),
-    Workaround(
-        "requests of a transaction, one after the other (speed alone)",
-        "The sender makes one transactional request at a time, with a turn of its whole loop before each: "
-        "four turns that wait for everything else on the event loop. The figures of steps and of exactly "
-        "once in docs/benchmarks.md depend on this entry.",
-        "Not filed. Compare python -m benchmarks.transaction_steps with and without Driver.",
-        (
-            "tests/unit/consumers/test_kafka_sender.py::test_the_group_is_added_while_records_are_under_way_and_the_position_waits_for_them",
-        ),
-        (
-            Takes("producer.sender:Sender._maybe_do_transactional_request"),
-            Uses("producer.sender:Sender._sender_routine", ("_maybe_do_transactional_request",)),
-            Takes("producer.sender:Sender._do_add_partitions_to_txn", ("tps",)),
-            Takes("producer.sender:Sender._do_add_offsets_to_txn", ("group_id",)),
-            Takes("producer.sender:Sender._do_txn_offset_commit", ("offsets", "group_id")),
-            Takes("producer.sender:Sender._do_txn_commit", ("commit_result",)),
-            Takes("producer.transaction_manager:TransactionManager.partitions_to_add"),
-            Takes("producer.transaction_manager:TransactionManager.consumer_group_to_add"),
-            Takes("producer.transaction_manager:TransactionManager.offsets_to_commit"),
-            Takes("producer.transaction_manager:TransactionManager.needs_transaction_commit"),
-            Takes("producer.transaction_manager:TransactionManager.notify_task_waiter"),
-            Uses("producer.message_accumulator:MessageAccumulator.__init__", ("_waiter_future",)),
         ),
     ),
 )
@@ -653,18 +632,23 @@ class Requests:
         self._tasks: set[asyncio.Task[Any]] = set()
         sender: Any = producer._sender
         self._send = sender._send_produce_req
+        self._ask = sender._maybe_do_transactional_request
         sender._send_produce_req = self._sending
+        sender._maybe_do_transactional_request = self._asking
 
     async def _sending(self, node_id: Any, batches: Any) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self.add(task)
+        self._note(asyncio.current_task())
         await self._send(node_id, batches)
 
-    def add(self, task: asyncio.Task[Any]) -> None:
-        """One more."""
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _asking(self) -> asyncio.Task[Any] | None:
+        task: asyncio.Task[Any] | None = self._ask()
+        self._note(task)
+        return task
+
+    def _note(self, task: asyncio.Task[Any] | None) -> None:
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def end(self) -> None:
         """Cancel all, and wait until they are gone."""
@@ -746,90 +730,3 @@ def fatal_error(producer: AIOKafkaProducer) -> BaseException | None:
         return None
     error: BaseException | None = sender.exception()
     return error
-
-
-# -------------------------------------------------------- requests of a transaction, one after the other
-
-
-class Driver:
-    """Stands in for ``Sender._maybe_do_transactional_request`` of a producer that is not started yet.
-
-    One task makes all requests that are due, and asks for partitions and group to be added at once: both go
-    to the coordinator on one connection, which a broker serves in order. The position goes last, when the
-    records are acknowledged: a broker asks its coordinator about both, and a question that comes while
-    another of the transaction waits to be asked is answered with an error that costs a look-up and a pause.
-    What is asked for, and how every answer is treated, stays the library's.
-    """
-
-    def __init__(self, producer: AIOKafkaProducer, requests: Requests) -> None:
-        self._requests = requests
-        self._under_way: set[asyncio.Future[Any]] = set()
-        self._sender = producer._sender
-        self._transactions = producer._txn_manager
-        self._accumulator = producer._message_accumulator
-        producer._sender._maybe_do_transactional_request = self.task  # type: ignore[method-assign]
-
-    def hold_position(self, records: Iterable[asyncio.Future[Any]]) -> None:
-        """The position is not sent before these are acknowledged, or have failed."""
-        for future in records:
-            self._under_way.add(future)
-            future.add_done_callback(self._answered)
-
-    def _answered(self, future: asyncio.Future[Any]) -> None:
-        self._under_way.discard(future)
-        if not self._under_way:
-            self._transactions.notify_task_waiter()
-
-    def task(self) -> asyncio.Task[None] | None:
-        """The task that makes what requests are due; None when none is. The sender keeps and awaits it."""
-        if not self._due():
-            return None
-        task = asyncio.create_task(self._make_requests())
-        self._requests.add(task)
-        return task
-
-    async def _make_requests(self) -> None:
-        while due := self._due():
-            adding = bool(self._transactions.partitions_to_add())
-            results = await asyncio.gather(*(request() for request in due), return_exceptions=True)
-            for result in results:
-                if isinstance(result, BaseException) and not self._follows(result):
-                    raise result
-            if adding:
-                self._wake_sender()
-
-    def _follows(self, error: BaseException) -> bool:
-        """Is this of an answer that came when another one had just spoiled the transaction?
-
-        The library forgets then what was asked for, and trips over the second answer about it.
-        """
-        spoilt = self._transactions.state == TransactionState.ABORTABLE_ERROR
-        return spoilt and isinstance(error, KeyError | InvalidStateError)
-
-    def _due(self) -> list[Callable[[], Awaitable[object]]]:
-        """What can be asked now, in the library's order: partitions, group, its position, the end."""
-        sender, transactions = self._sender, self._transactions
-        due: list[Callable[[], Awaitable[object]]] = []
-        partitions = transactions.partitions_to_add()
-        if partitions:
-            due.append(lambda: sender._do_add_partitions_to_txn(partitions))
-        group_id = transactions.consumer_group_to_add()
-        if group_id is not None:
-            due.append(lambda: sender._do_add_offsets_to_txn(group_id))
-        if due:
-            return due
-        position = transactions.offsets_to_commit()
-        if position is not None:
-            if self._under_way:
-                return []
-            return [lambda: sender._do_txn_offset_commit(*position)]
-        result = transactions.needs_transaction_commit()
-        if result is not None:
-            return [lambda: sender._do_txn_commit(result)]
-        return []
-
-    def _wake_sender(self) -> None:
-        """Batches of a partition were held back until it was added."""
-        waiting = self._accumulator._waiter_future
-        if not waiting.done():
-            waiting.set_result(None)

@@ -83,7 +83,7 @@ def check_command(
 @config_app.command("schema", epilog=SCHEMA_EPILOG)
 def schema_command() -> None:
     """Print the JSON Schema of the settings: every name, its meaning, its default and what it may hold."""
-    from guardrail.config import Settings
+    from consumers.settings import Settings
 
     _write(json.dumps(Settings.model_json_schema(), indent=2))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel
 
 if TYPE_CHECKING:
-    from guardrail.config import Settings
+    from consumers.settings import Settings
 
 # The one is made when it is needed, the other told of with the program that runs in it.
 _FOLDERS: Final = frozenset({"cache_dir", "cwd"})

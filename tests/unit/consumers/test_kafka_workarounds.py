@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiokafka
 import pytest
+from aiokafka.producer.message_accumulator import MessageAccumulator
 from aiokafka.producer.sender import Sender
 from packaging.requirements import Requirement
 
@@ -96,21 +97,21 @@ def unchecked() -> Iterator[None]:
 
 @pytest.mark.usefixtures("unchecked")
 def test_a_release_that_lacks_a_part_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def renamed(self: Sender, offsets: object, group: object, group_id: object) -> None:
+    async def renamed(self: Sender, node: object, batches: object, most: float) -> None:
         raise NotImplementedError
 
     monkeypatch.setattr(aiokafka, "__version__", "0.99.1")
-    monkeypatch.delattr(Sender, "_do_txn_commit")
-    monkeypatch.setattr(Sender, "_do_txn_offset_commit", renamed)
+    monkeypatch.delattr(MessageAccumulator, "fail_all")
+    monkeypatch.setattr(Sender, "_send_produce_req", renamed)
     monkeypatch.setattr(Sender, "_sender_routine", renamed)
     with pytest.raises(ConfigError) as raised:
         check_client_library()
     message = str(raised.value)
     assert message.startswith("aiokafka 0.99.1 lacks what the guard relies on: ")
     for lost in (
-        "producer.sender:Sender._do_txn_commit(commit_result)",
-        "producer.sender:Sender._do_txn_offset_commit(offsets, group_id)",
-        "_maybe_do_transactional_request in producer.sender:Sender._sender_routine",
+        "producer.message_accumulator:MessageAccumulator.fail_all(exception)",
+        "producer.sender:Sender._send_produce_req(node_id, batches)",
+        "_maybe_do_transactional_request, _send_produce_req in producer.sender:Sender._sender_routine",
     ):
         assert lost in message
     assert f"'aiokafka=={CHECKED_WITH[-1]}'" in message
