@@ -77,7 +77,7 @@ class Takes:
         named = f"{self.function}({', '.join(self.arguments)})"
         try:
             parameters = list(inspect.signature(_find(self.function)).parameters.values())
-        except (ImportError, AttributeError):
+        except (ImportError, AttributeError, TypeError):
             return named
         except ValueError:
             return None  # compiled, and says nothing of its arguments
