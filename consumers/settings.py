@@ -287,7 +287,6 @@ _OURS: Final = frozenset(
         "partitioner",
         "sasl_kerberos_domain_name",
         "sasl_kerberos_service_name",
-        "self",
         "value_deserializer",
         "value_serializer",
     }
@@ -317,7 +316,7 @@ def _parameters() -> dict[str, Any]:
     return {
         name: parameter.default
         for kind in (AIOKafkaAdminClient, AIOKafkaConsumer, AIOKafkaProducer)
-        for name, parameter in inspect.signature(kind.__init__).parameters.items()
+        for name, parameter in inspect.signature(kind).parameters.items()
         if name not in _OURS and name not in _ELSEWHERE
     }
 
@@ -326,7 +325,7 @@ def _known_parameter(name: str) -> str:
     """Raise ValueError, naming what there is, unless a user may set this parameter of aiokafka."""
     if name in _ELSEWHERE:
         raise ValueError(f"this is not a matter of the client; {_ELSEWHERE[name]}")
-    if name in _OURS - {"self"}:
+    if name in _OURS:
         raise ValueError("the guard sets it, because its promises rest on it; take it out")
     if name not in _CLIENT and name not in _parameters():
         known = ", ".join(sorted(_parameters()))
@@ -340,8 +339,10 @@ def _kind(name: str) -> Any:
     if name in _KINDS:
         return _KINDS[name]
     if ours is None:
-        kind = type(_parameters()[name])
-        return Annotated[int, Field(ge=0)] if kind is int else kind
+        default = _parameters()[name]
+        if default is None:
+            return bool | int | float | str | None
+        return Annotated[int, Field(ge=0)] if type(default) is int else type(default)
     if isinstance(ours.default, int):
         return Annotated[int, Field(ge=ours.least, le=ours.most)]
     return Annotated[str, Field(min_length=1)]
