@@ -164,6 +164,9 @@ class KafkaWriter:
         self._producer = AIOKafkaProducer(**producer_options(settings))
         self._requests = Requests(self._producer)
         self._packer = Packer(self._producer, settings)
+        # Where several wait for a place in the queue of a partition, the library counts the time of each over
+        # and over (MessageAccumulator.add_batch), and gives up long before its timeout.
+        self._handing_over = asyncio.Lock()
 
     async def start(self) -> None:
         """Connect."""
@@ -187,7 +190,8 @@ class KafkaWriter:
         sent: Sent = {}
         try:
             async with asyncio.timeout(self._settings.delivery_timeout_ms / 1000):
-                await submit(self._producer, await self._packer.pack(records), sent)
+                async with self._handing_over:
+                    await submit(self._producer, await self._packer.pack(records), sent)
                 await acknowledged(sent)
         except (KafkaError, TimeoutError) as error:
             topics = ", ".join(unwritten(sent) or sorted({record.topic for record in records}))
