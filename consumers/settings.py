@@ -30,6 +30,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.config import JsonDict
 from pydantic_core import InitErrorDetails
 from pydantic_settings import BaseSettings
 
@@ -348,6 +349,16 @@ def _kind(name: str) -> Any:
     return Annotated[str, Field(min_length=1)]
 
 
+def _describe_client(schema: JsonDict) -> None:
+    """Tell editors the parameters of aiokafka, with their types and what holds where they are left out."""
+    defaults = _parameters() | {name: each.default for name, each in _CLIENT.items()}
+    schema["properties"] = {
+        name: TypeAdapter(_kind(name)).json_schema() | {"default": default}
+        for name, default in sorted(defaults.items())
+    }
+    schema["additionalProperties"] = False
+
+
 class KafkaSettings(BaseModel):
     """Connection, group membership, reading and writing."""
 
@@ -460,6 +471,7 @@ class KafkaSettings(BaseModel):
     client: dict[Annotated[str, AfterValidator(_known_parameter)], Any] = Field(
         default_factory=dict,
         validate_default=True,
+        json_schema_extra=_describe_client,
         description="Parameters of aiokafka's consumer, producer and admin client by aiokafka's names, such "
         "as fetch_max_bytes or linger_ms; each client gets those that it knows. What is left out is as "
         "'guardrail config show' prints it, else aiokafka's default.",

@@ -386,6 +386,17 @@ class TestClient:
         assert now in message
 
 
+def test_the_schema_knows_the_parameters_of_the_client() -> None:
+    client = KafkaSettings.model_json_schema()["properties"]["client"]
+    assert client["properties"]["fetch_max_bytes"] == {
+        "default": 50 * 1024 * 1024,
+        "minimum": 1_024,
+        "type": "integer",
+    }
+    assert KafkaSettings().client.keys() < client["properties"].keys()
+    assert not client["additionalProperties"]
+
+
 def test_the_core_passes_over_the_section_of_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An application that judges without Kafka reads the same file and the same environment."""
     monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "a")
