@@ -248,7 +248,7 @@ WORKAROUNDS: Final = (
         "Told to close while a rebalance is under way, aiokafka joins first: everybody waits for a member "
         "that leaves.",
         "Not filed. Stop one of two consumers while the other's on_partitions_revoked is still running.",
-        ("tests/integration/test_shutdown.py::test_while_a_rebalance_is_under_way",),
+        ("tests/unit/consumers/test_kafka_closing.py::test_a_member_that_leaves_joins_no_more",),
         (Uses("consumer.group_coordinator:CoordinatorGroupRebalance.perform_group_join", ("_send_req",)),),
     ),
     Workaround(
@@ -319,7 +319,6 @@ WORKAROUNDS: Final = (
         "retrieved.",
         "Not filed. Start a second producer with the same transactional id, then begin on the first.",
         (
-            "tests/integration/test_kafka_steps.py::test_a_zombie_that_was_replaced_writes_nothing",
             "tests/unit/consumers/test_kafka_sender.py::test_a_fatal_error_before_the_first_transaction_is_told",
         ),
         (

@@ -1,37 +1,63 @@
-"""Closing a producer that is stuck, without a broker."""
+"""Closing clients at a bad moment, without a broker."""
 
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
-from aiokafka import AIOKafkaProducer
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import CoordinatorLoadInProgressError
+from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest
 
-from consumers.kafka.workarounds import Requests
+from consumers.kafka import workarounds
+from consumers.kafka.workarounds import Membership, Requests, close_producer
 
 
-class Sender:
-    """Its requests are never answered; like the library's, it makes each in a task of its own."""
+async def test_a_producer_ends_its_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's sender, cancelled twice, ends the one that it awaits and forgets the others."""
+    monkeypatch.setattr(workarounds, "_STOP_S", 0.01)
+    producer = AIOKafkaProducer(bootstrap_servers="127.0.0.1:1")
+    sender: Any = producer._sender
+    to_send: list[dict[int, Any]] = [{node: {} for node in range(5)}]
+    asked: asyncio.Queue[int] = asyncio.Queue()
 
-    async def _send_produce_req(self, node_id: int, batches: object) -> None:
+    async def unanswered(node: int, batches: object) -> None:
+        asked.put_nowait(node)
         await asyncio.Event().wait()
 
-    def _maybe_do_transactional_request(self) -> asyncio.Task[Any]:
-        return asyncio.create_task(asyncio.Event().wait())
+    def drain(**_: object) -> tuple[dict[int, Any], bool]:
+        return (to_send.pop() if to_send else {}), False
+
+    sender._send_produce_req = unanswered
+    monkeypatch.setattr(producer._message_accumulator, "drain_by_nodes", drain)
+    requests = Requests(producer)
+    sender._sender_task = asyncio.create_task(sender._sender_routine())
+    assert [await asked.get() for _ in range(5)] == list(range(5))
+
+    await close_producer(producer, requests)
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-class Producer:
-    def __init__(self) -> None:
-        self._sender = Sender()
+async def test_a_member_that_leaves_joins_no_more() -> None:
+    """Else everybody in the group would wait for it."""
+    sent: list[object] = []
 
+    class Coordinator:
+        async def _send_req(self, request: object) -> object:
+            sent.append(request)
+            return SimpleNamespace(error_code=0)
 
-async def test_a_producer_ends_its_requests() -> None:
-    producer = Producer()
-    requests = Requests(cast("AIOKafkaProducer", producer))
-    sender: Any = producer._sender
-    tasks = [asyncio.create_task(sender._send_produce_req(node, {})) for node in range(3)]
-    tasks.append(sender._maybe_do_transactional_request())
-    await asyncio.sleep(0)
-    await requests.end()
-    assert all(task.cancelled() for task in tasks)
-    await requests.end()  # nothing is left to be ended
+    coordinator = Coordinator()
+    consumer = cast("AIOKafkaConsumer", SimpleNamespace(_coordinator=coordinator))
+    membership = Membership(consumer, "group", None, 30_000, lambda _: None)
+    join = JoinGroupRequest("group", 30_000, 30_000, "", "", "consumer", [])
+    await coordinator._send_req(join)
+    membership.leave()
+    with pytest.raises(CoordinatorLoadInProgressError):
+        await coordinator._send_req(join)
+    goodbye = LeaveGroupRequest("group", "me")
+    await coordinator._send_req(goodbye)
+    assert sent == [join, goodbye]
