@@ -23,8 +23,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from consumers.kafka.client import quiet_client_log
 from consumers.kafka.producing import KafkaWriter
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored
-from guardrail.config.kafka import KafkaSettings
 
 BATCH = 5_000
 BATCH_BYTES = 128 * 1024

@@ -21,9 +21,9 @@ from consumers.guard import GuardConsumer
 from consumers.kafka.client import quiet_client_log
 from consumers.kafka.producing import KafkaWriter
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings, Topics
 from consumers.transport import OutRecord
 from guardrail.config import LoggingSettings
-from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -43,10 +43,6 @@ async def _guarded(settings: KafkaSettings, records: int) -> Timed:
         PolicyRouter.single(Policy()),
         topics=settings.topics,
         delivery_guarantee="exactly_once",
-        poll_timeout_ms=settings.poll_timeout_ms,
-        max_poll_records=settings.max_poll_records,
-        commit_gap_ms=settings.commit_gap_ms,
-        commit_interval_ms=settings.commit_interval_ms,
         max_record_bytes=settings.max_request_bytes,
     )
     await guard.run(stop)

@@ -28,9 +28,9 @@ from consumers.guard import GuardConsumer
 from consumers.kafka.producing import KafkaWriter
 from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.settings import KafkaSettings, Topics
 from consumers.transport import OutRecord, Transport
 from guardrail.config import LoggingSettings
-from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

@@ -28,9 +28,9 @@ from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
 from consumers.guard import GuardConsumer
 from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.settings import KafkaSettings, Topics
 from consumers.transport import OutRecord, Transport
 from guardrail.config import Settings
-from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.events import (
     DeliverySegment,
     Event,

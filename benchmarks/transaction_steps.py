@@ -24,8 +24,8 @@ from benchmarks.exactly_once import PARTITIONS, percentiles
 from consumers.kafka.client import quiet_client_log
 from consumers.kafka.producing import TransactionalProducer
 from consumers.partitioning import partition_of
+from consumers.settings import KafkaSettings, Topics
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
-from guardrail.config.kafka import KafkaSettings, Topics
 
 
 class _Steps:

@@ -28,12 +28,17 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from consumers.dead_letters import PREFIX, REPLAYED
-from consumers.kafka.client import client_options, close_consumer, connect_admin, require_topics, translated
+from consumers.kafka.client import (
+    close_consumer,
+    connect_admin,
+    groupless_options,
+    require_topics,
+    translated,
+)
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
-from consumers.kafka.workarounds import read_any_header_name
+from consumers.settings import KafkaSettings
 from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, StepFailed, TransportError
 
 _PLAIN: Final = "1:"
@@ -351,20 +356,11 @@ async def open_reader(settings: KafkaSettings) -> AsyncIterator[DeadLetterReader
     admin = await connect_admin(settings)
     try:
         await require_topics(admin, settings, [topic])
-        consumer = AIOKafkaConsumer(
-            **client_options(settings),
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-            fetch_max_wait_ms=settings.fetch_max_wait_ms,
-            max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
-        )
+        consumer = AIOKafkaConsumer(**groupless_options(settings))
         try:
             try:
                 async with asyncio.timeout(settings.request_timeout_ms / 1000):
                     await consumer.start()
-                    read_any_header_name(consumer)
                     spans = await _spans(admin, consumer, topic)
                     topics = frozenset(await admin.list_topics())
             except (KafkaError, OSError, TimeoutError) as error:

@@ -23,8 +23,8 @@ from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, Holding
 from consumers.offsets import Reading
+from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
-from guardrail.config.kafka import Topics
 from guardrail.engine.engine import Engine, Headers, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, TooManyBadRecords
 from guardrail.events import (
@@ -207,7 +207,7 @@ class GuardConsumer:
         limits: Limits | None = None,
         topics: Topics | None = None,
         delivery_guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
-        poll_timeout_ms: int = 100,
+        poll_timeout_ms: int = 200,
         max_poll_records: int = 2_000,
         commit_gap_ms: int = 5,
         commit_interval_ms: int = 500,

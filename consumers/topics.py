@@ -22,7 +22,7 @@ from aiokafka.errors import (
 )
 
 from consumers.kafka.client import connect_admin, translated
-from guardrail.config.kafka import MEBIBYTE, KafkaSettings
+from consumers.settings import MEBIBYTE, KafkaSettings
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 
 _HOUR_MS: Final = 3_600_000

@@ -8,14 +8,13 @@ unknown fields, because readers on both sides tolerate them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import yaml
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 
-from guardrail.config.kafka import Topics
 from guardrail.events import (
     INPUT_EVENTS,
     OUTPUT_EVENTS,
@@ -93,29 +92,32 @@ def json_schemas() -> dict[str, dict[str, Any]]:
     return schemas
 
 
-def asyncapi_document(topics: Topics | None = None) -> dict[str, Any]:
+def asyncapi_document(topics: Mapping[str, str]) -> dict[str, Any]:
     """An AsyncAPI 3 document of the guard's topics, written from the guard's point of view.
 
-    Channels are topics, with the configured names as addresses; the internal session topic is not part of
-    the contract and left out.
+    Channels are topics, with the names that ``topics`` gives to responses, deliveries, verdicts, flagged and
+    dead_letters as addresses; the internal session topic is not part of the contract and left out.
     """
-    topics = topics or Topics()
     deliveries: tuple[type[Event], ...] = (DeliverySegment, DeliveryCompleted, DeliveryBlocked)
     verdicts: tuple[type[Event], ...] = (ClaimVerdict, ResponseVerdict)
     channels: dict[str, tuple[str, str, Iterable[str]]] = {
-        "responses": (topics.responses, "Answers as they are written.", map(event_type, INPUT_EVENTS)),
-        "deliveries": (topics.deliveries, "What the chat service may show.", map(event_type, deliveries)),
+        "responses": (topics["responses"], "Answers as they are written.", map(event_type, INPUT_EVENTS)),
+        "deliveries": (topics["deliveries"], "What the chat service may show.", map(event_type, deliveries)),
         "verdicts": (
-            topics.verdicts,
+            topics["verdicts"],
             "A verdict per claim as it is known, and one per response at the end.",
             map(event_type, verdicts),
         ),
         "flagged": (
-            topics.flagged,
+            topics["flagged"],
             "The whole case of every flagged, redacted or blocked response.",
             [event_type(FlaggedCase)],
         ),
-        "deadLetters": (topics.dead_letters, "Input that could not be used, byte for byte.", [_DEAD_LETTER]),
+        "deadLetters": (
+            topics["dead_letters"],
+            "Input that could not be used, byte for byte.",
+            [_DEAD_LETTER],
+        ),
     }
     made = {key: _channel(*channel) for key, channel in channels.items()}
     return {
@@ -138,7 +140,7 @@ def asyncapi_document(topics: Topics | None = None) -> dict[str, Any]:
     }
 
 
-def write_schemas(folder: Path, topics: Topics | None = None) -> list[Path]:
+def write_schemas(folder: Path, topics: Mapping[str, str]) -> list[Path]:
     """Write ``schemas/*.json`` and ``asyncapi.yaml`` under ``folder``; the files, in a stable order."""
     written = []
     for name, text in _rendered(topics).items():
@@ -149,7 +151,7 @@ def write_schemas(folder: Path, topics: Topics | None = None) -> list[Path]:
     return written
 
 
-def check_schemas(folder: Path, topics: Topics | None = None) -> list[str]:
+def check_schemas(folder: Path, topics: Mapping[str, str]) -> list[str]:
     """What under ``folder`` differs from what ``write_schemas`` writes, one line each; empty: nothing."""
     problems = []
     rendered = _rendered(topics)
@@ -164,7 +166,7 @@ def check_schemas(folder: Path, topics: Topics | None = None) -> list[str]:
     return problems + [f"{path} belongs to no event; delete it" for path in stray]
 
 
-def _rendered(topics: Topics | None) -> dict[str, str]:
+def _rendered(topics: Mapping[str, str]) -> dict[str, str]:
     """Text of every file, by its name relative to the folder."""
     files = {
         f"{SCHEMAS_FOLDER}/{name}.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

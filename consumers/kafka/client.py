@@ -7,14 +7,14 @@ wrong password and a wrong certificate alike, and would create a misspelt topic 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Collection, Coroutine
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.conn import AIOKafkaConnection, collect_hosts
 from aiokafka.errors import (
     CommitFailedError,
     GroupAuthorizationFailedError,
@@ -27,9 +27,9 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from consumers.kafka.security import TokenUnavailable, confirm_login, hint, refusal, security_options
-from consumers.kafka.workarounds import notice_closed_transports
-from guardrail.config.kafka import KafkaSettings
+from consumers.kafka.security import TokenUnavailable, hint, refusal, security_options
+from consumers.kafka.workarounds import check_client_library, confirm_token, connection, hang_up
+from consumers.settings import KafkaSettings
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 
 _RETRY_S: Final = 0.25
@@ -46,8 +46,6 @@ _NOISY: Final = (
 )
 
 _log = logging.getLogger(__name__)
-
-notice_closed_transports()
 
 
 class _Sparing(logging.Filter):
@@ -92,13 +90,32 @@ def quiet_client_log() -> None:
         logging.getLogger(name).addFilter(_SPARING)
 
 
-def client_options(settings: KafkaSettings) -> dict[str, Any]:
-    """Arguments that every aiokafka client takes. Raises ConfigError."""
+def client_options(
+    settings: KafkaSettings,
+    kind: type[AIOKafkaAdminClient | AIOKafkaConsumer | AIOKafkaProducer] = AIOKafkaAdminClient,
+) -> dict[str, Any]:
+    """Arguments for a client of ``kind``: how to reach Kafka, and what ``settings.client`` has for it.
+
+    Those of the admin client fit the others too. Raises ConfigError, also where aiokafka lacks what
+    the guard relies on.
+    """
+    check_client_library()
+    known = inspect.signature(kind.__init__).parameters
     return {
+        **{name: value for name, value in settings.client.items() if name in known},
         "bootstrap_servers": settings.bootstrap_servers,
-        "client_id": settings.client_id,
-        "request_timeout_ms": settings.request_timeout_ms,
         **security_options(settings),
+    }
+
+
+def groupless_options(settings: KafkaSettings) -> dict[str, Any]:
+    """Arguments for a consumer of no group that reads what was committed from the beginning on."""
+    return {
+        **client_options(settings, AIOKafkaConsumer),
+        "group_id": None,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "isolation_level": "read_committed",
     }
 
 
@@ -124,22 +141,29 @@ async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
 
 async def _reach_any(settings: KafkaSettings) -> None:
     """Log in to the first bootstrap server that answers, and hang up."""
-    hosts = collect_hosts(settings.bootstrap_servers)
+    servers = [server.strip().rpartition(":") for server in settings.bootstrap_servers.split(",")]
+    check_client_library()
     security = security_options(settings)
+    with_token = settings.security_protocol.startswith("SASL_") and settings.sasl_mechanism == "OAUTHBEARER"
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout_ms / 1000
     waiting = False
     last: BaseException = TimeoutError("no answer")
     while True:
-        for host, port, _family in hosts:
+        for host, _, port in servers:
             left_ms = max(100, int((deadline - loop.time()) * 1000))
-            connection = AIOKafkaConnection(
-                host, port, client_id=settings.client_id, request_timeout_ms=left_ms, **security
+            attempt = connection(
+                host.strip("[]"),
+                int(port),
+                client_id=settings.client["client_id"],
+                request_timeout_ms=left_ms,
+                **security,
             )
             try:
                 async with asyncio.timeout(left_ms / 1000):
-                    await connection.connect()
-                    await confirm_login(connection, settings)
+                    await attempt.connect()
+                    if with_token:
+                        await confirm_token(attempt)
             except (KafkaError, OSError, TimeoutError, ValueError) as error:
                 final = refusal(settings, f"{host}:{port}", error)
                 if final is not None:
@@ -151,7 +175,7 @@ async def _reach_any(settings: KafkaSettings) -> None:
                 return
             finally:
                 # With TLS it takes a moment, which a loop that ends at once would not give it.
-                await asyncio.wait([connection.close()], timeout=_CLOSE_S)
+                await asyncio.wait([attempt.close()], timeout=_CLOSE_S)
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
         if not waiting:
@@ -226,7 +250,7 @@ async def close_consumer(consumer: AIOKafkaConsumer, limit_s: float) -> None:
     """Leave the group, where there is one, and close, with all connections, also where no broker answers."""
     if not await closed_in_time("consumer", consumer.stop(), limit_s):
         # Interrupted half-way, which a broker that is away can do, it leaves its connections open.
-        await consumer._client.close()
+        await hang_up(consumer)
 
 
 async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings, name: str) -> None:

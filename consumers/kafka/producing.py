@@ -28,23 +28,27 @@ from aiokafka.errors import (
     InvalidTransactionTimeout,
     KafkaError,
     MessageSizeTooLargeError,
-    ProducerClosed,
     ProducerFenced,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
-from aiokafka.producer.transaction_manager import TransactionState
-from aiokafka.util import create_future
 
 from consumers.kafka.client import client_options, translated
-from consumers.kafka.workarounds import hasten
+from consumers.kafka.workarounds import (
+    Requests,
+    begin_transaction,
+    close_producer,
+    expect_fatal_errors,
+    fatal_error,
+    in_transaction,
+    look_at,
+)
 from consumers.partitioning import partition_of
 from consumers.sessions_topic import key_prefix
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 
-_STOP_S: Final = 2.0
 _RECORD_OVERHEAD_BYTES: Final = 128
 """More than the framing of a record and its batch."""
 
@@ -55,13 +59,9 @@ Sent = dict["asyncio.Future[Any]", str]
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
     """Arguments of an idempotent producer that asks for all in-sync replicas. Raises ConfigError."""
     return {
-        **client_options(settings),
+        **client_options(settings, AIOKafkaProducer),
         "enable_idempotence": True,
         "acks": "all",
-        "compression_type": None if settings.compression == "none" else settings.compression,
-        "linger_ms": settings.linger_ms,
-        "max_batch_size": settings.max_batch_bytes,
-        "max_request_size": settings.max_request_bytes,
     }
 
 
@@ -110,7 +110,7 @@ class Packer:
         size = (len(key) if key else 0) + (len(value) if value else 0)
         if size > self._max_request_bytes - _RECORD_OVERHEAD_BYTES:
             raise TransportError(
-                f"a record for {lane_id[0]} has {size} bytes, more than max_request_bytes "
+                f"a record for {lane_id[0]} has {size} bytes, more than client.max_request_size "
                 f"{self._max_request_bytes}; raise it and the topic's max.message.bytes"
             )
         lane = lanes.get(lane_id)
@@ -156,67 +156,17 @@ def unwritten(sent: Sent) -> list[str]:
     )
 
 
-async def close_producer(producer: AIOKafkaProducer) -> None:
-    """Close, leaving no task and no socket; safe after a failed start. Raises only what is no KafkaError.
-
-    What is still pending has failed or is given up: it gets a moment, and then its end, which the library
-    can't do by itself (it would wait for its delivery timeout, and leave its tasks behind when interrupted).
-    """
-    stopping = asyncio.ensure_future(producer.stop())
-    try:
-        await asyncio.wait([stopping], timeout=_STOP_S)
-    finally:
-        if not stopping.done():
-            producer._message_accumulator.fail_all(ProducerClosed())
-            if producer._sender.sender_task is not None:
-                producer._sender.sender_task.cancel()
-        await asyncio.wait([stopping])
-        if stopping.cancelled() or stopping.exception() is not None:
-            # Interrupted half-way it leaves its connections open and its tasks running.
-            await producer.client.close()
-            await _end_requests(producer)
-        _look_at_pending(producer)
-    if not stopping.cancelled():
-        error = stopping.exception()
-        if error is not None and not isinstance(error, (KafkaError, OSError)):
-            raise error
-
-
-async def _end_requests(producer: AIOKafkaProducer) -> None:
-    """End the tasks of a sender that was cancelled twice: it keeps no list of them outside its loop."""
-    orphans = []
-    for task in asyncio.all_tasks():
-        frame = getattr(task.get_coro(), "cr_frame", None)
-        if frame is not None and frame.f_locals.get("self") is producer._sender:
-            task.cancel()
-            orphans.append(task)
-    await asyncio.gather(*orphans, return_exceptions=True)
-
-
-def _look_at_pending(producer: AIOKafkaProducer) -> None:
-    """See to it that what was given up is not logged as an exception never retrieved."""
-    for batches in producer._message_accumulator._batches.values():
-        for batch in batches:
-            batch.future.add_done_callback(look_at)
-            batch._drain_waiter.add_done_callback(look_at)
-    transactions = producer._txn_manager
-    if transactions is not None and transactions._transaction_waiter is not None:
-        transactions._transaction_waiter.add_done_callback(look_at)
-
-
-def look_at(future: asyncio.Future[Any]) -> None:
-    """Retrieve a future's exception."""
-    if not future.cancelled():
-        future.exception()
-
-
 class KafkaWriter:
     """An idempotent producer that acknowledges with all in-sync replicas."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._producer = AIOKafkaProducer(**producer_options(settings))
+        self._requests = Requests(self._producer)
         self._packer = Packer(self._producer, settings)
+        # Where several wait for a place in the queue of a partition, the library counts the time of each over
+        # and over (MessageAccumulator.add_batch), and gives up long before its timeout.
+        self._handing_over = asyncio.Lock()
 
     async def start(self) -> None:
         """Connect."""
@@ -228,7 +178,7 @@ class KafkaWriter:
         What ``write`` has returned for is acknowledged, so only writes that failed or are still under way
         can be pending: they get a moment and are then given up.
         """
-        await close_producer(self._producer)
+        await close_producer(self._producer, self._requests)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         """Write ``records``, in order within a partition, and return when all are acknowledged.
@@ -240,7 +190,8 @@ class KafkaWriter:
         sent: Sent = {}
         try:
             async with asyncio.timeout(self._settings.delivery_timeout_ms / 1000):
-                await submit(self._producer, await self._packer.pack(records), sent)
+                async with self._handing_over:
+                    await submit(self._producer, await self._packer.pack(records), sent)
                 await acknowledged(sent)
         except (KafkaError, TimeoutError) as error:
             topics = ", ".join(unwritten(sent) or sorted({record.topic for record in records}))
@@ -282,7 +233,7 @@ def transactional_id(settings: KafkaSettings, partition: Partition) -> str:
 class TransactionalProducer:
     """Writes the steps of one partition, one after the other. After a failed one it is only good to stop.
 
-    ``begin``, ``send``, ``send_offsets``, ``settled`` and ``commit`` are the parts of a step, in the order in
+    ``begin``, ``send``, ``settled``, ``send_offsets`` and ``commit`` are the parts of a step, in the order in
     which ``transact`` calls them.
     """
 
@@ -296,12 +247,10 @@ class TransactionalProducer:
         self._transactional_id = transactional_id(settings, partition)
         self._limit_s = min(settings.delivery_timeout_ms, settings.transaction_timeout_ms) / 1000
         self._producer = AIOKafkaProducer(
-            **producer_options(settings),
+            **{"retry_backoff_ms": _RETRY_BACKOFF_MS, **producer_options(settings)},
             transactional_id=self._transactional_id,
-            transaction_timeout_ms=settings.transaction_timeout_ms,
-            retry_backoff_ms=_RETRY_BACKOFF_MS,
         )
-        self._driver = hasten(self._producer)
+        self._requests = Requests(self._producer)
         self._packer = Packer(self._producer, settings)
         self._sent: Sent = {}
         self._deadline: asyncio.Timeout | None = None
@@ -329,17 +278,15 @@ class TransactionalProducer:
             ) from error
         except InvalidTransactionTimeout as error:
             raise TransportUnavailable(
-                f"transaction_timeout_ms {self._settings.transaction_timeout_ms} is more than the broker's "
-                "transaction.max.timeout.ms; lower the first or raise the second"
+                f"client.transaction_timeout_ms {self._settings.transaction_timeout_ms} is more than the "
+                "broker's transaction.max.timeout.ms; lower the first or raise the second"
             ) from error
         if self._partition.index not in known:
             raise TransportUnavailable(
                 f"topic {self._state_topic} has {len(known)} partitions and {self._partition.topic} more; "
                 "give it as many"
             )
-        # A fatal error before the first transaction would trip over the one that is not there.
-        self._producer._txn_manager._transaction_waiter = create_future()
-        self._producer._txn_manager._transaction_waiter.set_result(None)
+        expect_fatal_errors(self._producer)
 
     async def transact(
         self,
@@ -361,9 +308,10 @@ class TransactionalProducer:
             async with self._deadline:
                 await self.begin()
                 await self.send(records, self._state_topic, self._partition.index, state)
-                # The group is added while the records go their way; the position itself follows them.
-                await self.send_offsets(self._settings.group_id, self._partition, commit)
                 await self.settled()
+                # Not before: a broker asks its coordinator about both, and a question that comes while
+                # another of the transaction waits is answered with an error that costs a look-up and a pause.
+                await self.send_offsets(self._settings.group_id, self._partition, commit)
                 await self.commit()
         except TransportError:
             raise
@@ -376,9 +324,7 @@ class TransactionalProducer:
 
     async def begin(self) -> None:
         """Begin; the broker hears of it with the first batch."""
-        await self._producer.begin_transaction()
-        ending: asyncio.Future[None] = self._producer._txn_manager.wait_for_transaction_end()
-        ending.add_done_callback(look_at)
+        await begin_transaction(self._producer)
 
     async def send(
         self,
@@ -391,7 +337,6 @@ class TransactionalProducer:
         own = [StateRecord(self._key_prefix + change.key, change.value) for change in state]
         lanes = await self._packer.pack(records, own, (state_topic, state_partition))
         await submit(self._producer, lanes, self._sent)
-        self._driver.hold_position(self._sent)
 
     async def settled(self) -> None:
         """Wait until every record is acknowledged. Raises what the first one that was not met."""
@@ -409,8 +354,7 @@ class TransactionalProducer:
 
     async def abort(self) -> None:
         """Abort what is open, so that readers need not wait for the transaction's timeout; best effort."""
-        state = self._producer._txn_manager.state
-        if state not in {TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR}:
+        if not in_transaction(self._producer):
             return
         try:
             async with asyncio.timeout(_ABORT_S):
@@ -428,16 +372,14 @@ class TransactionalProducer:
         try:
             await self.abort()
         finally:
-            await close_producer(self._producer)
+            await close_producer(self._producer, self._requests)
 
     def _step_error(self, error: BaseException, count: int) -> TransportError:
         fenced = isinstance(error, _FENCED)
-        sender = self._producer._sender.sender_task
-        if not fenced and sender is not None and sender.done() and not sender.cancelled():
+        if not fenced:
             # The first error is what matters; a call after it only finds that the client has given up.
-            cause = sender.exception()
-            fenced = isinstance(cause, _FENCED)
-            error = cause if cause is not None else error
+            error = fatal_error(self._producer) or error
+            fenced = isinstance(error, _FENCED)
         self.fenced = fenced
         step = f"{self._named()}, a step of {count} records"
         if isinstance(error, _LASTING):

@@ -16,12 +16,11 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError
 
-from consumers.kafka.client import client_options, close_consumer, translated
+from consumers.kafka.client import close_consumer, groupless_options, translated
 from consumers.kafka.producing import TransactionalProducer
-from consumers.kafka.workarounds import read_any_header_name
 from consumers.sessions_topic import key_prefix
+from consumers.settings import MEBIBYTE, KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
-from guardrail.config.kafka import MEBIBYTE, KafkaSettings
 from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable, only_cause
 
 _FIRST_WAIT_S: Final = 0.1
@@ -187,19 +186,12 @@ async def read_state(
     """
     if not indices:
         return {}
-    consumer = AIOKafkaConsumer(
-        **client_options(settings),
-        group_id=None,
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        isolation_level="read_committed",
-        fetch_max_wait_ms=settings.fetch_max_wait_ms,
-        max_partition_fetch_bytes=max(MEBIBYTE, settings.max_partition_fetch_bytes),
-    )
+    options = groupless_options(settings)
+    fetched_bytes = max(MEBIBYTE, options.pop("max_partition_fetch_bytes"))
+    consumer = AIOKafkaConsumer(**options, max_partition_fetch_bytes=fetched_bytes)
     try:
         async with asyncio.timeout(settings.request_timeout_ms / 1000) as patience:
             await consumer.start()
-            read_any_header_name(consumer)
             return await _read(
                 consumer, [TopicPartition(topic, index) for index in indices], settings, patience
             )

@@ -24,7 +24,6 @@ from weakref import WeakKeyDictionary
 
 import httpx2
 from aiokafka.abc import AbstractTokenProvider
-from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import (
     AuthenticationFailedError,
     IllegalSaslStateError,
@@ -33,10 +32,10 @@ from aiokafka.errors import (
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
-from aiokafka.protocol.admin import ApiVersionRequest
 from pydantic import SecretStr
 
-from guardrail.config.kafka import KafkaSettings, without_query
+from consumers.kafka.workarounds import NotLoggedIn
+from consumers.settings import KafkaSettings, without_query
 from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.printable import escape_controls, shorten
 
@@ -48,10 +47,6 @@ _REFUSED: Final = (
 )
 _NAME_DIFFERS: Final = frozenset({62, 64})
 """OpenSSL's codes for a certificate of another host name and of another address."""
-
-
-class _NotLoggedIn(KafkaError):
-    """The library sees a login where the broker does not."""
 
 
 def security_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -116,27 +111,12 @@ def _secret(name: str, value: SecretStr | None, path: Path | None) -> str | None
     return secret
 
 
-async def confirm_login(connection: AIOKafkaConnection, settings: KafkaSettings) -> None:
-    """Make sure that a token was accepted: the client library takes the broker's refusal for a welcome.
-
-    A refused token is answered with the reason in the place of the usual empty answer (RFC 7628); what is
-    asked next is refused or meets a closed connection. Raises an error that ``refusal`` knows.
-    """
-    if settings.security_protocol.startswith("SASL_") and settings.sasl_mechanism == "OAUTHBEARER":
-        try:
-            answer = await connection.send(ApiVersionRequest())
-        except KafkaConnectionError as error:
-            raise _NotLoggedIn("the broker hung up after the login") from error
-        if answer.error_code == IllegalSaslStateError.errno:
-            raise _NotLoggedIn("the broker still waits for a login")
-
-
 def refusal(settings: KafkaSettings, address: str, error: BaseException) -> TransportUnavailable | None:
     """The error that ends the attempt to connect to ``address``; None where trying again may help."""
     match error:
         case TokenRefused():
             return TransportUnavailable(f"no token to log in to Kafka with: {error.args[0]}")
-        case _NotLoggedIn():
+        case NotLoggedIn():
             return TransportUnavailable(
                 f"Kafka at {address} refused the login (the token was not accepted); check that it has not "
                 "expired, and that issuer, audience and scope are those that the broker wants"

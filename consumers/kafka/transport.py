@@ -37,7 +37,8 @@ from consumers.kafka.client import (
 )
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Positions, Steps, Taken
-from consumers.kafka.workarounds import Membership, read_any_header_name
+from consumers.kafka.workarounds import Membership
+from consumers.settings import KafkaSettings
 from consumers.transport import (
     AssignmentListener,
     Commit,
@@ -48,7 +49,6 @@ from consumers.transport import (
     StateRecord,
     check_commits,
 )
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
 
 _FETCH_GRACE_S: Final = 0.1
@@ -131,23 +131,17 @@ class KafkaTransport:
             await require_topics(self._admin, settings, topics)
             self._over = asyncio.get_running_loop().create_future()
             self._consumer = AIOKafkaConsumer(
-                **client_options(settings),
+                **{
+                    "rebalance_timeout_ms": settings.session_timeout_ms,
+                    **client_options(settings, AIOKafkaConsumer),
+                },
                 group_id=settings.group_id,
                 group_instance_id=settings.group_instance_id,
                 enable_auto_commit=False,
                 auto_offset_reset=settings.auto_offset_reset,
-                isolation_level=settings.isolation_level,
                 # Range gives partition i of every topic to the same member. One assignor only: the
                 # library joins once per assignor.
                 partition_assignment_strategy=(RangePartitionAssignor,),
-                session_timeout_ms=settings.session_timeout_ms,
-                rebalance_timeout_ms=settings.session_timeout_ms,
-                heartbeat_interval_ms=settings.heartbeat_interval_ms,
-                max_poll_interval_ms=settings.max_poll_interval_ms,
-                fetch_max_wait_ms=settings.fetch_max_wait_ms,
-                fetch_min_bytes=settings.fetch_min_bytes,
-                fetch_max_bytes=settings.fetch_max_bytes,
-                max_partition_fetch_bytes=settings.max_partition_fetch_bytes,
             )
             self._positions = Positions(settings, self._admin, self._consumer)
             if self._exactly_once:
@@ -158,8 +152,13 @@ class KafkaTransport:
                 if self._writer is not None:
                     await self._writer.start()
                 await self._consumer.start()
-            read_any_header_name(self._consumer)
-            self._membership = Membership(self._consumer._coordinator, settings, self._fail)
+            self._membership = Membership(
+                self._consumer,
+                settings.group_id,
+                settings.group_instance_id,
+                settings.session_timeout_ms,
+                self._fail,
+            )
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
         except BaseException as error:
             await self.stop(_GIVE_UP_START_S)
@@ -373,8 +372,6 @@ class KafkaTransport:
         held = {tp: Partition(tp.topic, tp.partition) for tp in tps}
         self._over = asyncio.get_running_loop().create_future()
         consumer.pause(*tps)
-        coordinator: Any = consumer._coordinator
-        coordinator._start_heartbeat_task()
         taken = await self._unless_over(self._take_over(list(held.values())))
         if taken is None:
             return  # the next rebalance has begun, or we stop: the listener never hears of this assignment
@@ -412,25 +409,18 @@ class KafkaTransport:
 
     async def _check_membership(self) -> None:
         """Raise PartitionLost when a rebalance is due, TransportError when the coordinator can't be asked."""
-        if self._consumer is None:
+        if self._membership is None:
             raise PartitionLost("the transport was stopped")
-        coordinator: Any = self._consumer._coordinator
         async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-            await coordinator.ensure_coordinator_known()
-            alive = await coordinator._do_heartbeat()
-        if coordinator._rejoin_needed_fut.done():
-            raise PartitionLost("the group is being rebalanced")
-        if not alive:
-            raise TransportError(f"the coordinator of group {self._settings.group_id} does not answer")
+            await self._membership.check()
 
     async def _unless_over(self, work: Coroutine[Any, Any, _T]) -> _T | None:
         """What ``work`` returns; None, and its cancellation, when the assignment ends before."""
-        consumer, over = self._consumer, self._over
+        membership, over = self._membership, self._over
         task = asyncio.ensure_future(work)
         try:
-            if consumer is not None and over is not None:
-                coordinator: Any = consumer._coordinator
-                signals = {task, over, coordinator._rejoin_needed_fut}
+            if membership is not None and over is not None:
+                signals: set[asyncio.Future[Any]] = {task, over, membership.rebalance_due()}
                 await asyncio.wait(signals, return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not task.done():

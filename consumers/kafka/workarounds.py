@@ -1,69 +1,371 @@
-r"""What the client library, aiokafka, gets wrong, and what is done about it.
+"""The one module that touches private parts of aiokafka, and why it has to.
 
-**Connections.** A connection whose transport is closed already is a broken connection, whichever event loop
-says so.
+``WORKAROUNDS`` lists every defect that is worked around here: what goes wrong, where upstream knows of it,
+the test that fails without the workaround, and the private parts it relies on. aiokafka may rename a private
+part in any release, so ``check_client_library`` looks for all of them before the first client is made: a
+release that lacks one stops the guard with an error that names it, and a release that nobody has run these
+tests with is told in the log.
 
-The client library expects an OSError of such a write, which it turns into an error of its own and gets over.
-uvloop raises a RuntimeError, "the handler is closed", which nothing expects: it would come out of a poll, and
-end the guard because a broker has hung up.
-
-**Headers.** Reading records whose header names are not UTF-8, which Kafka takes and the client library can't
-decode.
-
-Any producer can write such a name. The library's decoder then raises out of every poll, for ever: one record
-would end every guard. Here a batch that the library fails on is read once more, its names with escapes such
-as ``\xff`` for bytes that are no UTF-8. Nothing else of a record is text, and batches that the library can
-read stay with its own fast decoder. The escaped name is what is written, too: its producer takes UTF-8 only.
-
-**Membership.**
-
-- A second member with the same ``group_instance_id`` replaces the first, which the broker then does not know
-  any more. The library would join again, replace the second, and so on for ever; and the code with which the
-  broker says what is wrong is not in its tables.
-- Told to close while a rebalance is under way, it joins first: everybody else waits for one that leaves.
-
-**Transactions**, for speed. The library's sender makes one transactional request at a time, and goes through
-its whole loop between two of them: four turns that each wait for everything else on the event loop. Here one
-task makes all requests that are due, and asks for partitions and group to be added at once: both go to the
-coordinator on one connection, which a broker serves in order. The position goes last, when the records are
-acknowledged: a broker asks its coordinator about both, and a question that comes while another of the
-transaction waits to be asked is answered with an error that costs a look-up and a pause. What is asked for,
-and how every answer is treated, stays the library's.
+Nothing here changes what aiokafka asks of a broker or how it treats the answers, except where an entry of the
+list says so.
 """
 
 from __future__ import annotations
 
 import asyncio
+import dis
 import functools
+import importlib
+import inspect
+import logging
 import struct
 import time
-from asyncio import InvalidStateError
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from types import FunctionType, MethodType
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from types import CodeType
 from typing import Any, Final
 
+import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.conn import AIOKafkaConnection, CloseReason
-from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
 from aiokafka.errors import (
     CoordinatorLoadInProgressError,
     CorruptRecordException,
+    IllegalSaslStateError,
     KafkaConnectionError,
+    KafkaError,
     NoError,
+    ProducerClosed,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
-from aiokafka.producer.transaction_manager import TransactionState
-from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
-from aiokafka.record._protocols import DefaultRecordProtocol
-from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
-from aiokafka.record.memory_records import MemoryRecords
-from aiokafka.record.util import decode_varint
 
-from guardrail.config.kafka import KafkaSettings
-from guardrail.errors import TransportUnavailable
+from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
 
-_WRITING = ("send", "_send_sasl_token")
+try:
+    from aiokafka.conn import AIOKafkaConnection, CloseReason
+    from aiokafka.consumer import fetcher
+    from aiokafka.producer.transaction_manager import TransactionState
+    from aiokafka.protocol.admin import ApiVersionRequest
+    from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
+    from aiokafka.record._protocols import DefaultRecordProtocol
+    from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
+    from aiokafka.record.memory_records import MemoryRecords
+    from aiokafka.record.util import decode_varint
+    from aiokafka.util import create_future
+except ImportError as error:
+    raise ConfigError(
+        f"aiokafka {aiokafka.__version__} lacks what the guard relies on: {error}; "
+        "install the release that the package asks for: pip install --force-reinstall streaming-guardrail"
+    ) from error
+
+CHECKED_WITH: Final = ("0.14.0",)
+"""The releases that the tests of all entries ran with."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """A function that takes these arguments by position; it may take more, if it doesn't insist on them."""
+
+    function: str
+    arguments: tuple[str, ...] = ()
+
+    def missing(self) -> str | None:
+        """What is not as it should be, or None."""
+        named = f"{self.function}({', '.join(self.arguments)})"
+        try:
+            parameters = list(inspect.signature(_find(self.function)).parameters.values())
+        except (ImportError, AttributeError, TypeError):
+            return named
+        except ValueError:
+            return None  # compiled, and says nothing of its arguments
+        if parameters and parameters[0].name == "self":
+            del parameters[0]
+        rest = parameters[len(self.arguments) :]
+        by_name = tuple(parameter.name for parameter in parameters[: len(self.arguments)])
+        insists = any(
+            one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD} for one in rest
+        )
+        return named if by_name != self.arguments or insists else None
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """A function whose code sets, reads or calls these names: attributes, or what we put in their place."""
+
+    function: str
+    names: tuple[str, ...]
+
+    def missing(self) -> str | None:
+        """What is not as it should be, or None."""
+        try:
+            known = set(_names(inspect.unwrap(_find(self.function)).__code__))
+        except (ImportError, AttributeError):
+            return self.function
+        lost = [name for name in self.names if name not in known]
+        return f"{', '.join(lost)} in {self.function}" if lost else None
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """A class or module with these names."""
+
+    owner: str
+    names: tuple[str, ...]
+
+    def missing(self) -> str | None:
+        """What is not as it should be, or None."""
+        try:
+            owner = _find(self.owner)
+        except (ImportError, AttributeError):
+            return self.owner
+        lost = [name for name in self.names if not hasattr(owner, name)]
+        return f"{', '.join(lost)} in {self.owner}" if lost else None
+
+
+def _find(path: str) -> Any:
+    """What ``module:qualified.name`` stands for, below aiokafka; the module itself without a name."""
+    module, _, name = path.partition(":")
+    found = importlib.import_module(f"aiokafka.{module}")
+    return attrgetter(name)(found) if name else found
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    for instruction in dis.get_instructions(code):
+        if isinstance(instruction.argval, str):
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+@dataclass(frozen=True, slots=True)
+class Workaround:
+    """One defect of aiokafka, and what is needed to get round it."""
+
+    name: str
+    defect: str
+    upstream: str
+    """The issue; where nobody has filed one, how to reproduce it."""
+    tests: tuple[str, ...]
+    """Of these, one or more fail without the workaround."""
+    parts: tuple[Takes | Uses | Has, ...]
+
+
+WORKAROUNDS: Final = (
+    Workaround(
+        "closed transports",
+        "A write to a connection whose transport is closed already ends in a RuntimeError under uvloop. "
+        "aiokafka expects an OSError, so the error comes out of a poll and would end the guard because a "
+        "broker hung up.",
+        "https://github.com/aio-libs/aiokafka/issues/1038",
+        ("tests/unit/consumers/test_kafka_connection.py::test_a_closed_transport_is_a_broken_connection",),
+        (
+            Takes("conn:AIOKafkaConnection.send", ("request",)),
+            Takes("conn:AIOKafkaConnection._send_sasl_token", ("payload",)),
+            Takes("conn:AIOKafkaConnection.close", ("reason", "exc")),
+            Has("conn:CloseReason", ("CONNECTION_BROKEN",)),
+        ),
+    ),
+    Workaround(
+        "header names",
+        "Kafka takes header names that are not UTF-8; aiokafka's decoder raises out of every poll on such "
+        "a record, for ever. Here the batch is read again with escapes such as \\xff in its names. Nothing "
+        "else of a record is text, and what aiokafka can read stays with its own decoder.",
+        "Not filed. Write a record whose header name is the byte ff with a Java producer, and poll.",
+        (
+            "tests/unit/consumers/test_kafka_headers.py::test_a_name_that_is_not_utf8_is_escaped_and_all_else_is_kept",
+            "tests/integration/test_odd_headers.py::test_a_guard_uses_what_it_can_and_the_rest_becomes_a_dead_letter",
+        ),
+        (
+            Uses("consumer.fetcher:Fetcher._proc_fetch_request", ("MemoryRecords",)),
+            Uses(
+                "consumer.fetcher:PartitionRecords._unpack_records",
+                ("has_next", "next_batch", "next_fetch_offset", "offset"),
+            ),
+            Has("record.memory_records:MemoryRecords", ("has_next", "next_batch", "size_in_bytes")),
+            Takes("record.default_records:_DefaultRecordBatchPy._maybe_uncompress"),
+            Uses(
+                "record.default_records:_DefaultRecordBatchPy.__init__", ("_buffer", "_pos", "_num_records")
+            ),
+            Has(
+                "record.default_records:_DefaultRecordBatchPy",
+                ("LOG_APPEND_TIME", "base_offset", "first_timestamp", "max_timestamp", "timestamp_type"),
+            ),
+            Takes("record.util:decode_varint", ("buffer",)),
+        ),
+    ),
+    Workaround(
+        "reasons of a failed start",
+        "A client that can't start says 'Unable to bootstrap', whether the port, the password or the "
+        "certificate is wrong, so one connection is made first, whose errors tell; and a broker's refusal "
+        "of a token is taken for a login.",
+        "Not filed. Start a producer with a wrong password, or with an OAUTHBEARER token that has expired.",
+        (
+            "tests/integration/test_kafka_failures.py::test_login",
+            "tests/integration/test_kafka_security.py::TestTokenFile::test_a_token_that_the_broker_does_not_take",
+        ),
+        (
+            Takes("conn:AIOKafkaConnection.connect"),
+            Takes("conn:AIOKafkaConnection.__init__", ("host", "port")),
+            Uses(
+                "conn:AIOKafkaConnection.__init__",
+                (
+                    "client_id",
+                    "request_timeout_ms",
+                    "ssl_context",
+                    "security_protocol",
+                    "sasl_mechanism",
+                    "sasl_plain_username",
+                    "sasl_plain_password",
+                    "sasl_oauth_token_provider",
+                ),
+            ),
+            Takes("protocol.admin:ApiVersionRequest"),
+        ),
+    ),
+    Workaround(
+        "replaced static members",
+        "A second member with the same group_instance_id replaces the first, which the broker then no "
+        "longer knows. aiokafka joins again and replaces the second, for ever; the broker's code for it "
+        "(82) is not in its tables.",
+        "https://github.com/aio-libs/aiokafka/issues/1186",
+        (
+            "tests/integration/test_rebalances.py::test_of_two_guards_with_one_instance_id_the_first_ends_and_says_why",
+        ),
+        (
+            Takes("consumer.group_coordinator:GroupCoordinator._send_req", ("request",)),
+            Uses("consumer.group_coordinator:GroupCoordinator._do_heartbeat", ("_send_req",)),
+            Uses("consumer.group_coordinator:CoordinatorGroupRebalance.perform_group_join", ("_send_req",)),
+            Uses("consumer.consumer:AIOKafkaConsumer.start", ("_coordinator",)),
+            Has("protocol.group", ("HeartbeatRequest", "JoinGroupRequest")),
+        ),
+    ),
+    Workaround(
+        "closing while a group rebalances",
+        "Told to close while a rebalance is under way, aiokafka joins first: everybody waits for a member "
+        "that leaves.",
+        "Not filed. Stop one of two consumers while the other's on_partitions_revoked is still running.",
+        ("tests/unit/consumers/test_kafka_closing.py::test_a_member_that_leaves_joins_no_more",),
+        (Uses("consumer.group_coordinator:CoordinatorGroupRebalance.perform_group_join", ("_send_req",)),),
+    ),
+    Workaround(
+        "no heartbeats in on_partitions_assigned",
+        "No heartbeat is sent while the listener runs, so restoring long state there costs the membership, "
+        "and nothing tells it that the next rebalance is due.",
+        "Not filed. Sleep for longer than session_timeout_ms in on_partitions_assigned.",
+        (
+            "tests/integration/test_kafka_step_membership.py::test_long_state_is_restored_while_the_membership_is_kept",
+            "tests/integration/test_kafka_step_membership.py::test_a_rebalance_ends_a_restoring_that_is_under_way",
+        ),
+        (
+            Takes("consumer.group_coordinator:GroupCoordinator._start_heartbeat_task"),
+            Uses("consumer.group_coordinator:GroupCoordinator._start_heartbeat_task", ("_heartbeat_task",)),
+            Uses("consumer.group_coordinator:GroupCoordinator.__init__", ("_rejoin_needed_fut",)),
+        ),
+    ),
+    Workaround(
+        "no way to ask whether one is still a member",
+        "A transactional commit carries no generation (KIP-447 is missing), so a member that was frozen "
+        "and has lost its partition must learn it before it fences its successor.",
+        "Not filed. Freeze a consumer for longer than session_timeout_ms, and ask it whether it holds a "
+        "partition.",
+        (
+            "tests/integration/test_kafka_steps.py::test_a_frozen_member_does_not_fence_its_successor_when_it_recovers",
+        ),
+        (
+            Takes("consumer.group_coordinator:GroupCoordinator.ensure_coordinator_known"),
+            Takes("consumer.group_coordinator:GroupCoordinator._do_heartbeat"),
+            Uses("consumer.group_coordinator:GroupCoordinator.__init__", ("_rejoin_needed_fut",)),
+        ),
+    ),
+    Workaround(
+        "closing without a broker",
+        "stop() of a producer waits for its pending records for as long as no broker answers; interrupted, "
+        "it leaves connections open and tasks running. A consumer that is interrupted leaves connections "
+        "open.",
+        "https://github.com/aio-libs/aiokafka/issues/1101, https://github.com/aio-libs/aiokafka/issues/1039",
+        (
+            "tests/unit/consumers/test_kafka_closing.py::test_a_producer_ends_its_requests",
+            "tests/integration/test_kafka_failures.py::test_writing_to_a_dead_broker_says_that_the_outcome_is_unknown",
+        ),
+        (
+            Uses(
+                "producer.producer:AIOKafkaProducer.__init__",
+                ("_message_accumulator", "_sender", "_txn_manager", "client"),
+            ),
+            Uses("consumer.consumer:AIOKafkaConsumer.__init__", ("_client",)),
+            Takes("client:AIOKafkaClient.close"),
+            Has("producer.sender:Sender", ("sender_task",)),
+            Takes("producer.sender:Sender._send_produce_req", ("node_id", "batches")),
+            Takes("producer.sender:Sender._maybe_do_transactional_request"),
+            Uses(
+                "producer.sender:Sender._sender_routine",
+                ("_maybe_do_transactional_request", "_send_produce_req"),
+            ),
+            Takes("producer.message_accumulator:MessageAccumulator.fail_all", ("exception",)),
+            Uses("producer.message_accumulator:MessageAccumulator.__init__", ("_batches",)),
+            Uses("producer.message_accumulator:MessageBatch.__init__", ("future", "_drain_waiter")),
+            Uses("producer.transaction_manager:TransactionManager.__init__", ("_transaction_waiter",)),
+        ),
+    ),
+    Workaround(
+        "errors of a transaction",
+        "A fatal error before the first transaction trips over a future that is not there "
+        "(AttributeError). After one, every call ends in an AssertionError; what went wrong is known to "
+        "the sender's task alone. A transaction's end that nobody awaits is logged as an exception never "
+        "retrieved.",
+        "Not filed. Start a second producer with the same transactional id, then begin on the first.",
+        (
+            "tests/unit/consumers/test_kafka_sender.py::test_a_fatal_error_before_the_first_transaction_is_told",
+        ),
+        (
+            Uses("producer.transaction_manager:TransactionManager.fatal_error", ("_transaction_waiter",)),
+            Takes("producer.transaction_manager:TransactionManager.wait_for_transaction_end"),
+            Uses("producer.transaction_manager:TransactionManager.__init__", ("state",)),
+            Has("producer.transaction_manager:TransactionState", ("IN_TRANSACTION", "ABORTABLE_ERROR")),
+            Has("producer.sender:Sender", ("sender_task",)),
+        ),
+    ),
+)
+
+
+def missing_parts() -> list[str]:
+    """The private parts that the installed aiokafka lacks, each with the workaround that relies on it."""
+    return [
+        f"{lost} ({each.name})" for each in WORKAROUNDS for part in each.parts if (lost := part.missing())
+    ]
+
+
+@functools.cache
+def check_client_library() -> None:
+    """Make sure that the workarounds fit the aiokafka that is installed, and put them in place.
+
+    Changes what holds for every client of this process; doing it again changes nothing. Raises ConfigError
+    that names the release and what it lacks. Logs a warning for a release that has not been checked.
+    """
+    version = aiokafka.__version__
+    lost = missing_parts()
+    if lost:
+        raise ConfigError(
+            f"aiokafka {version} lacks what the guard relies on: {'; '.join(lost)}. "
+            f"Install a release that it was checked with: pip install 'aiokafka=={CHECKED_WITH[-1]}'"
+        )
+    if version not in CHECKED_WITH:
+        _log.warning(
+            "aiokafka %s is installed; the guard was checked with %s (all private parts it needs are there)",
+            version,
+            ", ".join(CHECKED_WITH),
+        )
+    notice_closed_transports()
+    read_any_header_name()
+
+
+# ------------------------------------------------------------------------------------ closed transports
+
+_WRITING: Final = ("send", "_send_sasl_token")
 _Write = Callable[..., Awaitable[Any]]
 
 
@@ -90,92 +392,64 @@ def _noticing(write: _Write) -> _Write:
     return noticing
 
 
+# ------------------------------------------------------------------------------------------ header names
+
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
 """Where a batch says how many bytes follow its length."""
 _BEFORE_LENGTH_ENDS: Final = _LENGTH_AT + _LENGTH.size
 
 
-def read_any_header_name(consumer: AIOKafkaConsumer) -> None:
-    """Let ``consumer`` read records with any header names. Call it once started, before it has partitions.
-
-    Other consumers of the process stay as they are.
-    """
-    fetcher: Any = consumer._fetcher
-    fetcher._proc_fetch_request = MethodType(_PROC_FETCH_REQUEST, fetcher)
+def read_any_header_name() -> None:
+    """Let all consumers of this process read any header names. Doing it again changes nothing."""
+    module: Any = fetcher
+    module.MemoryRecords = TolerantRecords
 
 
-def _with_names(function: Any, **names: object) -> FunctionType:
-    """``function`` where some names of its module mean something else; the module stays as it is."""
-    code, defaults, closure = function.__code__, function.__defaults__, function.__closure__
-    return FunctionType(code, {**function.__globals__, **names}, function.__name__, defaults, closure)
-
-
-class FetchedBatches:
-    """The library's ``MemoryRecords``, which keeps the bytes of the batch that was taken last findable."""
+class TolerantRecords:
+    """Stands in for ``MemoryRecords``: the batches that were fetched of a partition."""
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._batches = MemoryRecords(data)
-        self.size_in_bytes: Callable[[], int] = self._batches.size_in_bytes
-        self.has_next: Callable[[], bool] = self._batches.has_next
-        self.taken = 0
-        """How many batches ``next_batch`` has returned."""
+        self._data = memoryview(data)
+        self._end = 0
+        self._records = MemoryRecords(data)
+        self.size_in_bytes: Callable[[], int] = self._records.size_in_bytes
+        self.has_next: Callable[[], bool] = self._records.has_next
 
-    def next_batch(self) -> Any:
+    def next_batch(self) -> TolerantBatch:
         """See ``MemoryRecords.next_batch``."""
-        batch = self._batches.next_batch()
-        self.taken += 1
-        return batch
-
-    def last(self) -> memoryview:
-        """The bytes of the batch that ``next_batch`` returned last."""
-        begin = end = 0
-        for _ in range(self.taken):
-            begin = end
-            end = begin + _BEFORE_LENGTH_ENDS + _LENGTH.unpack_from(self._data, begin + _LENGTH_AT)[0]
-        return memoryview(self._data)[begin:end]
+        batch = self._records.next_batch()
+        begin = self._end
+        self._end += _BEFORE_LENGTH_ENDS + _LENGTH.unpack_from(self._data, begin + _LENGTH_AT)[0]
+        return TolerantBatch(batch, self._data[begin : self._end])
 
 
-class TolerantRecords(PartitionRecords):
-    """The library's iterator over what was fetched of a partition; it goes on where a name can't be decoded.
+class TolerantBatch:
+    """The library's batch; where it can't decode a name, iterating goes on with the escaped names."""
 
-    What it raises otherwise, it raises still.
-    """
+    def __init__(self, batch: Any, data: memoryview) -> None:
+        self._batch = batch
+        self._data = data
 
-    _records: FetchedBatches
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
 
-    def _unpack_records(self) -> Iterator[Any]:
-        reading = PartitionRecords._unpack_records(self)
-        read_again = 0
-        while True:
-            try:
-                yield from reading
-            except (UnicodeDecodeError, CorruptRecordException) as error:
-                # The second is what the library's decoder in Python makes of the first.
-                undecodable = isinstance(error, UnicodeDecodeError) or (
-                    isinstance(error.__cause__, UnicodeDecodeError)
-                )
-                if not undecodable or read_again == self._records.taken:
-                    raise
-                read_again = self._records.taken
-                reading = self._read_on()
-            else:
-                return
+    def __next__(self) -> Any:
+        return next(self._batch)
 
-    def _read_on(self) -> Iterator[Any]:
-        """The rest of the batch that was taken last, and all batches after it.
-
-        It was checked and found to be visible before its first record was read.
-        """
-        batch = _DefaultRecordBatchPy(self._records.last())
-        for record in decoded(batch):
-            if record.offset >= self.next_fetch_offset:
-                found = PartitionRecords._consumer_record(self, self._tp, record)
-                self.next_fetch_offset = record.offset + 1
-                yield found
-        self.next_fetch_offset = batch.next_offset
-        yield from PartitionRecords._unpack_records(self)
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._batch
+        except (UnicodeDecodeError, CorruptRecordException) as error:
+            # The second is what the library's decoder in Python makes of the first.
+            if not isinstance(error, UnicodeDecodeError) and not isinstance(
+                error.__cause__, UnicodeDecodeError
+            ):
+                raise
+        else:
+            return
+        # From its beginning: the library passes over records before the offset that it has reached.
+        yield from decoded(_DefaultRecordBatchPy(self._data))
 
 
 def decoded(batch: _DefaultRecordBatchPy) -> Iterator[DefaultRecordProtocol]:
@@ -233,22 +507,54 @@ class _Fields:
         return name.decode("utf-8", "backslashreplace"), self.sized()
 
 
-_PROC_FETCH_REQUEST: Final = _with_names(
-    Fetcher._proc_fetch_request, MemoryRecords=FetchedBatches, PartitionRecords=TolerantRecords
-)
+# --------------------------------------------------------------------------- reasons of a failed start
 
+
+class NotLoggedIn(KafkaError):
+    """aiokafka sees a login where the broker does not."""
+
+
+def connection(host: str, port: int, **options: Any) -> AIOKafkaConnection:
+    """A connection to one broker, not made yet: ``connect`` logs in and raises what went wrong."""
+    return AIOKafkaConnection(host, port, **options)
+
+
+async def confirm_token(connection: AIOKafkaConnection) -> None:
+    """Raise NotLoggedIn where the broker did not accept the token of a connection that says it did.
+
+    A refused token is answered with the reason in the place of the usual empty answer (RFC 7628); what is
+    asked next is refused or meets a closed connection.
+    """
+    try:
+        answer = await connection.send(ApiVersionRequest())
+    except KafkaConnectionError as error:
+        raise NotLoggedIn("the broker hung up after the login") from error
+    if answer.error_code == IllegalSaslStateError.errno:
+        raise NotLoggedIn("the broker still waits for a login")
+
+
+# -------------------------------------------------------------------------------------------- membership
 
 _FENCED_INSTANCE_ID: Final = 82
 
 
 class Membership:
-    """Sees all that a consumer's coordinator sends, from its start on."""
+    """A started consumer's place in its group: sees what its coordinator sends, and asks it."""
 
     def __init__(
-        self, coordinator: Any, settings: KafkaSettings, failed: Callable[[TransportUnavailable], None]
+        self,
+        consumer: AIOKafkaConsumer,
+        group_id: str,
+        group_instance_id: str | None,
+        session_timeout_ms: int,
+        failed: Callable[[TransportUnavailable], None],
     ) -> None:
         """``failed`` is told when another member has taken over the instance id."""
-        self._settings = settings
+        coordinator: Any = consumer._coordinator
+        self._coordinator = coordinator
+        self._group_id = group_id
+        self._instance_id = group_instance_id
+        self._session_timeout_s = session_timeout_ms / 1000
         self._failed = failed
         self._send = coordinator._send_req
         self._heard_at = float("-inf")
@@ -256,19 +562,37 @@ class Membership:
         coordinator._send_req = self._send_req
 
     def joined(self) -> None:
-        """The broker has just assigned partitions to us."""
+        """The broker has just assigned partitions to us: send heartbeats from now on, also in a callback."""
         self._heard_at = time.monotonic()
+        self._coordinator._start_heartbeat_task()
 
     def leave(self) -> None:
         """Do not join any more."""
         self._leaving = True
+
+    def rebalance_due(self) -> asyncio.Future[None]:
+        """Done when this member has heard that it has to join again."""
+        due: asyncio.Future[None] = self._coordinator._rejoin_needed_fut
+        return due
+
+    async def check(self) -> None:
+        """Raise PartitionLost when a rebalance is due, TransportError when the coordinator does not answer.
+
+        Has no time limit of its own.
+        """
+        await self._coordinator.ensure_coordinator_known()
+        alive = await self._coordinator._do_heartbeat()
+        if self.rebalance_due().done():
+            raise PartitionLost("the group is being rebalanced")
+        if not alive:
+            raise TransportError(f"the coordinator of group {self._group_id} does not answer")
 
     async def _send_req(self, request: Any) -> Any:
         if self._leaving and isinstance(request, JoinGroupRequest):
             raise CoordinatorLoadInProgressError  # the library tries later, and sees that it is to close
         sent_at = time.monotonic()
         response = await self._send(request)
-        if self._settings.group_instance_id is not None:
+        if self._instance_id is not None:
             self._look_at(request, getattr(response, "error_code", NoError.errno), sent_at)
         return response
 
@@ -277,93 +601,131 @@ class Membership:
         if heartbeat and code in {NoError.errno, RebalanceInProgressError.errno}:
             self._heard_at = sent_at
         # After a long silence not to be known is nothing but that: the session has expired.
-        silence_s = time.monotonic() - self._heard_at
-        lately = silence_s < self._settings.session_timeout_ms / 2000
+        lately = time.monotonic() - self._heard_at < self._session_timeout_s / 2
         replaced = heartbeat and code == UnknownMemberIdError.errno and lately
         if (replaced or code == _FENCED_INSTANCE_ID) and not self._leaving:
             self._leaving = True
             self._failed(
                 TransportUnavailable(
-                    f"another member of group {self._settings.group_id} has joined with the same "
-                    f"group_instance_id {self._settings.group_instance_id} and taken this one's place; "
+                    f"another member of group {self._group_id} has joined with the same "
+                    f"group_instance_id {self._instance_id} and taken this one's place; "
                     "give every guard an id of its own"
                 )
             )
 
 
-def hasten(producer: AIOKafkaProducer) -> Driver:
-    """Have a transactional producer that is not started yet work like that."""
-    driver = Driver(producer)
-    producer._sender._maybe_do_transactional_request = driver.task  # type: ignore[method-assign]
-    return driver
+# --------------------------------------------------------------------------------- closing without a broker
+
+_STOP_S: Final = 2.0
 
 
-class Driver:
-    """Stands in for ``Sender._maybe_do_transactional_request``."""
+async def hang_up(consumer: AIOKafkaConsumer) -> None:
+    """Close the connections of a consumer whose ``stop`` was interrupted."""
+    await consumer._client.close()
+
+
+class Requests:
+    """The tasks in which a producer's sender makes requests; it keeps no list of them outside its loop."""
 
     def __init__(self, producer: AIOKafkaProducer) -> None:
-        self._under_way: set[asyncio.Future[Any]] = set()
-        self._sender = producer._sender
-        self._transactions = producer._txn_manager
-        self._accumulator = producer._message_accumulator
+        self._tasks: set[asyncio.Task[Any]] = set()
+        sender: Any = producer._sender
+        self._send = sender._send_produce_req
+        self._ask = sender._maybe_do_transactional_request
+        sender._send_produce_req = self._sending
+        sender._maybe_do_transactional_request = self._asking
 
-    def hold_position(self, records: Iterable[asyncio.Future[Any]]) -> None:
-        """The position is not sent before these are acknowledged, or have failed."""
-        for future in records:
-            self._under_way.add(future)
-            future.add_done_callback(self._answered)
+    async def _sending(self, node_id: Any, batches: Any) -> None:
+        self._note(asyncio.current_task())
+        await self._send(node_id, batches)
 
-    def _answered(self, future: asyncio.Future[Any]) -> None:
-        self._under_way.discard(future)
-        if not self._under_way:
-            self._transactions.notify_task_waiter()
+    def _asking(self) -> asyncio.Task[Any] | None:
+        task: asyncio.Task[Any] | None = self._ask()
+        self._note(task)
+        return task
 
-    def task(self) -> asyncio.Task[None] | None:
-        """The task that makes what requests are due; None when none is. The sender keeps and awaits it."""
-        return asyncio.create_task(self._make_requests()) if self._due() else None
+    def _note(self, task: asyncio.Task[Any] | None) -> None:
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _make_requests(self) -> None:
-        while due := self._due():
-            adding = bool(self._transactions.partitions_to_add())
-            results = await asyncio.gather(*(request() for request in due), return_exceptions=True)
-            for result in results:
-                if isinstance(result, BaseException) and not self._follows(result):
-                    raise result
-            if adding:
-                self._wake_sender()
+    async def end(self) -> None:
+        """Cancel all, and wait until they are gone."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _follows(self, error: BaseException) -> bool:
-        """Is this of an answer that came when another one had just spoiled the transaction?
 
-        The library forgets then what was asked for, and trips over the second answer about it.
-        """
-        spoilt = self._transactions.state == TransactionState.ABORTABLE_ERROR
-        return spoilt and isinstance(error, KeyError | InvalidStateError)
+async def close_producer(producer: AIOKafkaProducer, requests: Requests) -> None:
+    """Close, leaving no task and no socket; safe after a failed start. Raises only what is no KafkaError.
 
-    def _due(self) -> list[Callable[[], Awaitable[object]]]:
-        """What can be asked now, in the library's order: partitions, group, its position, the end."""
-        sender, transactions = self._sender, self._transactions
-        due: list[Callable[[], Awaitable[object]]] = []
-        partitions = transactions.partitions_to_add()
-        if partitions:
-            due.append(lambda: sender._do_add_partitions_to_txn(partitions))
-        group_id = transactions.consumer_group_to_add()
-        if group_id is not None:
-            due.append(lambda: sender._do_add_offsets_to_txn(group_id))
-        if due:
-            return due
-        position = transactions.offsets_to_commit()
-        if position is not None:
-            if self._under_way:
-                return []
-            return [lambda: sender._do_txn_offset_commit(*position)]
-        result = transactions.needs_transaction_commit()
-        if result is not None:
-            return [lambda: sender._do_txn_commit(result)]
-        return []
+    What is still pending has failed or is given up: it gets a moment, and then its end, which the library
+    can't do by itself (it would wait for its delivery timeout, and leave its tasks behind when interrupted).
+    """
+    stopping = asyncio.ensure_future(producer.stop())
+    try:
+        await asyncio.wait([stopping], timeout=_STOP_S)
+    finally:
+        if not stopping.done():
+            producer._message_accumulator.fail_all(ProducerClosed())
+            if producer._sender.sender_task is not None:
+                producer._sender.sender_task.cancel()
+        await asyncio.wait([stopping])
+        if stopping.cancelled() or stopping.exception() is not None:
+            # Interrupted half-way it leaves its connections open and its tasks running.
+            await producer.client.close()
+            await requests.end()
+        _look_at_pending(producer)
+    if not stopping.cancelled():
+        error = stopping.exception()
+        if error is not None and not isinstance(error, (KafkaError, OSError)):
+            raise error
 
-    def _wake_sender(self) -> None:
-        """Batches of a partition were held back until it was added."""
-        waiting = self._accumulator._waiter_future
-        if not waiting.done():
-            waiting.set_result(None)
+
+def _look_at_pending(producer: AIOKafkaProducer) -> None:
+    """See to it that what was given up is not logged as an exception never retrieved."""
+    for batches in producer._message_accumulator._batches.values():
+        for batch in batches:
+            batch.future.add_done_callback(look_at)
+            batch._drain_waiter.add_done_callback(look_at)
+    transactions = producer._txn_manager
+    if transactions is not None and transactions._transaction_waiter is not None:
+        transactions._transaction_waiter.add_done_callback(look_at)
+
+
+def look_at(future: asyncio.Future[Any]) -> None:
+    """Retrieve a future's exception."""
+    if not future.cancelled():
+        future.exception()
+
+
+# ------------------------------------------------------------------------------------ errors of a transaction
+
+
+def expect_fatal_errors(producer: AIOKafkaProducer) -> None:
+    """Give a started transactional producer what a fatal error before its first transaction looks for."""
+    waiter: asyncio.Future[None] = create_future()
+    waiter.set_result(None)
+    producer._txn_manager._transaction_waiter = waiter
+
+
+async def begin_transaction(producer: AIOKafkaProducer) -> None:
+    """Begin; how the transaction ends is told by the calls that follow, and need not be awaited."""
+    await producer.begin_transaction()
+    ending: asyncio.Future[None] = producer._txn_manager.wait_for_transaction_end()
+    ending.add_done_callback(look_at)
+
+
+def in_transaction(producer: AIOKafkaProducer) -> bool:
+    """Is a transaction open that can be aborted?"""
+    return producer._txn_manager.state in {TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR}
+
+
+def fatal_error(producer: AIOKafkaProducer) -> BaseException | None:
+    """What made the producer give up, if it has: a call after it finds only that it has."""
+    sender = producer._sender.sender_task
+    if sender is None or not sender.done() or sender.cancelled():
+        return None
+    error: BaseException | None = sender.exception()
+    return error

@@ -20,7 +20,7 @@ from guardrail.cli.options import ConfigOption, naming_places, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
-    from guardrail.config import Settings
+    from consumers.settings import Settings
     from guardrail.judges.cache import RedisSettings
     from guardrail.judges.classifier.settings import ClassifierSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -261,7 +261,7 @@ def check_command(
 @config_app.command("schema", epilog=SCHEMA_EPILOG)
 def schema_command() -> None:
     """Print the JSON Schema of the settings: every name, its meaning, its default and what it may hold."""
-    from guardrail.config import Settings
+    from consumers.settings import Settings
 
     _write(json.dumps(Settings.model_json_schema(), indent=2))
 

@@ -16,8 +16,8 @@ from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, se
 
 if TYPE_CHECKING:
     from consumers.dead_letter_replay import ReplayReport, Selection
+    from consumers.settings import KafkaSettings
     from guardrail.cli.dead_letter_report import Listing
-    from guardrail.config.kafka import KafkaSettings
 
 DEFAULT_ROWS: Final = 100
 _EXIT_UNUSABLE: Final = 1

@@ -8,8 +8,8 @@ from typing import Final
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.settings import Topics
 from guardrail.config import Settings
-from guardrail.config.kafka import Topics
 from guardrail.demo.board import Board, BoardEvent, StreamEvent, play, schedule
 from guardrail.demo.views import View
 from guardrail.errors import only_cause
@@ -17,6 +17,7 @@ from guardrail.events import Response, parse_input, parse_output
 from guardrail.judges.factory import build_judge
 
 PARTITIONS: Final = 3
+_GROUP_ID: Final = "guardrail"
 _TICK_S: Final = 0.1
 _LAST_WORD_S: Final = 30.0
 """How long the last verdicts may take after the last answer is written; milliseconds are the rule."""
@@ -26,11 +27,9 @@ async def play_all(
     responses: Sequence[Response], settings: Settings, board: Board, view: View, speed: float
 ) -> None:
     """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows."""
-    topics = settings.kafka.topics
+    topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
-    transport = MemoryTransport(
-        broker, settings.kafka.group_id, [topics.responses], sessions_topic=topics.sessions
-    )
+    transport = MemoryTransport(broker, _GROUP_ID, [topics.responses], sessions_topic=topics.sessions)
     judge = build_judge(settings.judge)
     guard = GuardConsumer(transport, judge, settings.router(), limits=settings.limits, topics=topics)
     steps = schedule(responses)

@@ -12,7 +12,7 @@ import typer
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
-    from guardrail.config import Settings
+    from consumers.settings import Settings
 
 KAFKA_PANEL = "Kafka"
 LOGS_PANEL = "Logs"
@@ -47,7 +47,7 @@ Options = dict[str, dict[str, Any]]
 
 def settings_from(config: Path | None, options: Options) -> Settings:
     """The settings with the options given over them; one that is None was not given. Raises ConfigError."""
-    from guardrail.config import load_settings
+    from consumers.settings import load_settings
 
     return load_settings(config, _given(options))
 
@@ -55,7 +55,7 @@ def settings_from(config: Path | None, options: Options) -> Settings:
 @contextmanager
 def naming_places(config: Path | None, options: Options) -> Iterator[None]:
     """Tell with a ConfigError raised within which line or variable gave the settings that it names."""
-    from guardrail.config import with_places
+    from consumers.settings import with_places
 
     try:
         yield

@@ -24,7 +24,7 @@ from guardrail.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from guardrail.config import Settings
+    from consumers.settings import Settings
 
 EPILOG = """[bold]Examples[/]
 
@@ -135,10 +135,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
             limits=settings.limits,
             topics=topics,
             delivery_guarantee=settings.kafka.delivery_guarantee,
-            commit_gap_ms=settings.kafka.commit_gap_ms,
-            commit_interval_ms=settings.kafka.commit_interval_ms,
-            poll_timeout_ms=settings.kafka.poll_timeout_ms,
-            max_poll_records=settings.kafka.max_poll_records,
+            max_poll_records=settings.kafka.client["max_poll_records"],
             max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
             leave_timeout_ms=settings.shutdown.leave_timeout_ms,
@@ -154,7 +151,7 @@ def told(settings: Settings) -> dict[str, Any]:
 
     Every policy is compared with the default one, from which all begin; rules are told by their names.
     """
-    from guardrail.config import Settings
+    from consumers.settings import Settings
 
     values, defaults = settings.masked(), Settings().masked()
     policies, begun_from = values.pop("policies"), defaults.pop("policies")["default"]

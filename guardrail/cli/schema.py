@@ -24,15 +24,17 @@ def schema_command(
     ] = False,
 ) -> None:
     """Write the JSON Schema of every event, and an AsyncAPI 3 document of the topics."""
+    from consumers.settings import Topics
     from guardrail.cli.terminal import err, print_error, safe
     from guardrail.cli.terminal import out as stdout
     from guardrail.schema import check_schemas, write_schemas
 
+    topics = Topics().model_dump()
     if not check:
-        for path in write_schemas(out):
+        for path in write_schemas(out, topics):
             stdout().print(safe(str(path)), soft_wrap=True)
         return
-    problems = check_schemas(out)
+    problems = check_schemas(out, topics)
     for problem in problems:
         print_error(problem)
     if problems:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, overload
 
 from pydantic import BaseModel, ValidationError
 
 from guardrail.config.problems import Loc, SettingsError, dotted, explain, explain_unknown_policy
-from guardrail.config.settings import BUILT_IN_POLICY, Settings
+from guardrail.config.settings import BUILT_IN_POLICY, SECTIONS_OF_OTHERS, Settings
 from guardrail.config.sources import FileValues, environment_variable, read_environment, read_file
 from guardrail.errors import ConfigError
 from guardrail.judges.classifier.settings import ClassifierSettings
@@ -90,21 +90,43 @@ def _kinds(annotation: Any) -> Iterator[Any]:
 
 _SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")
 
+_S = TypeVar("_S", bound=Settings)
 
-def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+
+@overload
+def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings: ...
+
+
+@overload
+def load_settings(
+    path: Path | str | None = None, overrides: Mapping[str, Any] | None = None, *, kind: type[_S]
+) -> _S: ...
+
+
+def load_settings(
+    path: Path | str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    kind: type[Settings] = Settings,
+) -> Settings:
     """The settings of a process. Later sources win: defaults, file, environment, ``overrides``.
+
+    ``kind`` is the class with the sections to read; this package's own when left out, and then the section
+    ``kafka``, which ``consumers.settings`` reads, is passed over.
 
     ``overrides`` is nested as the file is (``{"kafka": {"group_id": "a"}}``); the command line gives it.
     Mappings are merged key by key, lists are replaced. Relative paths in the file are relative to its folder,
     those of other sources to the current one. Raises SettingsError, a ConfigError, which lists every problem
     with its source, path, value and remedy.
     """
-    sources = _read(None if path is None else Path(path), overrides)
+    sources = _read(kind, None if path is None else Path(path), overrides)
     merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
+    for section in SECTIONS_OF_OTHERS - kind.model_fields.keys():
+        merged.pop(section, None)
     try:
-        return Settings.model_validate(merged)
+        return kind.model_validate(merged)
     except ValidationError as error:
-        problems = explain(Settings, error, sources.where)
+        problems = explain(kind, error, sources.where)
         told = {problem.path for problem in problems}
         unknown = [
             explain_unknown_policy(loc, name, known, sources.where)
@@ -115,7 +137,11 @@ def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] |
 
 
 def with_places(
-    error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
+    error: ConfigError,
+    path: Path | None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    kind: type[Settings] = Settings,
 ) -> ConfigError:
     """The error with the source of each setting that a line of its message begins with.
 
@@ -124,12 +150,13 @@ def with_places(
     """
     if isinstance(error, SettingsError):
         return error
-    sources = _read(path, overrides)
+    sources = _read(kind, path, overrides)
     return ConfigError("\n".join(sources.placed(line) for line in str(error).split("\n")))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
+    kind: type[Settings]
     file: FileValues
     environment: Mapping[str, Any]
     given: Mapping[str, Any]
@@ -144,7 +171,7 @@ class _Sources:
 
     def placed(self, line: str) -> str:
         begin = _SETTING.match(line)
-        if begin is None or begin[1] not in Settings.model_fields:
+        if begin is None or begin[1] not in self.kind.model_fields:
             return line
         loc: Loc = tuple(int(part) if part.isdigit() else part for part in begin[0].split("."))
         # A section that is nowhere given has no place, and its file as a whole would be a poor one.
@@ -156,13 +183,13 @@ class _Sources:
         return any(_contains(each, loc) for each in (self.given, self.environment, self.file.values))
 
 
-def _read(path: Path | None, overrides: Mapping[str, Any] | None) -> _Sources:
+def _read(kind: type[Settings], path: Path | None, overrides: Mapping[str, Any] | None) -> _Sources:
     file = FileValues()
     if path is not None:
         file = read_file(path)
         # Absolute without following links: mounted files are links to elsewhere, beside which nothing is.
-        file = replace(file, values=anchored(file.values, Settings, path.absolute().parent))
-    return _Sources(file, read_environment(file.values), overrides or {})
+        file = replace(file, values=anchored(file.values, kind, path.absolute().parent))
+    return _Sources(kind, file, read_environment(kind, file.values), overrides or {})
 
 
 def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, list[str]]]:

@@ -128,7 +128,8 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
         return explain_unknown_policy(loc, value, context["known"].split(", "), where)
     if details["type"] == "extra_forbidden":
         return Problem(dotted(loc), "no such setting", _suggest(root, loc), where=where(loc))
-    if loc and loc[-1] == "[key]":
+    name_is_wrong = loc[-1:] == ("[key]",)
+    if name_is_wrong:
         loc = loc[:-1]
     field = _field_at(root, loc)
     wrong = escape_controls(_without_logins(details["msg"], value)).removeprefix("Value error, ")
@@ -142,7 +143,8 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     elif wrong and details["type"] != "value_error":
         wrong = wrong[0].lower() + wrong[1:]
     remedy = told or section or _remedy(details["type"], value, context, field)
-    return Problem(dotted(loc), wrong, remedy, value=_show(value, loc, field), where=where(loc))
+    shown = None if name_is_wrong else _show(value, loc, field)
+    return Problem(dotted(loc), wrong, remedy, value=shown, where=where(loc))
 
 
 def _section(root: type[BaseModel], loc: Loc, kind: str) -> str | None:
@@ -175,7 +177,7 @@ def _remedy(kind: str, value: Any, context: Mapping[str, Any], field: FieldInfo 
         default = field.get_default(call_default_factory=False)
         if isinstance(default, str | int | float):
             hints.append(f"(default: {default})")
-    return " ".join(hints) or "see 'guardrail config schema' for what may stand here"
+    return " ".join(hints).rstrip(":") or "see 'guardrail config schema' for what may stand here"
 
 
 def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
@@ -226,12 +228,19 @@ def _walk(root: type[BaseModel], loc: Loc) -> tuple[Any, FieldInfo | None]:
         else:
             inner = [argument for argument in get_args(annotation) if argument is not Ellipsis]
             annotation = inner[-1] if inner else None
+            if annotation is Any:  # the mapping is described, not what may stand in it
+                field = None
     return annotation, field
 
 
 def _suggest(root: type[BaseModel], loc: Loc) -> str:
-    known = fields_of(_walk(root, loc[:-1])[0])
+    section = _walk(root, loc[:-1])[0]
+    known = fields_of(section)
     name = str(loc[-1])
+    # A settings class tells in ``moved`` what became of the settings that it had once.
+    moved: Mapping[str, str] = getattr(section, "moved", {})
+    if name in moved:
+        return moved[name]
     close = _close(name, list(known), dotted(loc[:-1]))
     if close:
         return close

@@ -1,4 +1,4 @@
-"""Every setting of the guardrail, in one tree of frozen values."""
+"""Every setting of the guardrail but those of Kafka, in one tree of frozen values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from guardrail.config.kafka import KafkaSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.limits import Limits
 from guardrail.policy import Policy
@@ -19,6 +18,8 @@ from guardrail.routing import PolicyRouter, Route
 ENV_PREFIX: Final = "GUARDRAIL_"
 ENV_DELIMITER: Final = "__"
 BUILT_IN_POLICY: Final = "default"
+SECTIONS_OF_OTHERS: Final = frozenset({"kafka"})
+"""Sections of the same file that this package passes over: ``consumers.settings`` reads them."""
 
 _URL: Final = re.compile(r"[a-z][a-z0-9+.\-]*://\S+$", re.IGNORECASE)
 _URL_LOGIN: Final = re.compile(r"(?<=://)[^/?#@]+(?=@)")
@@ -69,7 +70,7 @@ class ShutdownSettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """The whole configuration. ``Settings()`` is the defaults; only ``load_settings`` reads any source.
+    """The configuration without Kafka. ``Settings()`` is the defaults; ``load_settings`` reads the sources.
 
     Raises pydantic's ValidationError for wrong values; ``load_settings`` turns that into a ConfigError that
     names file, path, value and remedy.
@@ -83,9 +84,6 @@ class Settings(BaseSettings):
         validate_default=False,
     )
 
-    kafka: KafkaSettings = Field(
-        default_factory=KafkaSettings, description="Brokers, consumer group, topics, security, batching."
-    )
     limits: Limits = Field(
         default_factory=Limits, description="Bounds on what one guard process holds at a time."
     )

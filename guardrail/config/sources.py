@@ -16,7 +16,7 @@ from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
 from guardrail.config.problems import Loc, Problem, SettingsError, dotted, fields_of
-from guardrail.config.settings import ENV_DELIMITER, ENV_PREFIX, Settings
+from guardrail.config.settings import ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.printable import escape_controls
 
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
@@ -177,21 +177,21 @@ def _survey(root: yaml.Node, path: Path) -> tuple[dict[Loc, int], list[Problem]]
     return lines, problems
 
 
-def read_environment(file_values: Mapping[str, Any]) -> dict[str, Any]:
+def read_environment(kind: type[Settings], file_values: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that environment variables give: ``GUARDRAIL_KAFKA__GROUP_ID=a`` is kafka.group_id.
 
     Lists and mappings are JSON. Names that only begin alike (``GUARDRAIL_SERVICE_HOST``, which Kubernetes
     sets for a service called guardrail) are left alone; what looks like a misspelt setting is not.
     Raises SettingsError.
     """
-    problems = [problem for name in sorted(os.environ) if (problem := _misspelt(name)) is not None]
+    problems = [problem for name in sorted(os.environ) if (problem := _misspelt(kind, name)) is not None]
     values: dict[str, Any] = {}
     try:
-        values = EnvSettingsSource(Settings)()
+        values = EnvSettingsSource(kind)()
     except EnvDecodeError:
         problems += [
             _env_problem(name, "write lists and mappings as JSON", "not valid JSON")
-            for name in _broken_json()
+            for name in _broken_json(kind)
         ]
     if problems:
         raise SettingsError(problems)
@@ -210,13 +210,13 @@ def environment_variable(loc: Loc) -> str | None:
     return next((names[name] for name in sorted(names) if name.startswith(below)), None)
 
 
-def _misspelt(name: str) -> Problem | None:
+def _misspelt(kind: type[Settings], name: str) -> Problem | None:
     if not name.upper().startswith(ENV_PREFIX):
         return None
     rest = name[len(ENV_PREFIX) :].lower()
-    known = fields_of(Settings)
+    known = fields_of(kind)
     head, delimiter, _ = rest.partition(ENV_DELIMITER)
-    if head in known:
+    if head in known or head in SECTIONS_OF_OTHERS:
         return None
     for section, info in known.items():
         inner = rest.removeprefix(section + "_")
@@ -233,13 +233,13 @@ def _env_problem(name: str, remedy: str, wrong: str = "no such setting") -> Prob
     return Problem(escape_controls(name), wrong, remedy, where="environment variable")
 
 
-def _broken_json() -> list[str]:
+def _broken_json(kind: type[Settings]) -> list[str]:
     """The variables that hold no JSON where a section, list or mapping is meant."""
     broken = []
     for name, value in sorted(os.environ.items()):
         if name.upper().startswith(ENV_PREFIX):
             head, *below = name[len(ENV_PREFIX) :].lower().split(ENV_DELIMITER)
-            if head in Settings.model_fields and (not below or value.lstrip()[:1] in {"{", "["}):
+            if head in kind.model_fields and (not below or value.lstrip()[:1] in {"{", "["}):
                 try:
                     json.loads(value)
                 except ValueError:

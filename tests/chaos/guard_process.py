@@ -1,6 +1,6 @@
 """One guard as a process of a chaos run: the real consumer and transport, the harness's judge and producer.
 
-    python -m tests.chaos.guard_process '{"kafka": {…}, "bug": ""}'
+    python -m tests.chaos.guard_process '{"kafka": {…}, "pace": {…}, "bug": ""}'
 
 Takes orders as JSON lines on its standard input: ``{"trouble": "hang"}``, ``{"refused_sends": 1}``,
 ``{"part": "before_commit", "signal": "SIGKILL"}``. Ends when its harness does.
@@ -14,14 +14,15 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from typing import Any, Final
 
 import uvloop
 
 from consumers.guard import GuardConsumer
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings
 from guardrail.config import LoggingSettings
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import GuardrailError
 from guardrail.limits import Limits
 from guardrail.logs import configure_logging
@@ -35,7 +36,7 @@ DRAIN_MS: Final = 2_000
 REVOKE_MS: Final = 500
 
 
-async def guard(settings: KafkaSettings, bug: str) -> int:
+async def guard(settings: KafkaSettings, pace: Mapping[str, int], bug: str) -> int:
     """Guard until SIGTERM. The exit status."""
     judge, orders, stop = ScriptedJudge(), Orders(), asyncio.Event()
     DoomedProducer.orders = orders
@@ -49,11 +50,8 @@ async def guard(settings: KafkaSettings, bug: str) -> int:
         limits=Limits(max_concurrent_judgements=2_000),
         topics=settings.topics,
         delivery_guarantee=settings.delivery_guarantee,
-        commit_gap_ms=settings.commit_gap_ms,
-        commit_interval_ms=settings.commit_interval_ms,
+        **pace,
         revoke_timeout_ms=REVOKE_MS,
-        poll_timeout_ms=settings.poll_timeout_ms,
-        max_poll_records=settings.max_poll_records,
         max_record_bytes=settings.max_request_bytes,
         drain_timeout_ms=DRAIN_MS,
     )
@@ -87,7 +85,7 @@ def main() -> int:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # Linux, PR_SET_PDEATHSIG: also when frozen
     given = json.loads(sys.argv[1])
     configure_logging(LoggingSettings(level="info", format="json"))
-    return uvloop.run(guard(KafkaSettings.model_validate(given["kafka"]), given["bug"]))
+    return uvloop.run(guard(KafkaSettings.model_validate(given["kafka"]), given["pace"], given["bug"]))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
-from guardrail.config.kafka import KafkaSettings, Topics
 from tests.chaos.nemesis import Fault, Happened, Nemesis, schedule
 from tests.chaos.processes import BrokerControl, ChaosBroker, GuardSlot
 from tests.chaos.proxy import FaultProxy
@@ -68,20 +68,23 @@ class Plan:
         """The guards' settings: everything that waits, waits briefly."""
         return {
             "group_id": GROUP,
-            "session_timeout_ms": self.session_timeout_ms,
-            "heartbeat_interval_ms": self.session_timeout_ms // 5,
-            # Longer than a broker stays away: one that aborts a transaction on its way up forgets its markers
-            # too (see Nemesis.broker_anytime).
-            "transaction_timeout_ms": 120_000,
-            "request_timeout_ms": 5_000,
             "delivery_timeout_ms": 10_000,
             "connect_timeout_ms": 20_000,
             "recovery_timeout_ms": 60_000,
-            "commit_gap_ms": self.commit_gap_ms,
-            "commit_interval_ms": 200,
-            "poll_timeout_ms": 50,
-            "fetch_max_wait_ms": 50,
+            "client": {
+                "session_timeout_ms": self.session_timeout_ms,
+                "heartbeat_interval_ms": self.session_timeout_ms // 5,
+                # Longer than a broker stays away: one that aborts a transaction on its way up forgets its
+                # markers too (see Nemesis.broker_anytime).
+                "transaction_timeout_ms": 120_000,
+                "request_timeout_ms": 5_000,
+                "fetch_max_wait_ms": 50,
+            },
         }
+
+    def pace(self) -> dict[str, int]:
+        """The guards' own waits, likewise."""
+        return {"commit_gap_ms": self.commit_gap_ms, "commit_interval_ms": 200, "poll_timeout_ms": 50}
 
 
 @dataclass(slots=True)
@@ -158,7 +161,7 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None] = lambda _: 
             replication_factor=1,
         )
         slots = [
-            await stack.enter_async_context(GuardSlot(n, proxy, plan.kafka(), plan.bug, folder))
+            await stack.enter_async_context(GuardSlot(n, proxy, plan.kafka(), plan.pace(), plan.bug, folder))
             for n, proxy in enumerate(proxies)
         ]
         return await _Run(plan, folder, control, slots, topics, tell).go()

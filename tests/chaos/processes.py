@@ -95,7 +95,15 @@ class GuardSlot:
     A guard that has ended is started again for as long as the slot is ``wanted``, as a supervisor would.
     """
 
-    def __init__(self, number: int, proxy: FaultProxy, kafka: dict[str, Any], bug: str, folder: Path) -> None:
+    def __init__(
+        self,
+        number: int,
+        proxy: FaultProxy,
+        kafka: dict[str, Any],
+        pace: dict[str, int],
+        bug: str,
+        folder: Path,
+    ) -> None:
         self.number = number
         self.proxy = proxy
         self.lock = asyncio.Lock()
@@ -105,7 +113,8 @@ class GuardSlot:
         self.ends: Counter[int] = Counter()
         """Exit statuses."""
         servers = f"127.0.0.1:{proxy.port}"
-        self._order = json.dumps({"kafka": {**kafka, "bootstrap_servers": servers}, "bug": bug})
+        own = {**kafka, "bootstrap_servers": servers}
+        self._order = json.dumps({"kafka": own, "pace": pace, "bug": bug})
         self._log = folder / f"guard-{number}.log"
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None

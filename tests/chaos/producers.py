@@ -17,8 +17,8 @@ from typing import Final
 from aiokafka.errors import KafkaTimeoutError
 
 from consumers.kafka.producing import TransactionalProducer
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
-from guardrail.config.kafka import KafkaSettings
 
 STEP_PARTS: Final = (
     "before_send",

@@ -16,7 +16,8 @@ if __name__ == "__main__":
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
-from guardrail import Guard, Settings, build_judge
+from consumers.settings import Settings
+from guardrail import Guard, build_judge
 from tests.golden.cases import STREAMED_CHARS, Case, Step, load
 from tests.support.llm_server import (
     Behaviour,

@@ -24,9 +24,9 @@ from consumers.dead_letter_replay import (
 )
 from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.kafka.producing import TransactionalProducer
+from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, DecodeError, StepFailed, TransportError, TransportUnavailable
 from tests.support.kafka_broker import free_ports
 from tests.support.kafka_guards import own_settings

@@ -11,18 +11,19 @@ import pytest
 
 from consumers.kafka.client import connect_admin
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import TransportError, TransportUnavailable
 from tests.support.kafka_broker import KafkaBroker, free_ports
+from tests.support.kafka_settings import kafka_settings
 from tests.support.transports import KafkaHarness, RecordingListener, fill, poll_until, poll_while
 
 pytestmark = pytest.mark.kafka
 
 
 def fails_fast(bootstrap_servers: str, **changes: object) -> KafkaSettings:
-    return KafkaSettings.model_validate(
-        {
+    return kafka_settings(
+        **{
             "bootstrap_servers": bootstrap_servers,
             "connect_timeout_ms": 2_000,
             "request_timeout_ms": 2_000,

@@ -17,8 +17,8 @@ from aiokafka.admin import NewTopic
 
 from consumers.kafka.client import client_options, connect_admin, require_topics
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, TransportUnavailable
 from tests.conftest import own_broker
 from tests.support.certificates import KEY_PASSWORD, Authority, Issued

@@ -15,8 +15,8 @@ from aiokafka.producer.transaction_manager import TransactionState
 from consumers.kafka.producing import TransactionalProducer, transactional_id
 from consumers.kafka.recovery import read_state
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError, TransportUnavailable
 from tests.chaos.transactions import settled
 from tests.support.kafka_broker import KafkaBroker

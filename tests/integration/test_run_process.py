@@ -18,7 +18,7 @@ import pytest
 import yaml
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from guardrail.config.kafka import Topics
+from consumers.settings import Topics
 from guardrail.events import (
     AnyOutputEvent,
     Context,

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
-from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.events import (
     DeliveryBlocked,
     DeliveryCompleted,
@@ -68,8 +68,7 @@ def configuration(bootstrap: str, **more: Any) -> dict[str, Any]:
         "bootstrap_servers": bootstrap,
         "group_id": f"guards-{tag}",
         "topics": {role: f"{role}-{tag}" for role in Topics.model_fields},
-        "session_timeout_ms": 6_000,
-        "heartbeat_interval_ms": 500,
+        "client": {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500},
     }
     return {"kafka": kafka, "shutdown": {"budget_ms": 5_000}, **more}
 

@@ -11,10 +11,11 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.structs import RecordMetadata
 
+from consumers.settings import MEBIBYTE, KafkaSettings, Topics
 from consumers.topics import create_topics
-from guardrail.config.kafka import MEBIBYTE, KafkaSettings, Topics
 from guardrail.errors import ConfigError, TransportUnavailable
 from tests.support.kafka_broker import free_ports
+from tests.support.kafka_settings import changed
 
 pytestmark = pytest.mark.kafka
 
@@ -44,7 +45,7 @@ async def test_first_run_creates_and_second_finds_all(settings: KafkaSettings) -
 
 async def test_differences_are_told_and_nothing_is_changed(settings: KafkaSettings) -> None:
     await create_topics(settings, partitions=2, replication_factor=1)
-    wider = settings.model_copy(update={"max_request_bytes": 1_000_000})
+    wider = changed(settings, max_request_size=1_000_000)
     reports = {report.name: report for report in await create_topics(wider, 4, 1)}
     responses = reports[settings.topics.responses]
     assert responses.outcome == "differs"

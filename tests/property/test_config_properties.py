@@ -11,8 +11,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from guardrail.config import Problem, Settings, SettingsError, load_settings
-from guardrail.config.kafka import KafkaSettings
+from consumers.settings import KafkaSettings, Settings, load_settings
+from guardrail.config import Problem, SettingsError
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 

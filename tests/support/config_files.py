@@ -9,7 +9,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from guardrail.config import SettingsError, load_settings
+from consumers.settings import load_settings
+from guardrail.config import SettingsError
 
 
 def write(folder: Path, text: str) -> Path:

@@ -15,8 +15,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
-from guardrail.config.kafka import KafkaSettings, Topics
 from tests.chaos.harness import Plan
 from tests.chaos.processes import GuardSlot
 from tests.chaos.proxy import FaultProxy
@@ -24,6 +24,7 @@ from tests.chaos.readers import OUTPUTS, LiveReader
 from tests.chaos.sender import Sender
 from tests.chaos.verify import Findings, Verifier
 from tests.chaos.workload import SILENT, Workload
+from tests.support.kafka_settings import sorted_out
 
 PARTITIONS: Final = 4
 SEED: Final = 7
@@ -108,8 +109,9 @@ async def guard_group(
     """
     tag = uuid.uuid4().hex[:12]
     topics = Topics(**{role: f"{role}-{tag}" for role in Topics.model_fields})
-    kafka = Plan(seed=SEED, responses=responses, faults=0).kafka()
-    kafka |= {"group_id": f"group-{tag}", "topics": topics.model_dump(), **changes}
+    plan = Plan(seed=SEED, responses=responses, faults=0)
+    kafka = plan.kafka() | {"group_id": f"group-{tag}", "topics": topics.model_dump()}
+    kafka = sorted_out(kafka | changes)
     settings = KafkaSettings.model_validate({**kafka, "bootstrap_servers": bootstrap})
     await create_topics(settings, partitions=PARTITIONS, replication_factor=1)
     workload, reader = Workload(SEED, responses), LiveReader(responses)
@@ -121,7 +123,9 @@ async def guard_group(
         direct = FaultProxy(("127.0.0.1", int(bootstrap.rpartition(":")[2])))
         direct.port = direct.target[1]  # never started: guards go to the broker itself
         slots = [
-            await stack.enter_async_context(GuardSlot(number, direct, {**kafka, **each(number)}, "", folder))
+            await stack.enter_async_context(
+                GuardSlot(number, direct, {**kafka, **each(number)}, plan.pace(), "", folder)
+            )
             for number in range(guards)
         ]
         group = Group(slots, folder, workload, reader, sender)

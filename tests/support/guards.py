@@ -9,8 +9,8 @@ from typing import Literal, TypeVar
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.settings import Topics
 from consumers.transport import Headers, Record
-from guardrail.config.kafka import Topics
 from guardrail.events import (
     AnyOutputEvent,
     DeliveryBlocked,

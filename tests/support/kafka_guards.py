@@ -11,25 +11,25 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from consumers.guard import GuardConsumer
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
-from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.events import AnyOutputEvent, Event, parse_output
 from guardrail.judges.base import Judge
 from guardrail.routing import PolicyRouter
 from tests.support.guards import running
+from tests.support.kafka_settings import kafka_settings
 
 
 def own_settings(bootstrap_servers: str) -> KafkaSettings:
     """Topics and a group that no other test uses."""
     tag = uuid.uuid4().hex[:12]
     topics = Topics(**{field: f"{field}-{tag}" for field in Topics.model_fields})
-    return KafkaSettings(
+    return kafka_settings(
         bootstrap_servers=bootstrap_servers,
         group_id=f"guards-{tag}",
         topics=topics,
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
-        poll_timeout_ms=20,
     )
 
 
@@ -107,9 +107,7 @@ async def kafka_guard(
         router,
         topics=settings.topics,
         delivery_guarantee=settings.delivery_guarantee,
-        commit_gap_ms=settings.commit_gap_ms,
-        commit_interval_ms=settings.commit_interval_ms,
-        poll_timeout_ms=settings.poll_timeout_ms,
+        poll_timeout_ms=20,
         drain_timeout_ms=5_000,
     )
     async with running(guard):

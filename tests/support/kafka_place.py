@@ -9,8 +9,9 @@ from typing import Any
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import read_state
 from consumers.kafka.transport import KafkaTransport
+from consumers.settings import KafkaSettings
 from consumers.transport import OutRecord, Partition
-from guardrail.config.kafka import KafkaSettings
+from tests.support.kafka_settings import changed
 from tests.support.transports import KafkaHarness, RecordingListener, poll_while
 
 
@@ -35,7 +36,7 @@ class Place:
         return self.harness.settings.model_copy(update={"group_id": self.group, "topics": topics})
 
     async def producer(self, partition: Partition, **changes: Any) -> TransactionalProducer:
-        made = TransactionalProducer(self.settings.model_copy(update=changes), partition)
+        made = TransactionalProducer(changed(self.settings, **changes), partition)
         self._closing.append(made)
         await made.start()
         return made

@@ -15,7 +15,7 @@ from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.transport import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
-from guardrail.config.kafka import KafkaSettings
+from tests.support.kafka_settings import changed, kafka_settings
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 _PATIENCE_S: Final = 90.0  # less than a test's own timeout, which would only show the event loop
@@ -101,7 +101,7 @@ class KafkaHarness:
     """A real broker; topics and groups have names of their own, so that tests can share it."""
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self.settings = KafkaSettings(
+        self.settings = kafka_settings(
             bootstrap_servers=bootstrap_servers,
             heartbeat_interval_ms=200,
             session_timeout_ms=10_000,
@@ -125,12 +125,12 @@ class KafkaHarness:
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
         update = {"group_id": group, "delivery_guarantee": "at_least_once", **changes}
-        return KafkaTransport(self.settings.model_copy(update=update), [topic], output_topics=[])
+        return KafkaTransport(changed(self.settings, **update), [topic], output_topics=[])
 
     def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
         topics = self.settings.topics.model_copy(update={"sessions": sessions})
         producer_class = changes.pop("producer_class", TransactionalProducer)
-        settings = self.settings.model_copy(update={"group_id": group, "topics": topics, **changes})
+        settings = changed(self.settings, group_id=group, topics=topics, **changes)
         return KafkaTransport(settings, [topic], output_topics=[], producer_class=producer_class)
 
     async def write(self, records: Sequence[OutRecord]) -> None:

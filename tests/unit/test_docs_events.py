@@ -12,8 +12,8 @@ from unittest.mock import ANY
 import pytest
 from jsonschema import Draft202012Validator
 
+from consumers.settings import Topics
 from guardrail import Guard
-from guardrail.config.kafka import Topics
 from guardrail.events import INPUT_EVENTS, AnyOutputEvent, parse_input, parse_output
 from guardrail.schema import event_type, json_schemas
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrail.config import Settings
+from consumers.settings import Settings
 from guardrail.policy import Policy, Rule, parse_rule
 from guardrail.scoring import Formula
 

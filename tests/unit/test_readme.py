@@ -10,8 +10,7 @@ from xml.etree import ElementTree as ET
 
 import yaml
 
-from guardrail.config import Settings
-from guardrail.config.kafka import Topics
+from consumers.settings import Settings, Topics
 from guardrail.demo.summary import load_examples
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from consumers.dead_letters import dead_letter
+from consumers.settings import Topics
 from consumers.transport import Partition, Record
-from guardrail.config.kafka import Topics
 from guardrail.errors import DecodeError
 from guardrail.events import (
     INPUT_EVENTS,
@@ -36,6 +36,7 @@ from guardrail.events import (
 )
 from guardrail.schema import asyncapi_document, check_schemas, event_type, json_schemas, write_schemas
 
+TOPICS = Topics().model_dump()
 DOCS = Path(__file__).parents[2] / "docs"
 SCHEMAS = json_schemas()
 POLICY = PolicyRef(name="default", version="1")
@@ -123,7 +124,7 @@ def _valid(name: str, value: Any) -> bool:
 
 
 def test_the_committed_files_are_current() -> None:
-    assert check_schemas(DOCS) == []
+    assert check_schemas(DOCS, TOPICS) == []
 
 
 def test_there_is_one_valid_schema_per_event_with_an_id_and_a_title_of_its_own() -> None:
@@ -184,7 +185,7 @@ def _resolve(document: Any, ref: str) -> Any:
 
 
 def test_every_reference_of_the_asyncapi_document_resolves() -> None:
-    document = asyncapi_document()
+    document = asyncapi_document(TOPICS)
     refs = set(_refs(document))
     assert len(refs) > 20
     for ref in refs:
@@ -193,7 +194,7 @@ def test_every_reference_of_the_asyncapi_document_resolves() -> None:
 
 def test_the_asyncapi_operations_use_messages_of_their_own_channel() -> None:
     """AsyncAPI 3 asks for references into the channel, not into the components."""
-    document = asyncapi_document()
+    document = asyncapi_document(TOPICS)
     assert {operation["action"] for operation in document["operations"].values()} == {"receive", "send"}
     for operation in document["operations"].values():
         channel = operation["channel"]["$ref"]
@@ -203,21 +204,21 @@ def test_the_asyncapi_operations_use_messages_of_their_own_channel() -> None:
 
 
 def test_every_event_stands_in_exactly_one_channel() -> None:
-    document = asyncapi_document()
+    document = asyncapi_document(TOPICS)
     named = [name for channel in document["channels"].values() for name in channel["messages"]]
     assert sorted(named) == sorted([*SCHEMAS, "dead.letter"])
     assert set(named) == set(document["components"]["messages"])
 
 
 def test_no_component_schema_is_left_over() -> None:
-    document = asyncapi_document()
+    document = asyncapi_document(TOPICS)
     used = {ref.rsplit("/", 1)[1] for ref in _refs(document) if ref.startswith("#/components/schemas/")}
     assert used == set(document["components"]["schemas"])
 
 
 @pytest.mark.parametrize("event", OUTPUTS, ids=lambda event: event.type)
 def test_the_asyncapi_payload_describes_the_same_events(event: Event) -> None:
-    document = asyncapi_document()
+    document = asyncapi_document(TOPICS)
     payload = document["components"]["messages"][event_type(type(event))]["payload"]
     schema = {**payload, "components": document["components"]}
     Draft202012Validator(schema).validate(json.loads(event.to_json()))
@@ -229,33 +230,35 @@ def test_the_headers_of_dead_letters_are_those_that_are_written() -> None:
     written = dead_letter(
         "rag.dead-letters", record, DecodeError("invalid_json", "not JSON"), 1_000_000
     ).headers
-    described = asyncapi_document()["components"]["messages"]["dead.letter"]["headers"]
+    described = asyncapi_document(TOPICS)["components"]["messages"]["dead.letter"]["headers"]
     assert described["required"] == [name for name, _ in written]
 
 
 def test_configured_topics_are_the_addresses() -> None:
-    topics = Topics(responses="in", deliveries="out", verdicts="v", flagged="f", dead_letters="d")
+    topics = Topics(
+        responses="in", deliveries="out", verdicts="v", flagged="f", dead_letters="d"
+    ).model_dump()
     channels = asyncapi_document(topics)["channels"]
     assert [channel["address"] for channel in channels.values()] == ["in", "out", "v", "f", "d"]
     assert channels["responses"]["bindings"]["kafka"]["topic"] == "in"
 
 
 def test_files_are_written_in_a_stable_order_and_read_back(tmp_path: Path) -> None:
-    files = write_schemas(tmp_path)
-    assert files == write_schemas(tmp_path)
-    assert check_schemas(tmp_path) == []
-    assert yaml.safe_load((tmp_path / "asyncapi.yaml").read_text("utf-8")) == asyncapi_document()
+    files = write_schemas(tmp_path, TOPICS)
+    assert files == write_schemas(tmp_path, TOPICS)
+    assert check_schemas(tmp_path, TOPICS) == []
+    assert yaml.safe_load((tmp_path / "asyncapi.yaml").read_text("utf-8")) == asyncapi_document(TOPICS)
     for file in files:
         if file.suffix == ".json":
             assert json.loads(file.read_text("utf-8")) == SCHEMAS[file.stem]
 
 
 def test_missing_stale_and_stray_files_are_named_with_the_remedy(tmp_path: Path) -> None:
-    write_schemas(tmp_path)
+    write_schemas(tmp_path, TOPICS)
     (tmp_path / "schemas" / "response.json").unlink()
     (tmp_path / "asyncapi.yaml").write_text("asyncapi: 2.6.0\n", "utf-8")
     (tmp_path / "schemas" / "old.event.json").write_text("{}", "utf-8")
-    problems = check_schemas(tmp_path)
+    problems = check_schemas(tmp_path, TOPICS)
     assert len(problems) == 3
     assert "response.json is missing; run 'guardrail schema'" in problems[0]
     assert "asyncapi.yaml is out of date; run 'guardrail schema'" in problems[1]

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from consumers.settings import Settings, load_settings
 from guardrail.cli import app
-from guardrail.config import Settings, load_settings
 
 EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
 
@@ -340,7 +340,7 @@ def test_the_example_fits_the_published_schema(runner: CliRunner) -> None:
 
 def test_show_masks_secrets_and_escapes(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY", "sk-hidden")
-    monkeypatch.setenv("GUARDRAIL_KAFKA__CLIENT_ID", "a\x1b[2J")
+    monkeypatch.setenv("GUARDRAIL_KAFKA__CLIENT__CLIENT_ID", "a\x1b[2J")
     for form in ("yaml", "json"):
         result = runner.invoke(app, ["config", "show", "--format", form])
         assert result.exit_code == 0

@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 
 from consumers.dead_letter_replay import DeadLetter, ReplayReport, ReplayRequest, Selection, Span, read_letter
 from consumers.dead_letters import REPLAYED, dead_letter
+from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
 from guardrail.cli.dead_letter_report import print_table
 from guardrail.cli.dead_letters import since_time_ms
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import DecodeError, TransportUnavailable
 from tests.support.terminal import OnTerminal
 

@@ -15,9 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.settings import KafkaSettings, Settings, Topics
 from guardrail.cli import app, run
-from guardrail.config import Settings
-from guardrail.config.kafka import KafkaSettings, Topics
 from guardrail.errors import TransportUnavailable
 from guardrail.events import Context, Response, ResponseDelta, ResponseStarted, ResponseVerdict, parse_output
 from guardrail.judges.settings import JudgeSettings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
+from consumers.settings import KafkaSettings
 from consumers.topics import TopicReport
 from guardrail.cli import app
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ConfigError
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from guardrail.config import Settings, load_settings
+from consumers.settings import Settings, load_settings
 from guardrail.judges.classifier.settings import HhemSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.policy import Policy
@@ -124,6 +124,6 @@ def test_settings_need_no_extra() -> None:
     absent = ("redis", "torch", "transformers", "aiohttp", "httpx_sse")
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "
-        "import guardrail.cli, consumers.guard; from guardrail.config import Settings; Settings()"
+        "import guardrail.cli, consumers.guard; from consumers.settings import Settings; Settings()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

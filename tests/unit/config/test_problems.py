@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from guardrail.config import load_settings
+import guardrail.config
+from consumers.settings import KafkaSettings, load_settings
 from guardrail.errors import ConfigError
 from tests.support.config_files import problems_of, write
 
@@ -20,7 +21,7 @@ class TestProblems:
             """\
 kafka:
   bootstrap_servrs: a:1
-  max_poll_records: 0
+  client: {max_poll_records: 0}
 judge:
   kind: locl
 policies:
@@ -34,7 +35,7 @@ policies:
         )
         found = problems_of(path)
         assert list(found) == [
-            "kafka.max_poll_records",
+            "kafka.client.max_poll_records",
             "kafka.bootstrap_servrs",
             "judge.kind",
             "policies.strict.version",
@@ -90,7 +91,7 @@ policies:
     @pytest.mark.parametrize(
         ("text", "path", "remedy"),
         [
-            ("kafka: 5", "kafka", "names: bootstrap_servers, group_id, client_id, …"),
+            ("kafka: 5", "kafka", "names: bootstrap_servers, group_id, topics, …"),
             ("policies: {a: {rules: ['always: explode']}}", "action", "write one of release, flag, redact,"),
             (
                 "policies: {a: {rules: [{reason: [price]}]}}",
@@ -200,9 +201,9 @@ policies:
 
     def test_the_source_of_a_wrong_value_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARDRAIL_LIMITS__MAX_SESSIONS", "many")
-        found = problems_of(None, {"kafka": {"max_poll_records": -1}})
+        found = problems_of(None, {"kafka": {"client": {"max_poll_records": -1}}})
         assert "environment variable GUARDRAIL_LIMITS__MAX_SESSIONS" in found["limits.max_sessions"]
-        assert "command line" in found["kafka.max_poll_records"]
+        assert "command line" in found["kafka.client.max_poll_records"]
 
     @pytest.mark.parametrize(
         ("name", "remedy"),
@@ -320,3 +321,85 @@ class TestFiles:
 
     def test_deep_nesting_is_an_error_not_a_crash(self, tmp_path: Path) -> None:
         assert problems_of(write(tmp_path, "kafka: " + "[" * 5_000 + "]" * 5_000))
+
+
+class TestClient:
+    """``kafka.client``: what is handed to aiokafka."""
+
+    def test_a_name_that_aiokafka_lacks_is_told_with_those_it_has(self, tmp_path: Path) -> None:
+        path = write(tmp_path, "kafka:\n  client:\n    fetch_max_byte: 1\n")
+        message = problems_of(path)["kafka.client.fetch_max_byte"]
+        assert f"{path}:3: kafka.client.fetch_max_byte: aiokafka has no parameter of this name" in message
+        assert "fetch_max_bytes" in message
+        assert "sasl" not in message
+
+    @pytest.mark.parametrize(
+        ("name", "remedy"),
+        [
+            ("sasl_plain_password", "kafka.sasl_password_file"),
+            ("ssl_context", "kafka.ssl_cafile"),
+            ("bootstrap_servers", "set kafka.bootstrap_servers"),
+            ("acks", "take it out"),
+            ("enable_auto_commit", "take it out"),
+        ],
+    )
+    def test_what_is_not_the_clients_is_refused_and_its_value_not_shown(
+        self, tmp_path: Path, name: str, remedy: str
+    ) -> None:
+        message = problems_of(write(tmp_path, f"kafka: {{client: {{{name}: hidden-value}}}}"))[
+            f"kafka.client.{name}"
+        ]
+        assert remedy in message
+        assert "hidden-value" not in message
+
+    def test_values_have_the_type_and_bounds_of_their_parameter(self, tmp_path: Path) -> None:
+        wrong = "session_timeout_ms: 30s, max_poll_records: 0, compression_type: zip, check_crcs: 7"
+        found = problems_of(write(tmp_path, f"kafka: {{client: {{{wrong}, retry_backoff_ms: -1}}}}"))
+        assert "write a whole number" in found["kafka.client.session_timeout_ms"]
+        assert "give 1 or more" in found["kafka.client.max_poll_records"]
+        assert "gzip, snappy, lz4, zstd" in found["kafka.client.compression_type"]
+        assert "write true or false" in found["kafka.client.check_crcs"]
+        assert "give 0 or more" in found["kafka.client.retry_backoff_ms"]
+
+    def test_what_is_given_stands_over_what_the_guard_sets(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("GUARDRAIL_KAFKA__CLIENT__LINGER_MS", "7")
+        path = write(tmp_path, "kafka: {client: {metadata_max_age_ms: 60000}}")
+        client = load_settings(path).kafka.client
+        assert client == {**KafkaSettings().client, "linger_ms": 7, "metadata_max_age_ms": 60_000}
+
+    @pytest.mark.parametrize(
+        ("old", "now"),
+        [
+            ("fetch_max_bytes", "kafka.client.fetch_max_bytes"),
+            ("client_id", "kafka.client.client_id"),
+            ("compression", "kafka.client.compression_type"),
+            ("max_request_bytes", "kafka.client.max_request_size"),
+            ("commit_gap_ms", "take it out"),
+        ],
+    )
+    def test_an_old_setting_is_sent_to_its_new_place(self, tmp_path: Path, old: str, now: str) -> None:
+        path = write(tmp_path, f"kafka:\n  {old}: 1\n")
+        message = problems_of(path)[f"kafka.{old}"]
+        assert f"{path}:2: kafka.{old}: no such setting" in message
+        assert now in message
+
+
+def test_the_schema_knows_the_parameters_of_the_client() -> None:
+    client = KafkaSettings.model_json_schema()["properties"]["client"]
+    assert client["properties"]["fetch_max_bytes"] == {
+        "default": 50 * 1024 * 1024,
+        "minimum": 1_024,
+        "type": "integer",
+    }
+    assert KafkaSettings().client.keys() < client["properties"].keys()
+    assert not client["additionalProperties"]
+
+
+def test_the_core_passes_over_the_section_of_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An application that judges without Kafka reads the same file and the same environment."""
+    monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "a")
+    path = write(tmp_path, "kafka: {nothing: known}\nlimits: {max_sessions: 7}\n")
+    assert guardrail.config.load_settings(path).limits.max_sessions == 7
+    assert "kafka.nothing" in problems_of(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from guardrail.config import Settings, load_settings
+from consumers.settings import Settings, load_settings
 from guardrail.config.loading import anchored
 from guardrail.events import Severity, Verdict
 from guardrail.policy import Policy
@@ -40,11 +40,13 @@ class TestSources:
     def test_environment_beats_file_and_overrides_beat_both(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = write(tmp_path, "kafka: {group_id: file, client_id: file, bootstrap_servers: 'file:1'}")
+        path = write(
+            tmp_path, "kafka: {group_id: file, client: {client_id: file}, bootstrap_servers: 'file:1'}"
+        )
         monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "environment")
-        monkeypatch.setenv("GUARDRAIL_KAFKA__CLIENT_ID", "environment")
-        kafka = load_settings(path, {"kafka": {"client_id": "override"}}).kafka
-        assert (kafka.bootstrap_servers, kafka.group_id, kafka.client_id) == (
+        monkeypatch.setenv("GUARDRAIL_KAFKA__CLIENT__CLIENT_ID", "environment")
+        kafka = load_settings(path, {"kafka": {"client": {"client_id": "override"}}}).kafka
+        assert (kafka.bootstrap_servers, kafka.group_id, kafka.client["client_id"]) == (
             "file:1",
             "environment",
             "override",
@@ -204,7 +206,7 @@ class TestPolicies:
         """Also while settings elsewhere, and the policy of the right name itself, are wrong."""
         path = write(
             tmp_path,
-            "kafka: {max_poll_records: 0}\n"
+            "kafka: {client: {max_poll_records: 0}}\n"
             "policies: {strict: {mode: later}}\n"
             "default_policy: nowhere\n"
             "routes: [{tenant: a, policy: strict}, {tenant: b, policy: gone}, 7,\n"
@@ -212,7 +214,7 @@ class TestPolicies:
         )
         found = problems_of(path)
         assert set(found) == {
-            "kafka.max_poll_records",
+            "kafka.client.max_poll_records",
             "policies.strict.mode",
             "routes.2",
             "routes.1.policy",

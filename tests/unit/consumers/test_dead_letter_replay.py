@@ -14,8 +14,8 @@ from consumers.dead_letter_replay import (
     written_back,
 )
 from consumers.dead_letters import REPLAYED, dead_letter
+from consumers.settings import KafkaSettings
 from consumers.transport import Headers, OutRecord, Partition, Record
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import ProtocolError
 
 KNOWN = frozenset({"in", "out", "__consumer_offsets"})

@@ -18,7 +18,7 @@ from pydantic import SecretStr, ValidationError
 
 from consumers.kafka.client import client_options, quiet_client_log, translated
 from consumers.kafka.security import sasl_password, ssl_context
-from guardrail.config.kafka import KafkaSettings, Topics
+from consumers.settings import KafkaSettings, Topics
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
 
 LOGIN = {"security_protocol": "SASL_SSL", "sasl_username": "guard"}
@@ -71,12 +71,12 @@ def test_host_names_are_checked_unless_told_otherwise() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"heartbeat_interval_ms": 20_000}, "third of session_timeout_ms"),
+        ({"client": {"heartbeat_interval_ms": 20_000}}, "third of client.session_timeout_ms"),
         ({"security_protocol": "SASL_PLAINTEXT"}, "needs sasl_username"),
         (LOGIN, "sasl_password or sasl_password_file"),
         ({**LOGIN, "sasl_password": "a", "sasl_password_file": "/b"}, "not both"),
         ({"security_protocol": "SSL", "ssl_certfile": "/a"}, "go together"),
-        ({"compression": "zstd"}, "compression"),
+        ({"client": {"compression_type": "zip"}}, "compression_type"),
         ({"topics": {"verdicts": "no spaces"}}, "pattern"),
         ({"topics": {"verdicts": "same", "flagged": "same"}}, "two topics have the name same"),
         ({"unknown": 1}, "unknown"),

@@ -19,7 +19,7 @@ from consumers.kafka.security import (
     expiry,
     token_provider,
 )
-from guardrail.config.kafka import KafkaSettings
+from consumers.settings import KafkaSettings
 from guardrail.errors import ConfigError
 from tests.support.token_server import CLIENT_ID, CLIENT_SECRET, Answer, TokenServer, unsigned_token
 

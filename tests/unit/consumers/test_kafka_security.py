@@ -10,8 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from consumers.kafka.security import refusal, sasl_password, ssl_context
-from guardrail.config import load_settings
-from guardrail.config.kafka import KafkaSettings
+from consumers.settings import KafkaSettings, load_settings
 from guardrail.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from consumers.kafka.producing import TransactionalProducer
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, Partition
-from guardrail.config.kafka import KafkaSettings
 from guardrail.errors import StepFailed
 
 

@@ -72,7 +72,7 @@ def test_build_contexts_and_volumes_exist() -> None:
 
 def test_the_guard_may_drain_before_it_is_killed() -> None:
     """Its session timeout is the longest it takes."""
-    from guardrail.config.kafka import KafkaSettings
+    from consumers.settings import KafkaSettings
 
     grace_s = int(SERVICES["guard"]["stop_grace_period"].removesuffix("s"))
     assert grace_s * 1000 > KafkaSettings().session_timeout_ms

@@ -1,7 +1,7 @@
-"""How to reach Kafka and which topics to use: plain, frozen settings, no client.
+"""What a user decides about Kafka, and the whole configuration of a guard on Kafka.
 
-Kept apart from ``consumers`` so that configuration, command line and documentation can name them without
-importing a Kafka client.
+``kafka.client`` is handed to the client library, aiokafka, by the library's own names; everything else in the
+section is the guard's. No Kafka client is imported here until ``kafka.client`` names something.
 
 Security settings that have no effect are refused: somebody who sets a password and forgets the protocol would
 otherwise talk to the broker in the clear and never know. Every message names the field, what is wrong and the
@@ -10,20 +10,32 @@ remedy.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import ipaddress
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
     SecretStr,
     StringConstraints,
+    TypeAdapter,
+    ValidationError,
     field_validator,
     model_validator,
 )
+from pydantic.config import JsonDict
+from pydantic_core import InitErrorDetails
+from pydantic_settings import BaseSettings
+
+from guardrail import config
+from guardrail.errors import ConfigError
 
 _TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password", "ssl_key_password_file")
 _PASSWORD_ONLY: Final = ("sasl_username", "sasl_password", "sasl_password_file")
@@ -209,10 +221,150 @@ class Topics(BaseModel):
         return (self.deliveries, self.verdicts, self.flagged, self.dead_letters)
 
 
+class _Parameter(NamedTuple):
+    """A parameter of aiokafka that the guard gives a default of its own."""
+
+    default: int | str | None
+    least: int = 0
+    most: int | None = None
+
+
+_CLIENT: Final = {
+    "client_id": _Parameter("guardrail"),
+    "request_timeout_ms": _Parameter(30_000, 100),
+    "session_timeout_ms": _Parameter(30_000, 1_000),
+    "heartbeat_interval_ms": _Parameter(3_000, 100),
+    "max_poll_interval_ms": _Parameter(300_000, 1_000),
+    "max_poll_records": _Parameter(2_000, 1, 100_000),
+    "fetch_max_wait_ms": _Parameter(100, 1),
+    "fetch_min_bytes": _Parameter(1, 1),
+    "fetch_max_bytes": _Parameter(50 * MEBIBYTE, 1_024),
+    "max_partition_fetch_bytes": _Parameter(MEBIBYTE, 1_024),
+    "isolation_level": _Parameter("read_committed"),
+    "compression_type": _Parameter(None),
+    "linger_ms": _Parameter(0, 0, 1_000),
+    "max_batch_size": _Parameter(128 * 1024, 1_024),
+    "max_request_size": _Parameter(8 * MEBIBYTE, 1_024),
+    "transaction_timeout_ms": _Parameter(15_000, 1_000, 900_000),
+}
+_KINDS: Final[Mapping[str, Any]] = {
+    "client_rack": str,
+    "compression_type": Literal["gzip", "snappy", "lz4", "zstd"] | None,
+    "isolation_level": Literal["read_committed", "read_uncommitted"],
+    "rebalance_timeout_ms": int,
+}
+"""Where aiokafka's default doesn't tell the type, or says too little."""
+
+_ELSEWHERE: Final = {
+    name: f"set kafka.{name}"
+    for name in (
+        "bootstrap_servers",
+        "group_id",
+        "group_instance_id",
+        "auto_offset_reset",
+        "security_protocol",
+        "sasl_mechanism",
+    )
+} | {
+    "topics": "set kafka.topics",
+    "ssl_context": "set kafka.ssl_cafile, kafka.ssl_certfile and kafka.ssl_keyfile",
+    "sasl_plain_username": "set kafka.sasl_username",
+    "sasl_plain_password": "set kafka.sasl_password_file, or GUARDRAIL_KAFKA__SASL_PASSWORD outside the file",
+    "sasl_oauth_token_provider": "set kafka.sasl_oauth_token_file or kafka.sasl_oauth_token_url",
+    "transactional_id": "set kafka.transactional_id_prefix",
+}
+_OURS: Final = frozenset(
+    {
+        "acks",
+        "api_version",
+        "auto_commit_interval_ms",
+        "consumer_timeout_ms",
+        "enable_auto_commit",
+        "enable_idempotence",
+        "key_deserializer",
+        "key_serializer",
+        "loop",
+        "partition_assignment_strategy",
+        "partitioner",
+        "sasl_kerberos_domain_name",
+        "sasl_kerberos_service_name",
+        "value_deserializer",
+        "value_serializer",
+    }
+)
+"""What the guard's promises rest on, and what can't be written in a file."""
+
+_MOVED: Final = {
+    name: f"it is kafka.client.{name} now"
+    for name in _CLIENT
+    if name not in {"compression_type", "max_batch_size", "max_request_size"}
+} | {
+    "compression": "it is kafka.client.compression_type now; null stands for none",
+    "max_batch_bytes": "it is kafka.client.max_batch_size now",
+    "max_request_bytes": "it is kafka.client.max_request_size now",
+    "commit_gap_ms": "it is 5 for everybody now; take it out",
+    "commit_interval_ms": "it is 500 for everybody now; take it out",
+    "poll_timeout_ms": "it is 200 for everybody now; take it out",
+}
+
+
+@functools.cache
+def _parameters() -> dict[str, Any]:
+    """The parameters of aiokafka's clients that a user may set, with aiokafka's defaults."""
+    from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+    from aiokafka.admin import AIOKafkaAdminClient
+
+    return {
+        name: parameter.default
+        for kind in (AIOKafkaAdminClient, AIOKafkaConsumer, AIOKafkaProducer)
+        for name, parameter in inspect.signature(kind).parameters.items()
+        if name not in _OURS and name not in _ELSEWHERE
+    }
+
+
+def _known_parameter(name: str) -> str:
+    """Raise ValueError, naming what there is, unless a user may set this parameter of aiokafka."""
+    if name in _ELSEWHERE:
+        raise ValueError(f"this is not a matter of the client; {_ELSEWHERE[name]}")
+    if name in _OURS:
+        raise ValueError("the guard sets it, because its promises rest on it; take it out")
+    if name not in _CLIENT and name not in _parameters():
+        known = ", ".join(sorted(_parameters()))
+        raise ValueError(f"aiokafka has no parameter of this name; it has: {known}")
+    return name
+
+
+def _kind(name: str) -> Any:
+    """What the value of a parameter may be, as an annotation."""
+    ours = _CLIENT.get(name)
+    if name in _KINDS:
+        return _KINDS[name]
+    if ours is None:
+        default = _parameters()[name]
+        if default is None:
+            return bool | int | float | str | None
+        return Annotated[int, Field(ge=0)] if type(default) is int else type(default)
+    if isinstance(ours.default, int):
+        return Annotated[int, Field(ge=ours.least, le=ours.most)]
+    return Annotated[str, Field(min_length=1)]
+
+
+def _describe_client(schema: JsonDict) -> None:
+    """Tell editors the parameters of aiokafka, with their types and what holds where they are left out."""
+    defaults = _parameters() | {name: each.default for name, each in _CLIENT.items()}
+    schema["properties"] = {
+        name: TypeAdapter(_kind(name)).json_schema() | {"default": default}
+        for name, default in sorted(defaults.items())
+    }
+    schema["additionalProperties"] = False
+
+
 class KafkaSettings(BaseModel):
     """Connection, group membership, reading and writing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    moved: ClassVar[Mapping[str, str]] = _MOVED
+    """What became of settings that were here."""
 
     bootstrap_servers: str = Field(
         default="localhost:9092", min_length=1, description="Brokers to ask first, as HOST:PORT[,HOST:PORT…]."
@@ -221,9 +373,6 @@ class KafkaSettings(BaseModel):
         default="guardrail",
         min_length=1,
         description="Consumer group; guards with the same one share the partitions.",
-    )
-    client_id: str = Field(
-        default="guardrail", min_length=1, description="Name shown in the broker's logs and quotas."
     )
     topics: Topics = Field(default_factory=Topics, description="Names of the topics.")
 
@@ -294,26 +443,6 @@ class KafkaSettings(BaseModel):
         max_length=100,
         description="Transactional ids are PREFIX-GROUP-TOPIC-PARTITION; grant the guard's user this prefix.",
     )
-    transaction_timeout_ms: int = Field(
-        default=15_000,
-        ge=1_000,
-        le=900_000,
-        description="Time after which the broker gives up a transaction, so how long a dead guard can keep "
-        "read_committed readers of a partition waiting.",
-    )
-    commit_gap_ms: int = Field(
-        default=5,
-        ge=0,
-        le=1_000,
-        description="Least time between two transactions of a partition: a broker that is still finishing "
-        "one makes the next wait for longer than this.",
-    )
-    commit_interval_ms: int = Field(
-        default=500,
-        ge=1,
-        le=60_000,
-        description="Longest time that what was read stays uncommitted while nothing is written.",
-    )
     recovery_timeout_ms: int = Field(
         default=300_000,
         ge=1_000,
@@ -331,62 +460,21 @@ class KafkaSettings(BaseModel):
         description="Where a group without a committed position begins; latest skips what is there already, "
         "and commits that position before it reads.",
     )
-    isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
-        default="read_committed", description="Whether records of aborted transactions stay unseen."
-    )
     connect_timeout_ms: int = Field(
         default=10_000, ge=100, description="Total time to reach a broker and find the topics at start."
-    )
-    request_timeout_ms: int = Field(
-        default=30_000, ge=100, description="Longest wait for one answer of a broker."
     )
     delivery_timeout_ms: int = Field(
         default=60_000,
         ge=100,
         description="Longest wait for records to be acknowledged, or for a commit; then the guard stops.",
     )
-    session_timeout_ms: int = Field(
-        default=30_000,
-        ge=1_000,
-        description="Silence after which a guard counts as dead; also its time to drain at a rebalance.",
-    )
-    heartbeat_interval_ms: int = Field(
-        default=3_000, ge=100, description="At most a third of the session timeout."
-    )
-    max_poll_interval_ms: int = Field(
-        default=300_000,
-        ge=1_000,
-        description="Longest time between two polls before the guard leaves its group.",
-    )
-    max_poll_records: int = Field(default=2_000, ge=1, le=100_000, description="Most records taken at once.")
-    poll_timeout_ms: int = Field(
-        default=200, ge=1, le=60_000, description="Longest wait of one poll for records."
-    )
-    fetch_max_wait_ms: int = Field(
-        default=100, ge=1, description="Longest time a broker holds a fetch until fetch_min_bytes are there."
-    )
-    fetch_min_bytes: int = Field(default=1, ge=1, description="A fetch is answered when this much is there.")
-    max_partition_fetch_bytes: int = Field(
-        default=MEBIBYTE,
-        ge=1_024,
-        description="Most bytes fetched ahead per partition; one larger record still comes.",
-    )
-    fetch_max_bytes: int = Field(default=50 * MEBIBYTE, ge=1_024, description="Most bytes in one fetch.")
-
-    compression: Literal["none", "gzip"] = Field(
-        default="none", description="Compression of what is written; these two need no further package."
-    )
-    linger_ms: int = Field(
-        default=0,
-        ge=0,
-        le=1_000,
-        description="Time a batch waits for company; records published together never wait.",
-    )
-    max_batch_bytes: int = Field(
-        default=128 * 1024, ge=1_024, description="Size of a batch to one partition."
-    )
-    max_request_bytes: int = Field(
-        default=8 * MEBIBYTE, ge=1_024, description="Largest record written; the topics' max.message.bytes."
+    client: dict[Annotated[str, AfterValidator(_known_parameter)], Any] = Field(
+        default_factory=dict,
+        validate_default=True,
+        json_schema_extra=_describe_client,
+        description="Parameters of aiokafka's consumer, producer and admin client by aiokafka's names, such "
+        "as fetch_max_bytes or linger_ms; each client gets those that it knows. What is left out is as "
+        "'guardrail config show' prints it, else aiokafka's default.",
     )
 
     @field_validator("bootstrap_servers")
@@ -404,12 +492,78 @@ class KafkaSettings(BaseModel):
                 raise ValueError(f"{server!r} has a port that is no number from 1 to 65535; write {_SERVERS}")
         return value
 
+    @field_validator("client")
+    @classmethod
+    def _complete(cls, value: Mapping[str, Any]) -> dict[str, Any]:
+        """What was given, as the type it should have, over what the guard sets by itself."""
+        complete: dict[str, Any] = {name: each.default for name, each in _CLIENT.items()}
+        wrong: list[InitErrorDetails] = []
+        for name, given in value.items():
+            try:
+                complete[name] = TypeAdapter(_kind(name)).validate_python(given)
+            except ValidationError as error:
+                first = error.errors()[0]
+                wrong.append(
+                    {"type": first["type"], "loc": (name,), "input": given, "ctx": first.get("ctx", {})}
+                )
+        if wrong:
+            raise ValidationError.from_exception_data(cls.__name__, wrong)
+        return complete
+
     @model_validator(mode="after")
     def _consistent(self) -> KafkaSettings:
-        if self.heartbeat_interval_ms * 3 > self.session_timeout_ms:
+        heartbeat_ms = self.client["heartbeat_interval_ms"]
+        if heartbeat_ms * 3 > self.session_timeout_ms:
             raise ValueError(
-                f"heartbeat_interval_ms {self.heartbeat_interval_ms} is more than a third of "
-                f"session_timeout_ms {self.session_timeout_ms}; lower the first or raise the second"
+                f"client.heartbeat_interval_ms {heartbeat_ms} is more than a third of "
+                f"client.session_timeout_ms {self.session_timeout_ms}; lower the first or raise the second"
             )
         check_security(self)
         return self
+
+    def __hash__(self) -> int:  # a mapping, as client is one, has none
+        return hash((self.bootstrap_servers, self.group_id, self.topics))
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """Longest wait for one answer of a broker."""
+        return int(self.client["request_timeout_ms"])
+
+    @property
+    def session_timeout_ms(self) -> int:
+        """Silence after which a guard counts as dead; also its time to drain at a rebalance."""
+        return int(self.client["session_timeout_ms"])
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """Time after which the broker gives up a transaction."""
+        return int(self.client["transaction_timeout_ms"])
+
+    @property
+    def max_request_bytes(self) -> int:
+        """Largest record written; the topics allow as much."""
+        return int(self.client["max_request_size"])
+
+
+class _KafkaSection(BaseSettings):
+    kafka: KafkaSettings = Field(
+        default_factory=KafkaSettings, description="Brokers, consumer group, topics, security, the client."
+    )
+
+
+class Settings(config.Settings, _KafkaSection):  # in this order, ``kafka`` stands first where all are shown
+    """The whole configuration of a guard on Kafka: the core's sections, and ``kafka``."""
+
+    model_config = config.Settings.model_config
+
+
+def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """As ``guardrail.config.load_settings``, with the section ``kafka``. Raises SettingsError."""
+    return config.load_settings(path, overrides, kind=Settings)
+
+
+def with_places(
+    error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
+) -> ConfigError:
+    """As ``guardrail.config.with_places``, with the section ``kafka``."""
+    return config.with_places(error, path, overrides, kind=Settings)
