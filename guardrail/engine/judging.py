@@ -27,10 +27,10 @@ class Gatherer:
     ) -> None:
         """``most`` claims fit into a call. ``others_may_begin`` is told when a call can't be joined any more,
         once the text of its response has ended."""
+        self.clock = clock
+        self.others_may_begin = others_may_begin
         self._max_wait_s = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
         self._most = most
-        self._clock = clock
-        self._others_may_begin = others_may_begin
 
     def due(self, run: Run) -> float:
         """When what was put off has to go to the judge; infinity while a call is under way, which looks."""
@@ -42,7 +42,7 @@ class Gatherer:
         """Is there anything that should be put to the judge now?"""
         if run.waiting or not run.put_off or not run.session.reading:
             return bool(run.waiting or run.put_off)
-        return run.session.can_wait_until(run.put_off, self._max_wait_s) <= self._clock()
+        return run.session.can_wait_until(run.put_off, self._max_wait_s) <= self.clock()
 
     def gathering(
         self, run: Run, batch: Mapping[str, Claim], known: Mapping[str, Judgement]
@@ -54,27 +54,19 @@ class Gatherer:
         # A call that can take no more claims can't wait for any, nor can one at the end of the text.
         over = len(batch) >= self._most or not session.reading
         until = float("-inf") if over else session.can_wait_until(batch, self._max_wait_s)
-        return RunGathering(run, known, until, self._clock, self._others_may_begin)
+        return RunGathering(self, run, known, until)
 
 
 class RunGathering:
     """The ``Gathering`` of one call: claims may be put off until a time, and never at the end of the text."""
 
-    def __init__(
-        self,
-        run: Run,
-        known: Mapping[str, Judgement],
-        until: float,
-        clock: Callable[[], float],
-        others_may_begin: Callable[[Run], None],
-    ) -> None:
+    def __init__(self, gatherer: Gatherer, run: Run, known: Mapping[str, Judgement], until: float) -> None:
         self.known = known
         self.later: dict[str, Judgement] = {}
         """What was put off, with what is known of it."""
+        self._gatherer = gatherer
         self._run = run
         self._until = until
-        self._clock = clock
-        self._others_may_begin = others_may_begin
         run.sifting.add(self)
 
     def may_put_off(self) -> bool:
@@ -88,7 +80,7 @@ class RunGathering:
             return True
         self.close()
         if not self._run.session.reading and not self._run.dropped:
-            self._others_may_begin(self._run)
+            self._gatherer.others_may_begin(self._run)
         return False
 
     def close(self) -> None:
@@ -96,7 +88,7 @@ class RunGathering:
         self._run.sifting.discard(self)
 
     def _may_put_off(self, *, urgent: bool) -> bool:
-        if self._clock() >= self._until:
+        if self._gatherer.clock() >= self._until:
             return False
         return bool(self._run.waiting) or (self._run.session.reading and not urgent)
 
