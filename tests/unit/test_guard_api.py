@@ -230,7 +230,7 @@ def test_what_is_no_judge_or_policy_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match="Half has not all of name, judge and aclose"):
         Guard(Half())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"Replying\.judge returns one reply; make it an async generator"):
-        Guard(Replying())
+        Guard(Replying())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"give a guardrail\.Policy"):
         Guard(WordJudge(), "strict")  # type: ignore[arg-type]
 
