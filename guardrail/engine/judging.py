@@ -27,10 +27,10 @@ class Gatherer:
     ) -> None:
         """``most`` claims fit into a call. ``others_may_begin`` is told when a call can't be joined any more,
         once the text of its response has ended."""
+        self.clock = clock
+        self.others_may_begin = others_may_begin
         self._max_wait_s = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
         self._most = most
-        self._clock = clock
-        self._others_may_begin = others_may_begin
 
     def due(self, run: Run) -> float:
         """When what was put off has to go to the judge; infinity while a call is under way, which looks."""
@@ -42,7 +42,7 @@ class Gatherer:
         """Is there anything that should be put to the judge now?"""
         if run.waiting or not run.put_off or not run.session.reading:
             return bool(run.waiting or run.put_off)
-        return run.session.can_wait_until(run.put_off, self._max_wait_s) <= self._clock()
+        return run.session.can_wait_until(run.put_off, self._max_wait_s) <= self.clock()
 
     def gathering(
         self, run: Run, batch: Mapping[str, Claim], known: Mapping[str, Judgement]
@@ -54,27 +54,19 @@ class Gatherer:
         # A call that can take no more claims can't wait for any, nor can one at the end of the text.
         over = len(batch) >= self._most or not session.reading
         until = float("-inf") if over else session.can_wait_until(batch, self._max_wait_s)
-        return RunGathering(run, known, until, self._clock, self._others_may_begin)
+        return RunGathering(self, run, known, until)
 
 
 class RunGathering:
     """The ``Gathering`` of one call: claims may be put off until a time, and never at the end of the text."""
 
-    def __init__(
-        self,
-        run: Run,
-        known: Mapping[str, Judgement],
-        until: float,
-        clock: Callable[[], float],
-        others_may_begin: Callable[[Run], None],
-    ) -> None:
+    def __init__(self, gatherer: Gatherer, run: Run, known: Mapping[str, Judgement], until: float) -> None:
         self.known = known
         self.later: dict[str, Judgement] = {}
         """What was put off, with what is known of it."""
+        self._gatherer = gatherer
         self._run = run
         self._until = until
-        self._clock = clock
-        self._others_may_begin = others_may_begin
         run.sifting.add(self)
 
     def may_put_off(self) -> bool:
@@ -88,7 +80,7 @@ class RunGathering:
             return True
         self.close()
         if not self._run.session.reading and not self._run.dropped:
-            self._others_may_begin(self._run)
+            self._gatherer.others_may_begin(self._run)
         return False
 
     def close(self) -> None:
@@ -96,7 +88,7 @@ class RunGathering:
         self._run.sifting.discard(self)
 
     def _may_put_off(self, *, urgent: bool) -> bool:
-        if self._clock() >= self._until:
+        if self._gatherer.clock() >= self._until:
             return False
         return bool(self._run.waiting) or (self._run.session.reading and not urgent)
 
@@ -121,12 +113,12 @@ async def ask(
 ) -> list[Judgement]:
     """What there is to say of the claims of ``batch``, which the session awaits, when the call is over.
 
-    ``heard`` is called with judgements as they come. The last one waits a moment for the end of the stream,
-    so that the response is mostly not decided before it is known what the call took; it is in the result if
-    the end comes in time. So is an UNVERIFIED one for each claim that the judge has no verdict on in time, or
-    at all, and hasn't put off. Once the response is decided the call is given up. What the call consumes is
-    in the session's usage from when the judge records it. ``now`` is a reading of the session's clock.
-    Nothing but cancellation is raised.
+    ``heard`` is called, from the event loop, with judgements as they come; those that come together with the
+    end of the stream are in the result instead. The last one waits a moment for that end, so that the
+    response is mostly not decided before it is known what the call took. In the result, too, is an UNVERIFIED
+    one for each claim that the judge has no verdict on in time, or at all, and hasn't put off. What the call
+    consumes is in the session's usage from when the judge records it. ``now`` is a reading of the session's
+    clock. Nothing but cancellation is raised.
     """
     session.taken_up(batch)
     due = {claim_id: session.due(claim_id) for claim_id in batch}
@@ -152,8 +144,6 @@ async def ask(
             async with closing(checked(judge, request)) as judgements:
                 async for judgement in judgements:
                     open_.hear(judgement)
-                    if session.decided:
-                        return []
         why = "the judge's reply has no verdict for this claim"
     except TimeoutError:
         why = "no verdict in time"
@@ -166,12 +156,9 @@ async def ask(
     finally:
         open_.close()
     later = {} if gathering is None else gathering.later
-    missing = [
-        open_.taken_in(unverified(claim_id, judge.name, why, attempts=attempts))
-        for claim_id in open_.left
-        if claim_id not in later
-    ]
-    return [*open_.last, *missing]
+    for claim_id in [claim_id for claim_id in open_.left if claim_id not in later]:
+        open_.take(unverified(claim_id, judge.name, why, attempts=attempts))
+    return [open_.untold.pop(claim_id) for claim_id in batch if claim_id in open_.untold]
 
 
 class _SessionMeter(Meter):
@@ -187,10 +174,11 @@ class _SessionMeter(Meter):
 
 
 class _OpenClaims:
-    """The claims of a call that have no verdict yet.
+    """The claims of a call that have no verdict yet, and the verdicts that are still to be told.
 
-    The verdict on the last one is held for ``LAST_HELD_S``, and never until its claim is given up: a verdict
-    that is known must not be lost to a stream that does not end.
+    Those are told in the next turn of the event loop, if the call isn't over by then: what a judge says all
+    at once comes in the order of the claims. The verdict on the last one is held for ``LAST_HELD_S``, and
+    never until its claim is given up: a verdict that is known must not be lost to a stream that does not end.
     """
 
     def __init__(
@@ -203,25 +191,30 @@ class _OpenClaims:
         self._began_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self.left = left_s
-        self.last: tuple[Judgement, ...] = ()
+        self.untold: dict[str, Judgement] = {}
         self.absent_links: frozenset[str] = frozenset()
 
-    def taken_in(self, judgement: Judgement) -> Judgement:
-        """The judgement as it counts."""
-        return take_in(judgement, self._claims[judgement.claim_id], self.absent_links)
+    def take(self, judgement: Judgement) -> float:
+        """Take a judgement in; returns the time, in the event loop's, when its claim is given up."""
+        claim_id = judgement.claim_id
+        self.untold[claim_id] = take_in(judgement, self._claims[claim_id], self.absent_links)
+        return self._began_at + self.left.pop(claim_id)
 
     def hear(self, judgement: Judgement) -> None:
-        """Pass the judgement on, unless it is the last."""
-        given_up_at = self._began_at + self.left.pop(judgement.claim_id)
-        judgement = self.taken_in(judgement)
+        """Take a judgement in and have it told."""
+        given_up_at = self.take(judgement)
         if self.left:
-            self._heard(judgement)
+            self._loop.call_soon(self._tell, judgement.claim_id)
         else:
-            self.last = (judgement,)
             at = min(self._loop.time() + LAST_HELD_S, given_up_at - DEADLINE_MARGIN_S)
-            self._timer = self._loop.call_at(at, self._heard, judgement)
+            self._timer = self._loop.call_at(at, self._tell, judgement.claim_id)
 
     def close(self) -> None:
-        """The call is over: what was held is in its result."""
+        """The call is over: what is untold is in its result."""
         if self._timer is not None:
             self._timer.cancel()
+
+    def _tell(self, claim_id: str) -> None:
+        judgement = self.untold.pop(claim_id, None)
+        if judgement is not None:
+            self._heard(judgement)

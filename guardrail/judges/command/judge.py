@@ -67,14 +67,14 @@ class CommandJudge:
         """One request for all claims. Raises JudgeUnavailable and JudgeReplyError."""
         if not request.claims:
             return
+        meter = Meter(request.meter)
+        meter.add(Usage())  # calls are counted here, so that none is known to be none
         if not any(context.text.strip() for context in request.evidence.contexts):
             for claim_id in request.claims:
                 yield Judgement(
                     claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS, attempts=0
                 )
             return
-        meter = Meter(request.meter)
-        meter.add(Usage())
         left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
         if left <= 0:
             raise JudgeUnavailable("the deadline has passed before the request was sent")

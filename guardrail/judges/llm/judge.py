@@ -63,11 +63,11 @@ class LlmJudge:
         """
         if not request.claims:
             return
+        request.meter.add(Usage())  # calls are counted here, so that none is known to be none
         if not any(context.text.strip() for context in request.evidence.contexts):
             for claim_id in request.claims:
                 yield self._nothing_supports(claim_id)
             return
-        request.meter.add(Usage())
         left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
         deadline = asyncio.get_running_loop().time() + left
         prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))

@@ -28,14 +28,16 @@ def contradicting(call: Recorded) -> Hang:
     return Hang(2, Reply(said, wire=whole))
 
 
-async def verdict_of(server: LlmServer, kind: str, **changes: Any) -> tuple[ResponseVerdict, Usage]:
+async def verdict_of(
+    server: LlmServer, kind: str, contexts: list[dict[str, str]] = CONTEXTS, **changes: Any
+) -> tuple[ResponseVerdict, Usage]:
     """The verdict on the answer, and what the ledger has once all is closed."""
     llm = {"model": "judge-1b", "base_url": server.url, "backoff_initial_ms": 1, "backoff_max_ms": 1}
     ledger = UsageLedger()
     settings = {"kind": kind, "llm": llm, "prices": {"judge-1b": {"input": 10.0, "output": 10.0}}}
     judge = build_judge(JudgeSettings.model_validate(settings | changes), ledger=ledger)
     async with Guard(judge, Policy(claim_timeout_ms=5_000)) as guard:
-        verdict = await guard.check("What does Basic cost?", CONTEXTS, ANSWER)
+        verdict = await guard.check("What does Basic cost?", contexts, ANSWER)
     await judge.aclose()
     return verdict, ledger.total()
 
@@ -74,6 +76,13 @@ async def test_what_is_cancelled_before_its_first_call_took_nothing() -> None:
         found = (await reply_of(judge, request("The plan costs $50."))).judgements
         await judge.aclose()
     assert [each.judge for each in found] == ["llm:judge-1b"]  # there was room for the one call
+
+
+async def test_where_nothing_is_asked_a_block_takes_nothing() -> None:
+    async with LlmServer() as server:
+        verdict, booked = await verdict_of(server, "llm", contexts=[])
+    assert verdict.decision is Decision.BLOCK
+    assert verdict.usage == booked == Usage()
 
 
 async def test_a_call_that_is_late_is_counted() -> None:
