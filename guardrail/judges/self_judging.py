@@ -37,7 +37,7 @@ from guardrail.judges.base import (
     usage_of,
 )
 from guardrail.judges.hidden_settings import wants_all
-from guardrail.judges.llm.extra_body import shown_body
+from guardrail.judges.llm.settings import shown_body
 from guardrail.printable import escape_controls, shorten
 
 _MAX_CHARS: Final = 200

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.clients import make_client
-from guardrail.judges.llm.endpoint import Endpoint
-from guardrail.judges.llm.exchange import ReplyRefused
-from guardrail.judges.llm.failures import Failure
-from guardrail.judges.llm.hedging import Announcer, Outcome, hedged
-from guardrail.judges.llm.question import Prices, Question, ReplyReader, Spent
-from guardrail.judges.llm.reply import Answer
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.endpoint import Endpoint, Outcome, Prices, Question, make_client
+from guardrail.judges.llm.failures import Failure, wait_s
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted
 
-__all__ = ["Chat", "Question", "ReplyReader", "ReplyRefused", "Spent"]
-
 _PLACE: Final = "judge.llm"
+
+# The share of the time left that is kept for the fallbacks while a model before them is asked.
+_RESERVE: Final = 0.4
 
 
 class Chat:
@@ -34,13 +31,14 @@ class Chat:
         client: openai.AsyncOpenAI | None = None,
         prices: Prices | None = None,
         clock: Callable[[], float] = time.monotonic,
+        reserve: float = _RESERVE,
     ) -> None:
         """A ``client`` that is given is the first model's, and stays the caller's to close.
 
         Raises ConfigError when a key is missing. Whichever client it is, its own retries are off: they know
         nothing of deadlines. ``clock`` gives seconds to what looks back: breakers and recent times.
         """
-        self._reserve = settings.failover.reserve
+        self._reserve = reserve
         self._owned: list[openai.AsyncOpenAI] = []
         self.endpoints: list[Endpoint] = []
         for number, model in enumerate(settings.models()):
@@ -103,10 +101,10 @@ class Chat:
         failed: Failure | None = None
         while True:
             voice, outcome = await hedged(
-                lambda voice: endpoint.call(question, until, voice),
+                lambda voice: endpoint.call(question, until, voice.say),
                 announcer,
                 endpoint.late_s(),
-                lambda: endpoint.slots.free and endpoint.budget.take(),
+                endpoint.may_hedge,
             )
             if not isinstance(outcome, Failure):
                 return announcer.agreed(voice, outcome)
@@ -116,7 +114,7 @@ class Chat:
                 )
             if not outcome.retry or retries >= endpoint.settings.max_retries:
                 return outcome
-            wait = endpoint.backoff.seconds(retries, outcome.retry_after)
+            wait = wait_s(retries, outcome.retry_after)
             if loop.time() + wait >= until:
                 # Nothing can come of waiting: say so now, while there is still time for something else.
                 error = JudgeUnavailable(f"{outcome.error}; no time is left to try again")
@@ -139,3 +137,100 @@ def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
     if any(isinstance(error, JudgeReplyError) for error in errors):
         return JudgeReplyError(text)
     return JudgeError(text)
+
+
+class Voice:
+    """What one call may say ahead of its end. For one claim, the answers of one call only are passed on."""
+
+    def __init__(self, announcer: Announcer) -> None:
+        self._announcer = announcer
+        self.muted = False
+        self.spoke = False
+        self.rival: Callable[[], None] | None = None
+        """Ends the other call of a race; called when this one speaks first."""
+
+    def say(self, answers: Sequence[Answer]) -> None:
+        if self.muted or not answers:
+            return
+        if not self.spoke and self.rival is not None:
+            self.rival()
+        self.spoke = True
+        self._announcer.pass_on(self, answers)
+
+
+class Announcer:
+    """Passes answers on as they come, and makes sure that none of them is contradicted later."""
+
+    def __init__(self, heard: Callable[[Sequence[Answer]], None]) -> None:
+        self._heard = heard
+        self._said: list[Answer] = []
+        self._speaker: dict[str, Voice] = {}
+
+    def voice(self) -> Voice:
+        return Voice(self)
+
+    def pass_on(self, voice: Voice, answers: Sequence[Answer]) -> None:
+        own = [answer for answer in answers if self._speaker.setdefault(answer.label, voice) is voice]
+        self._said += own
+        if own:
+            self._heard(own)
+
+    def agreed(self, voice: Voice, answers: list[Answer]) -> list[Answer]:
+        """The answers of the call that was used, those apart on which another call had spoken before."""
+        others = {label for label, speaker in self._speaker.items() if speaker is not voice}
+        if not others:
+            return answers
+        kept = [answer for answer in answers if answer.label not in others]
+        return [answer for answer in self._said if answer.label in others] + kept
+
+
+async def hedged(
+    call: Callable[[Voice], Coroutine[Any, Any, Outcome]],
+    announcer: Announcer,
+    delay_s: float | None,
+    may_hedge: Callable[[], bool],
+) -> tuple[Voice, Outcome]:
+    """The outcome of ``call`` or, when it has said nothing after ``delay_s``, of the sooner of two calls.
+
+    A call that fails leaves the field to the other. Both have ended when this returns or is cancelled.
+    """
+    voices = [announcer.voice()]
+    if delay_s is None:
+        return voices[0], await call(voices[0])
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(call(voices[0]))]
+        await asyncio.wait(tasks, timeout=delay_s)
+        if tasks[0].done() or voices[0].spoke or not may_hedge():
+            return voices[0], await tasks[0]
+        voices.append(announcer.voice())
+        tasks.append(group.create_task(call(voices[1])))
+        for number in (0, 1):
+            voices[number].rival = _ender(tasks[1 - number], voices[1 - number])
+        return await _sooner(tasks, voices)
+
+
+def _ender(task: asyncio.Task[Outcome], voice: Voice) -> Callable[[], None]:
+    def end() -> None:
+        voice.muted = True
+        task.cancel()
+
+    return end
+
+
+async def _sooner(tasks: list[asyncio.Task[Outcome]], voices: list[Voice]) -> tuple[Voice, Outcome]:
+    failed: list[tuple[Voice, Outcome]] = []
+    pending = set(tasks)
+    while pending:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for voice, task in zip(voices, tasks, strict=True):
+            if task not in done or task.cancelled():
+                continue
+            if not isinstance(task.result(), Failure):
+                for number, other in enumerate(tasks):
+                    if other in pending:
+                        _ender(other, voices[number])()
+                return voice, task.result()
+            failed.append((voice, task.result()))
+    # A call that spoke ahead of the other and then failed stands for both, else the one that was sent first.
+    failed.sort(key=lambda entry: voices.index(entry[0]))
+    return next((entry for entry in failed if entry[0].spoke), failed[0])

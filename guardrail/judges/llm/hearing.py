@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from guardrail.events import Usage
 from guardrail.judges.base import Judgement, JudgeRequest, unverified
+from guardrail.judges.llm.answer import Answer
 from guardrail.judges.llm.prompt import Prompt
-from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import dropped_quotes, settle
 

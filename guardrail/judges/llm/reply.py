@@ -1,19 +1,27 @@
-"""Reading a reply: strictly where it matters, with tolerance for what surrounds it.
+"""A reply: the form that is asked for, and what is read of what comes.
 
-Whatever a model writes around its JSON (prose, code fences, thoughts) is skipped. What it says of a claim is
-taken by exact value or not at all: "not SUPPORTED" is no verdict. A wrong member spoils its claim only.
+A verdict is one short text of a list, wherever it needs no text of the model's own ahead of the verdict, and
+else an object with named members. Every token that is written delays the verdicts, so either asks for little:
+evidence are numbers of sentences.
+
+Reading is strict where it matters, with tolerance for what surrounds it. Whatever a model writes around its
+JSON (prose, code fences, thoughts) is skipped. What it says of a claim is taken by exact value or not at all:
+"not SUPPORTED" is no verdict. A wrong member spoils its claim only.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from io import IncrementalNewlineDecoder
 from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm import compact
 from guardrail.judges.llm.answer import (
     ASSUMED_CONFIDENCE,
     MAX_REASONING_CHARS,
@@ -21,27 +29,330 @@ from guardrail.judges.llm.answer import (
     Answer,
     shown,
 )
-from guardrail.judges.llm.parts import decided, together
-from guardrail.judges.llm.reply_form import ReplyForm
-
-__all__ = [
-    "ASSUMED_CONFIDENCE",
-    "MAX_REPLY_CHARS",
-    "Answer",
-    "decode",
-    "read_lists",
-    "read_member",
-    "read_reply",
-]
+from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 
 MAX_REPLY_CHARS: Final = 1_000_000
-MOST_PARTS: Final = 20
-MAX_PART_CHARS: Final = 500
+MAX_EVENT_CHARS: Final = 1_000_000
+
+# ------------------------------------------------------------------------------------------ what is asked for
+
+VERDICTS: Final[dict[str, Verdict]] = {
+    verdict.value: verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED
+}
+WORDS: Final = {
+    Verdict.SUPPORTED: "supported",
+    Verdict.PARTIALLY_SUPPORTED: "partial",
+    Verdict.UNSUPPORTED: "unsupported",
+    Verdict.CONTRADICTED: "contradicted",
+}
+"""The verdicts of the compact form: lower-case words that tokenizers have whole."""
+
+# Without the characters that JSON writes with a backslash: servers that make a grammar of the pattern hold
+# the raw text of the JSON against it, where such a character would end the text or break it.
+_REASON: Final = r': [^"\\\n\r\t]+'
+_NUMBERS: Final = rf"( [0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
+_SURE: Final = "( [0-9]{1,2}%)?"
+_AGAINST: Final = f"( ![0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
+
+_EXAMPLES: Final = {
+    "id": '"c1"',
+    "evidence": "[12,13]",
+    "reasoning": '"…"',
+    "parts": '[{"text":"…","verdict":"…"}]',
+    "verdict": '"…"',
+    "confidence": "0.0",
+    "against": "[]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """What a reply holds for each claim. Equal forms make equal schemas and read replies alike."""
+
+    reasoning: Reasoning = Reasoning.NOT_SUPPORTED
+    decompose: bool = False
+
+    @classmethod
+    def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
+        """The form that ``settings`` ask for."""
+        return cls(settings.reasoning, settings.decompose)
+
+    @property
+    def compact(self) -> bool:
+        """Whether a verdict is a text, ``c2 15 contradicted: It costs $5.``, and not an object.
+
+        In this order: the id of the claim, numbers of sentences, the verdict as one word, then, each only
+        where there is something to say, how sure it is (``60%``), sentences that contradict what others
+        support (``!15``) and, behind a colon, the reason. A verdict that is SUPPORTED takes six tokens; as an
+        object it takes thirty. Texts of a model's own stand behind the verdict only, so that nothing in them
+        can be taken for it.
+        """
+        return not self.decompose and self.reasoning is not Reasoning.BEFORE
+
+    @property
+    def reasons(self) -> bool:
+        """Are there reasons?"""
+        return self.reasoning is not Reasoning.NONE
+
+    @property
+    def reason_when_supported(self) -> bool:
+        """Are there reasons for SUPPORTED too?"""
+        return self.reasoning in {Reasoning.BEFORE, Reasoning.AFTER}
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of what is said, in the order it is written: what a verdict rests on comes before it."""
+        before = ("reasoning",) if self.reasoning is Reasoning.BEFORE else ()
+        after = ("reasoning",) if self.reasoning in {Reasoning.AFTER, Reasoning.NOT_SUPPORTED} else ()
+        parts = ("parts",) if self.decompose else ()
+        return ("id", "evidence", *before, *parts, "verdict", "confidence", "against", *after)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of a reply, for strict structured outputs.
+
+        It doesn't depend on the claims asked for: a provider compiles each new schema once, which takes
+        seconds. Members are written in the order they stand here.
+        """
+        if self.compact:
+            texts = {"type": "array", "items": {"type": "string", "pattern": self._pattern()}}
+            return _object({"v": texts})
+        text = {"type": "string"}
+        numbers = {"type": "array", "items": {"type": "integer"}}
+        verdict = {"type": "string", "enum": list(VERDICTS)}
+        types: dict[str, Any] = {
+            "id": text,
+            "evidence": numbers,
+            "reasoning": text,
+            "parts": {"type": "array", "items": _object({"text": text, "verdict": verdict})},
+            "verdict": verdict,
+            "confidence": {"type": "number"},
+            "against": numbers,
+        }
+        item = _object({name: types[name] for name in self.members})
+        return _object({"verdicts": {"type": "array", "items": item}})
+
+    def _pattern(self) -> str:
+        """What a verdict in the compact form matches, from its first character to its last."""
+        reason = _REASON if self.reasons else ""
+        if self.reasons and not self.reason_when_supported:
+            others = "|".join(word for verdict, word in WORDS.items() if verdict is not Verdict.SUPPORTED)
+            said = f"(supported{_SURE}{_AGAINST}|({others}){_SURE}{reason})"
+        else:
+            said = f"({'|'.join(WORDS.values())}){_SURE}{_AGAINST}{reason}"
+        return f"^c[0-9]{{1,4}}{_NUMBERS} {said}$"
+
+    def example(self) -> str:
+        """An example of the form, for servers that take no schema; its values show types, not verdicts."""
+        if self.compact:
+            return '{"v":["ID NUMBERS VERDICT","ID NUMBERS VERDICT' + (
+                ': REASON"]}' if self.reasons else '"]}'
+            )
+        return '{"verdicts":[{' + ",".join(f'"{name}":{_EXAMPLES[name]}' for name in self.members) + "}]}"
+
+    def write(self, said: Sequence[Answer]) -> str:
+        """The reply of a model that keeps to the form and says ``said``."""
+        each = self._text if self.compact else self._member
+        reply = {"v" if self.compact else "verdicts": [each(answer) for answer in said]}
+        return json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
+
+    def _reason(self, said: Answer) -> str:
+        silent = said.verdict is Verdict.SUPPORTED and not self.reason_when_supported
+        return said.reasoning if self.reasons and not silent else ""
+
+    def _text(self, said: Answer) -> str:
+        words = [said.label, *map(str, said.evidence), WORDS[said.verdict]]
+        if said.confidence < ASSUMED_CONFIDENCE:
+            words.append(f"{said.confidence:.0%}")
+        if said.verdict is Verdict.SUPPORTED:
+            words += [f"!{number}" for number in said.against]
+        reason = " ".join(self._reason(said).replace('"', "'").replace("\\", "/").split())
+        return " ".join(words) + (f": {reason}" if reason else "")
+
+    def _member(self, said: Answer) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            "id": said.label,
+            "evidence": list(said.evidence),
+            "parts": [{"text": part.text, "verdict": part.verdict.value} for part in said.parts],
+            "verdict": said.verdict.value,
+            "confidence": said.confidence,
+            "against": list(said.against),
+            "reasoning": self._reason(said),
+        }
+        return {name: values[name] for name in self.members}
+
+
+def _object(members: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+# ---------------------------------------------------------------------------- reading what is said of a claim
+
+_MOST_PARTS: Final = 20
+_MAX_PART_CHARS: Final = 500
+_MOST_TOLD: Final = 3
+_AGAINST_IT: Final = frozenset({Verdict.UNSUPPORTED, Verdict.CONTRADICTED})
+_DUPLICATE: Final = "\0duplicate"
+_NO_PARTS: Final = "the judge's verdict is a text, which can't tell of the parts that decompose asks for"
+
+_LABEL: Final = re.compile(r"\s*([^\s:,]{1,64})[\s:,]+\S")
+# More lenient than the pattern in what surrounds the words, as strict in the words: all of the text must fit.
+_ITEM: Final = re.compile(
+    r"\s*+(?P<label>[^\s:,]{1,64})[\s:,]++"
+    r"(?P<evidence>(?:\[?[0-9]{1,9}\]?[\s,]++)*+)"
+    r"(?P<verdict>[A-Za-z]++(?:[ _-][A-Za-z]++)?+)"
+    r"(?:\s++(?P<confidence>[0-9]{1,3})\s?%)?+"
+    r"(?P<against>(?:[\s,]*+![0-9]{1,9})*+)\s*+"
+    r"(?::\s*+(?P<reasoning>.*+))?+",
+    re.DOTALL,
+)
+_EVIDENCE: Final = re.compile(r"(?:\[?[0-9]{1,9}\]?[\s,]+)*+")
+_NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
+
+
+def _read_member(member: Any, form: ReplyForm) -> Answer | None:
+    """What one member of a list of verdicts says; None when it names no claim.
+
+    Models don't always keep to the form that was asked for: either form is read, but a text can't hold the
+    statements that ``decompose`` asks for.
+    """
+    if isinstance(member, str):
+        answer = _read_text(member)
+        if answer is None or not form.decompose:
+            return answer
+        return Answer(answer.label, problem=_NO_PARTS)
+    if not isinstance(member, dict) or not isinstance(member.get("id"), str):
+        return None
+    label = member["id"].strip().lower()
+    if _DUPLICATE in member:
+        return Answer(label, problem="the judge gave a member of its verdict twice")
+    parts = _parts(member.get("parts")) if form.decompose else []
+    if parts is None:
+        return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
+    said = verdict = _verdict(member.get("verdict"))
+    if parts and (reckoned := _together(parts)) is not Verdict.SUPPORTED:
+        # What the parts add up to is reckoned here, models are poor at it; but they never outvote a doubt.
+        verdict = reckoned
+    if verdict is None:
+        return Answer(label, problem=f"the judge's verdict{shown(member.get('verdict'))} is none of the four")
+    confidence = member.get("confidence", 0.5)
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
+        return Answer(label, problem="the judge's confidence is not a number")
+    if not 0.0 <= confidence <= 1.0:
+        return Answer(label, problem="the judge's confidence is not between 0 and 1")
+    reasoning = member.get("reasoning")
+    answer = Answer(
+        label,
+        verdict,
+        float(confidence),
+        tuple(_numbers(member.get("evidence"))),
+        tuple(_numbers(member.get("against"))),
+        reasoning.strip()[:MAX_REASONING_CHARS] if isinstance(reasoning, str) else "",
+        tuple(parts),
+    )
+    return answer if said is verdict else _decided_by_parts(answer, said)
+
+
+def _read_text(text: str) -> Answer | None:
+    """What a text in the compact form says; None when it names no claim."""
+    match = _ITEM.fullmatch(text)
+    if match is None:
+        begin = _LABEL.match(text)
+        if begin is None:
+            return None
+        said = text[begin.end() - 1 :]
+        word = said[_EVIDENCE.match(said).end() :]  # type: ignore[union-attr]  # it matches nothing too
+        problem = f"the judge's verdict{shown(word.partition(':')[0])} can't be read"
+        return Answer(begin[1].lower(), problem=problem)
+    label, word = match["label"].lower(), match["verdict"]
+    verdict = Verdict.PARTIALLY_SUPPORTED if word.lower() == "partial" else _verdict(word)
+    if verdict is None:
+        return Answer(label, problem=f"the judge's verdict{shown(word)} is none of the four")
+    percent = match["confidence"]
+    if percent is not None and int(percent) > 100:
+        return Answer(label, problem="the judge's confidence is not between 0 and 100 %")
+    return Answer(
+        label,
+        verdict,
+        ASSUMED_CONFIDENCE if percent is None else int(percent) / 100,
+        _numbers_in(match["evidence"]),
+        _numbers_in(match["against"]),
+        (match["reasoning"] or "").strip()[:MAX_REASONING_CHARS],
+    )
+
+
+def _verdict(value: Any) -> Verdict | None:
+    """A verdict by its whole value; case, and what stands between its words, may differ."""
+    if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
+        return None
+    return VERDICTS.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    """Numbers of sentences in the forms that models use for them: 12, "12", "[12]"."""
+    for item in value[:MOST_NUMBERS] if isinstance(value, list) else ():
+        if isinstance(item, int) and not isinstance(item, bool):
+            yield item
+        else:
+            match = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
+            yield int(match[1]) if match else 0
+
+
+def _numbers_in(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _NUMBER.findall(text)[:MOST_NUMBERS])
+
+
+def _parts(value: Any) -> list[ClaimPart] | None:
+    """The statements a claim was taken apart into; None when one is unusable: it might be the wrong one."""
+    if not isinstance(value, list):
+        return [] if value is None else None
+    if len(value) > _MOST_PARTS:
+        return None
+    parts = []
+    for item in value:
+        if not isinstance(item, dict) or _DUPLICATE in item:
+            return None
+        text, verdict = item.get("text"), _verdict(item.get("verdict"))
+        if not isinstance(text, str) or verdict is None:
+            return None
+        parts.append(ClaimPart(text=text.strip()[:_MAX_PART_CHARS], verdict=verdict))
+    return parts
+
+
+def _together(parts: Sequence[ClaimPart]) -> Verdict:
+    """The verdict on a claim from those on its parts, of which there is one at least."""
+    given = {part.verdict for part in parts}
+    if Verdict.CONTRADICTED in given:
+        return Verdict.CONTRADICTED
+    return given.pop() if len(given) == 1 else Verdict.PARTIALLY_SUPPORTED
+
+
+def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:
+    """The answer whose verdict its parts made, where the model ``said`` another of the whole.
+
+    Its reason is that of what it said, so the parts that decide are told instead. Neither are the sentences
+    that it named for a support proof of the opposite. They are no loss: parts name none of their own.
+    """
+    deciding = [part for part in answer.parts if part.verdict is answer.verdict]
+    deciding = deciding or [part for part in answer.parts if part.verdict is not Verdict.SUPPORTED]
+    told = [f"{part.verdict.value}: {part.text}" for part in deciding[:_MOST_TOLD]]
+    more = len(deciding) - len(told)
+    reason = "Of its parts, " + "; ".join([*told, *([f"and {more} more"] if more else [])])
+    against = answer.verdict in _AGAINST_IT and said not in _AGAINST_IT
+    return replace(
+        answer, reasoning=reason[:MAX_REASONING_CHARS], evidence=() if against else answer.evidence
+    )
+
+
+# -------------------------------------------------------------------------------------- reading a whole reply
 
 # A start of an object that has no end costs a pass over the rest of the reply: this bounds how many.
 _MAX_FAILED_STARTS: Final = 64
 _MAX_VALUES: Final = 1_000
-_DUPLICATE: Final = "\0duplicate"
 _THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
 _NOTHING: Final = re.compile(r"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+", re.IGNORECASE)
 _START: Final = re.compile(r"[{\[]")
@@ -49,9 +360,7 @@ _LIST_NAMES: Final = ("v", "verdicts")
 _LIST_START: Final = re.compile(r'(?:\{\s*"(?:v|verdicts)"\s*:\s*)?\[\s*(?=[{"])')
 _JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
-_NO_PARTS: Final = "the judge's verdict is a text, which can't tell of the parts that decompose asks for"
 _TELLING: Final = {"verdict", "parts"}
-_NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
 
 
 def read_reply(text: str, form: ReplyForm) -> list[Answer]:
@@ -65,11 +374,6 @@ def read_reply(text: str, form: ReplyForm) -> list[Answer]:
     if not answers:
         raise JudgeReplyError("the reply holds no verdicts in JSON")
     return answers
-
-
-def read_lists(text: str, form: ReplyForm) -> list[Answer]:
-    """The answers in the lists of verdicts that stand in ``text``; perhaps none."""
-    return _read_parts([text], form, lists_only=True)
 
 
 def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
@@ -94,62 +398,17 @@ def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = Fal
     if lists_only or not _NOTHING.fullmatch("".join(around)):
         alone.clear()
     # Where two lists disagree, one may be a document's words too, and neither is believed.
-    found = (read_member(member, form) for member in lists or alone)
+    found = (_read_member(member, form) for member in lists or alone)
     return [answer for answer in found if answer is not None]
 
 
-def decode(text: str, start: int = 0) -> tuple[Any, int] | None:
-    """The JSON value that begins at ``start``, and where it ends; None when none does."""
+def _decode(text: str, start: int = 0) -> tuple[Any, int] | None:
+    """The JSON value that begins at ``start``, and where it ends; None when none does, or not yet."""
     try:
         value, end = _decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
     return value, end
-
-
-def read_member(member: Any, form: ReplyForm) -> Answer | None:
-    """What one member of a list of verdicts says; None when it names no claim.
-
-    Models don't always keep to the form that was asked for: an object is read in the compact form too, and a
-    text in the other, unless that asks for what a text can't hold.
-    """
-    if isinstance(member, str):
-        answer = compact.read(member, form)
-        if answer is None or form.may_be_compact:
-            return answer
-        return Answer(answer.label, problem=_NO_PARTS)
-    if not isinstance(member, dict) or not isinstance(member.get("id"), str):
-        return None
-    label = member["id"].strip().lower()
-    if _DUPLICATE in member:
-        return Answer(label, problem="the judge gave a member of its verdict twice")
-    parts = _parts(member.get("parts"), form) if form.decompose else []
-    if parts is None:
-        return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
-    said = verdict = _verdict(member.get("verdict"), form)
-    if parts and (reckoned := together(parts, binary=form.binary)) is not Verdict.SUPPORTED:
-        # What the parts add up to is reckoned here, models are poor at it; but they never outvote a doubt.
-        verdict = reckoned
-    if verdict is None:
-        known = "two" if form.binary else "four"
-        word = shown(member.get("verdict"))
-        return Answer(label, problem=f"the judge's verdict{word} is none of the {known}")
-    confidence = member.get("confidence", 0.5) if form.confidence else ASSUMED_CONFIDENCE
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float):
-        return Answer(label, problem="the judge's confidence is not a number")
-    if not 0.0 <= confidence <= 1.0:
-        return Answer(label, problem="the judge's confidence is not between 0 and 1")
-    reasoning = member.get("reasoning")
-    answer = Answer(
-        label,
-        verdict,
-        float(confidence),
-        tuple(_numbers(member.get("evidence"))),
-        tuple(_numbers(member.get("against"))) if form.conflicts else (),
-        reasoning.strip()[:MAX_REASONING_CHARS] if isinstance(reasoning, str) else "",
-        tuple(parts),
-    )
-    return decided(answer, said)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -197,7 +456,7 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
         if start is None:
             break
         at = start.start()
-        decoded = decode(text, at)
+        decoded = _decode(text, at)
         if decoded is not None:
             read += 1
             yield decoded[0], text[end:at]
@@ -216,7 +475,7 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
 
 def _complete(text: str, at: int) -> Iterator[Any]:
     """The values of a list from ``at`` on, until one is not complete."""
-    while (decoded := decode(text, at)) is not None:
+    while (decoded := _decode(text, at)) is not None:
         value, end = decoded
         yield value
         separator = _SEPARATOR.match(text, end)
@@ -225,35 +484,175 @@ def _complete(text: str, at: int) -> Iterator[Any]:
         at = separator.end()
 
 
-def _verdict(value: Any, form: ReplyForm) -> Verdict | None:
-    """A verdict by its whole value; case, and what stands between its words, may differ."""
-    if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
-        return None
-    return form.understood.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
+# ------------------------------------------------------------------------ reading a reply while it is written
+
+_HEAD: Final = re.compile(r'\s*\{\s*"(?:v|verdicts)"\s*:\s*\[')
+_HEAD_MAX_CHARS: Final = 200
+_BETWEEN: Final = re.compile(r"[\s,]*")
+_ENDS: Final = {'"': '"', "{": "}"}
+
+# A verdict that is longer is looked at again only when it has grown by a tenth, so that reading stays linear.
+_USUAL_CHARS: Final = 1_000
+_GROWN: Final = 1.1
 
 
-def _parts(value: Any, form: ReplyForm) -> list[ClaimPart] | None:
-    """The statements a claim was taken apart into; None when one is unusable: it might be the wrong one."""
-    if not isinstance(value, list):
-        return [] if value is None else None
-    if len(value) > MOST_PARTS:
-        return None
-    parts = []
-    for item in value:
-        if not isinstance(item, dict) or _DUPLICATE in item:
-            return None
-        text, verdict = item.get("text"), _verdict(item.get("verdict"), form)
-        if not isinstance(text, str) or verdict is None:
-            return None
-        parts.append(ClaimPart(text=text.strip()[:MAX_PART_CHARS], verdict=verdict))
-    return parts
+class _At(Enum):
+    HEAD = auto()  # ahead of the first verdict
+    BETWEEN = auto()  # ahead of the next verdict, or of the end of the list
+    INSIDE = auto()  # in the text or the object of a verdict
+    REST = auto()  # behind the list, or in what is not to be believed early
 
 
-def _numbers(value: Any) -> Iterator[int]:
-    """Numbers of sentences in the forms that models use for them: 12, "12", "[12]"."""
-    for item in value[:MOST_NUMBERS] if isinstance(value, list) else ():
-        if isinstance(item, int) and not isinstance(item, bool):
-            yield item
-        else:
-            match = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
-            yield int(match[1]) if match else 0
+class ReplyReader:
+    """Reads one reply: a verdict is known when its text or object closes, not when the reply ends.
+
+    Only a reply that is our object from its first character on (``{"v":["…"]}`` or ``{"verdicts":[{…}]}``) is
+    believed early. In anything else (prose, thoughts, a code fence) an object may be one that stood in a
+    document and is repeated before the real ones; such a reply is read as a whole, when it has ended, and
+    what disagrees is not believed. Nor is anything believed early behind an object that is no JSON.
+
+    Linear in the length of the reply, which is bounded. ``feed`` and ``finish`` together return every answer
+    once, in the order of the reply, also those with an id that was not asked for, and those with one that
+    occurs twice.
+    """
+
+    def __init__(self, form: ReplyForm, asked: Collection[str]) -> None:
+        """``asked`` are the short ids (c1, …) of the claims."""
+        self._form = form
+        self._asked = asked
+        self._at = _At.HEAD
+        self._pieces: list[str] = []  # what no answer was made of yet
+        self._waiting = 0  # characters in them
+        self._enough = 0  # of them, for another look at a long verdict
+        self._end = ""  # the character that the verdict ends with
+        self._chars = 0
+        self._parted = True  # from a text before, by a comma
+        self._broken = False
+        self._read = self._found = 0  # answers, and those of them to what was asked
+
+    def feed(self, text: str) -> list[Answer]:
+        """The answers whose objects ``text``, which follows what was fed before, has closed.
+
+        Raises JudgeReplyError when the reply is longer than any reply may be.
+        """
+        self._chars += len(text)
+        if self._chars > MAX_REPLY_CHARS:
+            raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
+        self._pieces.append(text)
+        self._waiting += len(text)
+        if self._at is _At.REST or (
+            self._at is _At.INSIDE and (self._end not in text or self._waiting < self._enough)
+        ):
+            return []
+        return self._count(self._look())
+
+    def finish(self) -> list[Answer]:
+        """The answers that ``feed`` didn't return, now that the reply has ended, be it in the middle.
+
+        Raises JudgeReplyError when the whole reply has no verdict on any claim that was asked for.
+        """
+        answers = self._look() if self._at is _At.INSIDE else []
+        self._count(answers)
+        rest = "".join(self._pieces)
+        if not self._read:
+            answers = self._count(read_reply(rest, self._form))
+        elif not self._broken and self._at is not _At.INSIDE:
+            # What stands in an object that has no end, or is none, is nothing by itself.
+            answers += self._count(_read_parts([rest], self._form, lists_only=True))
+        if not self._found:
+            raise JudgeReplyError("the reply has no verdict for any claim that was asked")
+        return answers
+
+    def _count(self, answers: list[Answer]) -> list[Answer]:
+        self._read += len(answers)
+        self._found += sum(answer.label in self._asked for answer in answers)
+        return answers
+
+    def _look(self) -> list[Answer]:
+        """The answers that have closed in what was fed; it keeps the rest."""
+        text = "".join(self._pieces)
+        answers: list[Answer] = []
+        at = self._begin_list(text) if self._at is _At.HEAD else 0
+        while self._at in {_At.BETWEEN, _At.INSIDE}:
+            if self._at is _At.BETWEEN:
+                at = self._begin_verdict(text, at)
+            if self._at is not _At.INSIDE or (decoded := _decode(text, at)) is None:
+                break
+            value, at = decoded
+            self._at, self._parted = _At.BETWEEN, not isinstance(value, str)
+            answer = _read_member(value, self._form)
+            answers += [] if answer is None else [answer]
+        self._pieces = [text[at:]]
+        self._waiting = len(text) - at
+        self._enough = 0 if self._waiting < _USUAL_CHARS else int(self._waiting * _GROWN)
+        return answers
+
+    def _begin_list(self, text: str) -> int:
+        """Where the list begins, if it does."""
+        match = _HEAD.match(text)
+        if match is not None:
+            self._at = _At.BETWEEN
+            return match.end()
+        if len(text) > _HEAD_MAX_CHARS or (text.strip() and not text.lstrip().startswith("{")):
+            self._at = _At.REST
+        return 0
+
+    def _begin_verdict(self, text: str, at: int) -> int:
+        """Where the next verdict begins; what begins is no verdict when the state is REST."""
+        match = _BETWEEN.match(text, at)
+        if match is not None:
+            self._parted = self._parted or "," in match[0]
+            at = match.end()
+        if at < len(text):
+            # Behind a text without a comma stands what belonged into it: a quotation, in quotes of its own.
+            # Unless the list ends there, lists that follow may be quoted as well.
+            if text[at] in _ENDS and self._parted:
+                self._at, self._end = _At.INSIDE, _ENDS[text[at]]
+            else:
+                self._at, self._broken = _At.REST, text[at] != "]"
+        return at
+
+
+# ------------------------------------------------------------------------------------- the events of a stream
+
+
+class EventStream:
+    """Decodes server-sent events: bytes in, the data of each event out.
+
+    Cuts may fall anywhere: within an event, a line ending or a character.
+    """
+
+    def __init__(self) -> None:
+        utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._decoder = IncrementalNewlineDecoder(utf8, translate=True)
+        self._line = ""
+        self._data: list[str] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """The data of the events that ``data`` completes. Raises JudgeReplyError when one is too long."""
+        *lines, self._line = (self._line + self._decoder.decode(data)).split("\n")
+        for line in lines:
+            if not line:
+                yield from self._event()
+            elif line.startswith("data:"):
+                self._data.append(line[5:].removeprefix(" "))
+                self._size += len(line)
+            self._check()
+        self._check()
+
+    def finish(self) -> Iterator[str]:
+        """The data of a last event that no empty line ended, as some servers leave it."""
+        self._line += self._decoder.decode(b"", final=True)
+        yield from self.feed(b"\n\n")
+
+    def _event(self) -> Iterator[str]:
+        if self._data:
+            data = "\n".join(self._data)
+            self._data.clear()
+            self._size = 0
+            yield data
+
+    def _check(self) -> None:
+        if len(self._line) + self._size > MAX_EVENT_CHARS:
+            raise JudgeReplyError(f"an event of the stream has more than {MAX_EVENT_CHARS} characters")

@@ -7,8 +7,8 @@ from typing import Final
 
 from guardrail.events import ClaimPart, Verdict
 from guardrail.judges.base import Judgement, unverified
+from guardrail.judges.llm.answer import Answer
 from guardrail.judges.llm.prompt import Prompt
-from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 
 # How far full confidence in a verdict moves the probability of support away from 1/2.

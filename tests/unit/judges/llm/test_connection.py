@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm import connection
+from guardrail.judges.llm import failures as connection
 from guardrail.judges.llm.failures import describe
 from tests.support.certificates import Authority
 from tests.support.tcp_server import TcpServer

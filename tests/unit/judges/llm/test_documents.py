@@ -10,7 +10,7 @@ from guardrail.claims.model import Claim
 from guardrail.events import Context, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import reconcile
-from guardrail.judges.llm.documents import Selection, Shown, select
+from guardrail.judges.llm.prompt import Selection, Shown, select
 from guardrail.judges.llm.sentences import Sentences
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from pydantic import BaseModel, ValidationError
 
-from guardrail.judges.llm import endpoint_settings
+from guardrail.config import load_settings
+from guardrail.config.problems import SettingsError
+from guardrail.judges.llm import settings as settings_module
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.settings import JudgeSettings
 
 PARTS = [
     part
-    for part in vars(endpoint_settings).values()
-    if isinstance(part, type) and issubclass(part, BaseModel) and part is not BaseModel
+    for part in vars(settings_module).values()
+    if isinstance(part, type) and issubclass(part, BaseModel) and not part.__name__.startswith("Example")
 ]
 
 
@@ -31,15 +35,10 @@ def test_without_fallbacks_there_is_one_model() -> None:
 
 
 def test_what_a_fallback_leaves_out_is_as_for_the_first() -> None:
-    settings = make({"model": "second"}, timeout_ms=5_000, attempt_timeout_ms=700, max_concurrency=3)
+    settings = make({"model": "second"}, timeout_ms=5_000, stall_timeout_ms=700, max_concurrency=3)
     _, second = settings.models()
     assert (second.model, second.base_url) == ("second", settings.base_url)
-    assert (second.timeout_ms, second.attempt_timeout_ms, second.max_concurrency) == (5_000, 700, 3)
-
-
-def test_a_fallback_s_own_time_for_a_call_holds_for_it_alone() -> None:
-    first, second = make({"model": "second", "attempt_timeout_ms": 100}, attempt_timeout_ms=700).models()
-    assert (first.attempt_timeout_ms, second.attempt_timeout_ms) == (700, 100)
+    assert (second.timeout_ms, second.stall_timeout_ms, second.max_concurrency) == (5_000, 700, 3)
 
 
 def test_the_same_server_is_known_without_its_last_slash() -> None:
@@ -66,7 +65,7 @@ def test_another_server_gets_openai_s_key_only_if_it_is_openai(monkeypatch: pyte
         ({"model": "m", "base_url": "host:8000"}, "write it as https://HOST"),
         ({"model": "m", "base_url": "https://me:hunter2@host/v1"}, "give the key as api_key_file"),
         ({"model": "m", "api_key": "a", "api_key_env": "B"}, "name the key in one place only"),
-        ({"model": "m", "max_quotes": 3}, "Extra inputs are not permitted"),
+        ({"model": "m", "max_retries": 3}, "Extra inputs are not permitted"),
     ],
 )
 def test_a_fallback_that_makes_no_sense_is_refused(fallback: dict[str, Any], message: str) -> None:
@@ -87,12 +86,10 @@ def test_a_password_in_what_is_no_url_is_not_repeated(url: str) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"failover": {"reserve": 1.0}},
-        {"hedging": {"max_share": 0.0}},
-        {"circuit_breaker": {"failure_rate": 1.5}},
-        {"concurrency": {"decrease": 1.0}},
-        {"concurrency": {"latency_tolerance": 1.0}},
-        {"stream": {"stall_timeout_ms": 0}},
+        {"stall_timeout_ms": 0},
+        {"max_retries": 21},
+        {"max_concurrency": 0},
+        {"temperature": 3},
         {"fallbacks": [{"model": "m"}] * 9},
     ],
     ids=str,
@@ -130,8 +127,8 @@ def test_what_no_call_can_be_made_with_is_told_when_settings_load(
     [
         ("model", "set model"),
         ("messages", "set prompts"),
-        ("stream", r"set stream\.mode"),
-        ("response_format", "set structured_output"),
+        ("stream", "leave it to the judge"),
+        ("response_format", "leave it to the judge"),
         ("temperature", "set temperature"),
         ("max_completion_tokens", "set max_output_tokens"),
     ],
@@ -145,3 +142,31 @@ def test_a_body_that_would_override_what_the_judge_sends_is_refused(name: str, r
     alternative = {"model": "second", "extra_body": {name: "other"}}
     with pytest.raises(ValidationError, match=told):
         JudgeSettings.model_validate({"self_judging": {"alternative": alternative}})
+
+
+REMOVED = [
+    *((name, "judge.llm", {name: 1}) for name in LlmJudgeSettings.removed),
+    ("attempt_timeout_ms", "judge.llm.fallbacks.0", {"fallbacks": [{"model": "m", "attempt_timeout_ms": 1}]}),
+]
+
+
+@pytest.mark.parametrize(("name", "section", "llm"), REMOVED, ids=lambda each: str(each))
+def test_a_setting_that_went_is_told_with_what_became_of_it(
+    tmp_path: Path, name: str, section: str, llm: dict[str, Any]
+) -> None:
+    path = tmp_path / "guardrail.yaml"
+    path.write_text(yaml.safe_dump({"judge": {"llm": {"temperature": 9} | llm}}), "utf-8")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(path)
+    problem = next(each for each in caught.value.problems if each.path == f"{section}.{name}")
+    assert problem.wrong == "no setting any more"
+    assert problem.remedy
+    assert problem.where is not None
+    with pytest.raises(ValidationError, match="no setting any more"):
+        LlmJudgeSettings.model_validate(llm)
+
+
+def test_the_settings_of_hedging_went_and_it_did_not() -> None:
+    with pytest.raises(ValidationError, match="no settings of its own any more; write true or false"):
+        make(hedging={"enabled": True})
+    assert make(hedging=True).hedging

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, read_reply
-from guardrail.judges.llm.reply_form import ReplyForm
-from guardrail.judges.llm.reply_stream import ReplyReader
+from guardrail.judges.llm import reply
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, ReplyForm, ReplyReader, read_reply
 from tests.support.llm_server import member, verdicts
 
 FORM = ReplyForm()
@@ -214,3 +214,19 @@ def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
     except JudgeReplyError:
         return
     assert early or late
+
+
+def test_a_long_verdict_is_not_decoded_anew_with_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends a verdict may stand in it thousands of times."""
+    decoded: list[int] = []
+    decode = reply._decode
+
+    def counting(text: str, start: int = 0) -> tuple[Any, int] | None:
+        decoded.append(len(text))
+        return decode(text, start)
+
+    monkeypatch.setattr(reply, "_decode", counting)
+    text = verdicts(member("c1", "CONTRADICTED", reasoning="a } " * 10_000), member("c2"))
+    early, late = read(text, 8)
+    assert said(early + late) == [("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
+    assert sum(decoded) < 20 * len(text)
