@@ -18,12 +18,12 @@ from guardrail.judges.spending import BudgetExhausted
 
 _PLACE: Final = "judge.llm"
 
-# The share of the time left that is kept for the fallbacks while a model before them is asked.
+# The share of the time left that is kept for the fallbacks while an earlier model is asked.
 _RESERVE: Final = 0.4
 
 
 class Chat:
-    """The configured model and its fallbacks, asked in order."""
+    """Asks the configured model and then its fallbacks, in order."""
 
     def __init__(
         self,
@@ -33,16 +33,17 @@ class Chat:
         clock: Callable[[], float] = time.monotonic,
         reserve: float = _RESERVE,
     ) -> None:
-        """A ``client`` that is given is the first model's, and stays the caller's to close.
+        """A given ``client`` is used for the first model, and the caller closes it.
 
-        Raises ConfigError when a key is missing. Whichever client it is, its own retries are off: they know
-        nothing of deadlines. ``clock`` gives seconds to what looks back: breakers and recent times.
+        Raises ConfigError when a key is missing. The clients' own retries are off, because they know nothing
+        of deadlines. ``clock`` gives seconds to breakers and recent times. ``reserve`` is the share of the
+        time left that is kept for the models behind the one that is asked.
         """
         self._reserve = reserve
         self._owned: list[openai.AsyncOpenAI] = []
         self.endpoints: list[Endpoint] = []
         for number, model in enumerate(settings.models()):
-            # A copy takes in the environment once more: those of our own need none.
+            # Only a client of the caller needs a copy, which reads the environment again.
             theirs = client.with_options(max_retries=0) if number == 0 and client is not None else None
             self.endpoints.append(Endpoint(theirs or self._own(model, number), model, prices, clock))
 
@@ -58,11 +59,11 @@ class Chat:
             await client.close()
 
     async def ask(self, question: Question, deadline: float) -> list[Answer]:
-        """All answers of the call that was used; of a reply that broke off, those that were complete.
+        """All answers of the call that was used; if its reply broke off, those that were complete.
 
         ``deadline`` is in the event loop's time; this returns or raises by then. Raises JudgeUnavailable
-        (BudgetExhausted where a budget ended it), JudgeReplyError or, when every model refuses for good,
-        JudgeError. ``question.spent`` holds what it took in either case.
+        (BudgetExhausted if a budget ended it), JudgeReplyError or, if every model refuses for good,
+        JudgeError. ``question.spent`` has the usage in any case.
         """
         loop = asyncio.get_running_loop()
         announcer = Announcer(question.heard)
@@ -80,9 +81,10 @@ class Chat:
         raise _joined(failures) from None
 
     def _until(self, endpoint: Endpoint, others: Sequence[Endpoint], deadline: float) -> float:
-        """Till when one model may be tried: a share of the time is kept for those that could follow.
+        """Until when one model may be tried: a share of the time is kept for models that could follow.
 
-        Where the rest would be too short for it the model gets all: better one fair try than two in vain.
+        If the rest would be too short for it, the model gets all the time: one fair try is better than two
+        that can't succeed.
         """
         now = asyncio.get_running_loop().time()
         left = deadline - now
@@ -95,7 +97,7 @@ class Chat:
     async def _repeat(
         self, endpoint: Endpoint, question: Question, until: float, announcer: Announcer
     ) -> Outcome:
-        """Calls to one model until one succeeds, retries are used up or no time is left for another."""
+        """Call one model until a call succeeds, the retries are used up, or no time is left for another."""
         loop = asyncio.get_running_loop()
         retries = 0
         failed: Failure | None = None
@@ -116,7 +118,7 @@ class Chat:
                 return outcome
             wait = wait_s(retries, outcome.retry_after)
             if loop.time() + wait >= until:
-                # Nothing can come of waiting: say so now, while there is still time for something else.
+                # Waiting is of no use. Saying so now leaves time for something else.
                 error = JudgeUnavailable(f"{outcome.error}; no time is left to try again")
                 return Failure(error, retry=False)
             await asyncio.sleep(wait)
@@ -125,7 +127,7 @@ class Chat:
 
 
 def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
-    """One error for all models: worth asking again if it is for any of them."""
+    """One error for all models, which may be tried again if any of theirs may."""
     errors = [failure.error for _, failure in failures]
     if len(errors) == 1:
         return errors[0]
@@ -140,14 +142,14 @@ def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
 
 
 class Voice:
-    """What one call may say ahead of its end. For one claim, the answers of one call only are passed on."""
+    """Passes on the answers of one call before its end, unless another call of the race has spoken."""
 
     def __init__(self, announcer: Announcer) -> None:
         self._announcer = announcer
         self.muted = False
         self.spoke = False
         self.rival: Callable[[], None] | None = None
-        """Ends the other call of a race; called when this one speaks first."""
+        """Ends the other call of the race; called when this one speaks first."""
 
     def say(self, answers: Sequence[Answer]) -> None:
         if self.muted or not answers:
@@ -159,7 +161,7 @@ class Voice:
 
 
 class Announcer:
-    """Passes answers on as they come, and makes sure that none of them is contradicted later."""
+    """Passes answers on as they arrive: for each claim those of one call, so that none is contradicted."""
 
     def __init__(self, heard: Callable[[Sequence[Answer]], None]) -> None:
         self._heard = heard
@@ -176,7 +178,7 @@ class Announcer:
             self._heard(own)
 
     def agreed(self, voice: Voice, answers: list[Answer]) -> list[Answer]:
-        """The answers of the call that was used, those apart on which another call had spoken before."""
+        """The answers of the call that was used, except on claims for which another call spoke before."""
         others = {label for label, speaker in self._speaker.items() if speaker is not voice}
         if not others:
             return answers
@@ -190,9 +192,9 @@ async def hedged(
     delay_s: float | None,
     may_hedge: Callable[[], bool],
 ) -> tuple[Voice, Outcome]:
-    """The outcome of ``call`` or, when it has said nothing after ``delay_s``, of the sooner of two calls.
+    """The outcome of ``call`` or, if it has said nothing after ``delay_s`` seconds, of the sooner of two.
 
-    A call that fails leaves the field to the other. Both have ended when this returns or is cancelled.
+    If one call fails, the other is used. Both have ended when this returns or is cancelled.
     """
     voices = [announcer.voice()]
     if delay_s is None:
@@ -231,6 +233,6 @@ async def _sooner(tasks: list[asyncio.Task[Outcome]], voices: list[Voice]) -> tu
                         _ender(other, voices[number])()
                 return voice, task.result()
             failed.append((voice, task.result()))
-    # A call that spoke ahead of the other and then failed stands for both, else the one that was sent first.
+    # If both failed, the one that had spoken counts, or else the one that was sent first.
     failed.sort(key=lambda entry: voices.index(entry[0]))
     return next((entry for entry in failed if entry[0].spoke), failed[0])

@@ -1,4 +1,4 @@
-"""One model on one server: what is asked of it, what the server takes, how it has fared, and each call."""
+"""One model on one server: what it is asked, which arguments its server takes, and every call to it."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from guardrail.judges.llm.failures import Failure, describe, server_of, wait_s
 from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
 from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url
 
-# What a server may ask of all calls by a Retry-After to one of them: it may change its mind earlier.
+# The longest that all calls wait because one of them got a Retry-After: the server may recover earlier.
 _LONGEST_PAUSE_S: Final = 60.0
 _MIN_TIMED: Final = 5
 
 _CONNECT_TIMEOUT_S: Final = 5.0
-# Beyond the calls in flight: connections of calls that were given up and are being closed.
+# Connections beyond the calls in flight, for calls that were given up and are being closed.
 _SPARE_CONNECTIONS: Final = 8
 
 Outcome: TypeAlias = list[Answer] | Failure
-"""What came of a call: answers, also of a reply that broke off, or why there are none."""
+"""The result of a call: answers, even if the reply broke off, or the reason why there are none."""
 
 
 # ---------------------------------------------------------------------------------------------- what is asked
 
 
 class Reader(Protocol):
-    """Reads one reply while it comes. ``feed`` and ``finish`` together return every answer once."""
+    """Reads one reply as it arrives. ``feed`` and ``finish`` together return every answer once."""
 
     def feed(self, text: str) -> list[Answer]:
         """The answers that ``text`` completes. Raises JudgeReplyError when nothing more can come of it."""
 
     def finish(self) -> list[Answer]:
-        """The other answers, now that the reply has ended, be it in the middle.
+        """The other answers, once the reply has ended, even in the middle.
 
-        Raises JudgeReplyError when the whole reply has none that can be used.
+        Raises JudgeReplyError when no answer in the whole reply can be used.
         """
 
 
 class Prices(Protocol):
-    """What tokens cost, as ``guardrail.judges.spending.PriceTable`` knows it."""
+    """What tokens cost in US dollars; ``guardrail.judges.spending.PriceTable`` is one."""
 
     def cost_usd(
         self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int
@@ -60,10 +60,10 @@ class Prices(Protocol):
 
 @dataclass(slots=True)
 class Spent:
-    """What the calls for one question took, failed and given-up ones included as far as the server told.
+    """What the calls for one question used, including failed and abandoned ones as far as the server told.
 
-    ``calls`` are all calls sent. ``models`` are those that were to answer and did not, in order, each as
-    "llm:MODEL: why"; ``answered_by`` is the one that did, as "llm:MODEL".
+    ``calls`` counts all calls sent. ``models`` lists the models that failed, in order, each as
+    "llm:MODEL: why"; ``answered_by`` is the model that answered, as "llm:MODEL".
     """
 
     calls: int = 0
@@ -74,16 +74,16 @@ class Spent:
     models: list[str] = field(default_factory=list)
     answered_by: str = ""
     changed: Callable[[], None] | None = None
-    """Called with each call that is sent, and when it is known what one took."""
+    """Called when a call is sent, and when its usage is known."""
 
     def sent(self) -> None:
-        """Count a call, as it is sent."""
+        """Count a call that is being sent."""
         self.calls += 1
         if self.changed is not None:
             self.changed()
 
     def add(self, model: str, usage: object, prices: Prices | None = None) -> None:
-        """Count the usage as a server tells it. Where it tells none nothing is guessed."""
+        """Add the usage that a server reports. If it reports none, nothing is guessed."""
         if not isinstance(usage, Mapping):
             return
         details = usage.get("prompt_tokens_details")
@@ -99,17 +99,17 @@ class Spent:
 
 
 def _count(value: object) -> int:
-    """A number of tokens as the server says, which nobody has checked."""
+    """A number of tokens from a server's report, or 0 if it is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 @dataclass(frozen=True)
 class Question:
-    """What to ask, and what becomes of the reply.
+    """What to ask, and who reads the reply.
 
-    ``reader`` makes a reader for each call's reply. ``heard`` is told, on the event loop, of answers ahead of
-    the end of the reply; for one claim it hears one call's answers only. Calls of different ``response_id``
-    take turns when they have to wait. ``admit`` is that of ``JudgeRequest``.
+    ``reader`` makes a reader for each call's reply. ``heard`` gets answers, on the event loop, before the
+    reply ends; for each claim it gets the answers of one call only. Calls of different ``response_id`` take
+    turns when they have to wait. ``admit`` is that of ``JudgeRequest``.
     """
 
     messages: Sequence[dict[str, str]]
@@ -125,7 +125,7 @@ class Question:
 
 
 class OutputMode(StrEnum):
-    """How the server is asked to keep to the reply's form, from strictest to loosest."""
+    """How the server is told to enforce the form of the reply, from strictest to loosest."""
 
     JSON_SCHEMA = "json_schema"
     JSON_OBJECT = "json_object"
@@ -134,7 +134,7 @@ class OutputMode(StrEnum):
 
 _LADDER: Final = tuple(OutputMode)
 
-# 500 and 501 belong here: llama-cpp-python answers an unknown response_format with a 500 that names it.
+# With 500 and 501, because llama-cpp-python answers an unknown response_format with a 500 that names it.
 _REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
 _OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
@@ -144,10 +144,10 @@ _STREAM_FIELDS: Final = ("stream", "stream_options")
 
 
 class Dialect:
-    """The arguments that one model on one server takes beyond model and messages, learnt from its refusals.
+    """The arguments of a call beyond model and messages: those that the server hasn't refused.
 
-    Shared by concurrent calls, which may all be refused for the same reason: ``adapt`` compares with what the
-    refused call had sent, so that one refusal is one step.
+    Concurrent calls share it, and may all be refused for the same reason. ``adapt`` therefore compares with
+    what the refused call had sent, so that they take one step together.
     """
 
     def __init__(self, settings: LlmJudgeSettings) -> None:
@@ -162,7 +162,7 @@ class Dialect:
         self._patterns = True
 
     def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Arguments of the call. In text mode the prompt alone describes the form."""
+        """The arguments of a call. In text mode only the prompt describes the form."""
         shown = schema if self._patterns else _without_patterns(schema)
         formats: dict[OutputMode, dict[str, Any]] = {
             OutputMode.JSON_SCHEMA: {
@@ -177,15 +177,15 @@ class Dialect:
         return arguments
 
     def take_whole_replies(self) -> None:
-        """The server doesn't stream: ask for no stream from now on."""
+        """Ask for no streams from now on."""
         for name in _STREAM_FIELDS:
             self._options.pop(name, None)
 
     def adapt(self, error: openai.APIStatusError, sent: dict[str, Any]) -> bool:
-        """Does the refusal name something that can be left out? If so it is from now on: ask again."""
+        """Leave out what the refusal names, from now on. True if there was such a thing: then ask again."""
         if error.status_code not in _REFUSALS:
             return False
-        # The message may echo data, so it is read for our own argument names only, and never reported.
+        # The message may echo data, so it is searched for our own argument names only, and never reported.
         words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
         if "pattern" in words and _has_patterns(sent.get("response_format")):
             # Azure takes schemas, but no pattern in them. The reader is as strict without.
@@ -199,7 +199,7 @@ class Dialect:
         if not any(word in words for word in _UNKNOWN_WORDS):
             return False
         if error.status_code not in {400, 422}:
-            # An error of the server's own may name anything; of it only a stream is believed to be the cause.
+            # An internal error may name anything. Only streams are believed to be a cause of one.
             sent = {name: value for name, value in sent.items() if name in _STREAM_FIELDS}
         refused = [name for name in sent if name != "response_format" and _names(name, words)]
         for name in refused:
@@ -207,7 +207,7 @@ class Dialect:
                 self.take_whole_replies()
             value = self._options.pop(name, None)
             other = _OTHER_FIELD.get(name)
-            # Only the first refusal swaps the name: when the other is refused too, no bound is sent at all.
+            # Only the first refusal swaps the name. If the other is refused too, no bound is sent at all.
             if other and value is not None and not self._swapped:
                 self._options[other] = value
                 self._swapped = True
@@ -221,7 +221,7 @@ def _has_patterns(value: object) -> bool:
 
 
 def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
-    """``schema`` with all texts free. No member of ours is called pattern."""
+    """``schema`` without its patterns. No member of ours is called pattern."""
     return {
         name: _without_patterns(value) if isinstance(value, dict) else value
         for name, value in schema.items()
@@ -230,7 +230,7 @@ def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _names(name: str, words: str) -> bool:
-    """Is the argument named? Of streams servers speak in words rather than by the argument's name."""
+    """Whether the argument is named. Servers mention streams in words rather than by the argument's name."""
     return re.search(r"\bstream(ing|ed)?\b" if name == "stream" else rf"\b{name}\b", words) is not None
 
 
@@ -238,7 +238,7 @@ def _names(name: str, words: str) -> bool:
 
 
 class Endpoint:
-    """Calls to one model. All its state is shared by the questions that are put to it at the same time."""
+    """Calls to one model. Concurrent questions share all its state."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Endpoint:
         prices: Prices | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``client`` must not retry by itself. ``clock`` is the breaker's, and that of what was recent."""
+        """``client`` must not retry by itself. ``clock`` gives seconds to the breaker and to recent times."""
         self.name = f"llm:{settings.model}"
         self.settings = settings
         self.breaker = CircuitBreaker(self.name, clock)
@@ -264,23 +264,23 @@ class Endpoint:
         self._paused_until = 0.0
 
     def typical_s(self) -> float | None:
-        """What a call of late needed to its first verdict, in seconds; None when too few were timed."""
+        """The seconds that a recent call typically took to its first verdict; None if too few were timed."""
         return self._first.quantile(0.5, _MIN_TIMED)
 
     def late_s(self) -> float | None:
-        """The time in seconds from which on a call is late and a second one may be sent; None: never."""
+        """The seconds after which a call is late and a second one may be sent; None if never."""
         return None if self.hedging is None else self.hedging.late_s(self._first)
 
     def may_hedge(self) -> bool:
-        """Whether a second call may be sent now; if so it is counted."""
+        """Whether a second call may be sent now. A yes counts as one sent."""
         return self.hedging is not None and self.slots.free and self.hedging.take()
 
     def pause_s(self) -> float:
-        """For how many seconds the server has asked not to be called."""
+        """The seconds for which the server still asks not to be called."""
         return max(0.0, self._paused_until - self._clock())
 
     def _hopeless(self, response_id: str, seconds: float) -> Failure | None:
-        """Why a call can't succeed within ``seconds``, so that none is wasted; None when it may."""
+        """Why a call can't succeed within ``seconds``, so that none is wasted; None if it may."""
         if not self.breaker.would_admit:
             return _given_up("its recent calls failed, and it is left alone for a while")
         pause = self.pause_s()
@@ -295,7 +295,7 @@ class Endpoint:
         return _given_up("the time left is shorter than what it needs at present")
 
     def _queueing_s(self, response_id: str) -> float:
-        """How long a call would wait for its turn, by what calls took of late."""
+        """The seconds that a call would wait for its turn, judged by recent calls."""
         if self.slots.free:
             return 0.0
         whole = self._whole.quantile(0.5, _MIN_TIMED) or 0.0
@@ -304,10 +304,10 @@ class Endpoint:
     async def call(
         self, question: Question, until: float, say: Callable[[Sequence[Answer]], None]
     ) -> Outcome:
-        """One call, and more only where the server refuses an argument that can be left out.
+        """One call, or several if the server refuses arguments that can be left out.
 
-        ``until`` is in the event loop's time. ``say`` gets answers as they are complete. What was complete
-        when the reply broke off is an outcome too.
+        ``until`` is in the event loop's time. ``say`` gets answers as they are complete. If the reply breaks
+        off, the answers that were complete are the outcome.
         """
         loop = asyncio.get_running_loop()
         if loop.time() >= until:
@@ -325,7 +325,7 @@ class Endpoint:
         except JudgeUnavailable as error:
             return Failure(error, retry=False)
         try:
-            # The wait may have been longer than it looked.
+            # The wait may have been longer than expected.
             too_late = self._too_late(until - loop.time())
             return too_late or await self._call_in_turn(question, until, say)
         finally:
@@ -348,7 +348,7 @@ class Endpoint:
             arguments = self.dialect.arguments(question.schema)
             try:
                 outcome = await self._attempt(attempt, arguments, until)
-                if outcome is None:  # another form of the same question is worth asking
+                if outcome is None:  # refused: ask again without what it named
                     continue
                 self._learn(attempt, outcome, begun, began_in)
                 failed = attempt.failure
@@ -359,7 +359,7 @@ class Endpoint:
                 question.spent.add(self.settings.model, attempt.progress.usage, self._prices)
 
     async def _attempt(self, attempt: _Attempt, arguments: dict[str, Any], until: float) -> Outcome | None:
-        """One HTTP call. None: the server refused an argument, which is left out from now on."""
+        """One HTTP call; None if the server refused an argument, which is left out from now on."""
         begun = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(until) as scope:
@@ -367,7 +367,7 @@ class Endpoint:
         except TimeoutError:
             if not scope.expired():
                 raise
-        # The fault is the server's only if it had as long as nearly all of its calls take.
+        # It is the server's fault only if the call had the time that nearly all recent ones needed.
         long = self._first.quantile(0.95, _MIN_TIMED)
         fair = long is None or until - begun >= long
         attempt.cut_short = not fair
@@ -425,7 +425,7 @@ class Endpoint:
 
 
 class _Attempt:
-    """One call's reply, as far as it has come."""
+    """One call, and as much of its reply as has arrived."""
 
     def __init__(self, question: Question, say: Callable[[Sequence[Answer]], None]) -> None:
         self.question = question
@@ -448,7 +448,7 @@ class _Attempt:
         return [*self._answers, *self._reader.finish()]
 
     def broke_off(self, failure: Failure) -> Outcome:
-        """What was complete when the call failed, or else the failure."""
+        """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
         if self.progress.empty:
             return failure
@@ -474,9 +474,9 @@ def _out_of_time(question: Question) -> Failure:
 def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.AsyncOpenAI:
     """A client without retries, with a bounded pool of connections. The caller closes it.
 
-    Of the environment it takes proxies (``HTTP_PROXY``, ``HTTPS_PROXY``, ``ALL_PROXY``, ``NO_PROXY``) and
-    certificates (``SSL_CERT_FILE``, ``SSL_CERT_DIR``), which are the operator's ways to reach any server, and
-    nothing that would be sent to one. Raises ConfigError, which names ``place``, when a key is missing.
+    It uses the proxies and certificates that the environment names (``HTTP_PROXY``, ``HTTPS_PROXY``,
+    ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and sends nothing that the environment
+    holds. Raises ConfigError, which names ``place``, when a key is missing.
     """
     total = settings.timeout_ms / 1000
     connections = settings.max_concurrency + _SPARE_CONNECTIONS
@@ -490,7 +490,7 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
         timeout=timeout,
         http_client=openai.DefaultAsyncHttpxClient(
             base_url=base_url,
-            # Where a redirect leads nobody has configured; headers that hold keys would go there too.
+            # A redirect leads where nobody has configured, and headers that hold keys would go there too.
             follow_redirects=False,
             timeout=timeout,
             event_hooks={"request": [_without_placeholder]},
@@ -501,10 +501,10 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
 
 
 class _Client(openai.AsyncOpenAI):
-    """Sends what is configured.
+    """Sends the configured headers only.
 
-    The client takes headers, an organization and a project from OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and
-    OPENAI_PROJECT_ID, for whichever server, and an Authorization among them ahead of the key it was given.
+    By itself the client would send any server what stands in OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and
+    OPENAI_PROJECT_ID, and would prefer an Authorization among them to the key it was given.
     """
 
     @property
@@ -517,12 +517,12 @@ class _Client(openai.AsyncOpenAI):
 
 
 async def _without_placeholder(request: httpx2.Request) -> None:
-    """Where no key is configured none is sent: a server that takes one in another header may read it."""
+    """Send no key where none is configured: a server that expects it in another header may read this one."""
     if request.headers.get("authorization") == f"Bearer {NO_KEY}":
         del request.headers["authorization"]
 
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """One for all clients: reading the certificates takes tens of milliseconds."""
+    """One context for all clients, because reading the certificates takes tens of milliseconds."""
     return httpx2.create_ssl_context()

@@ -1,6 +1,6 @@
-"""Why a call failed, in words that say where to look, and what follows: whether it may be repeated, and when.
+"""What a failed call means: why it failed, whether it may be repeated, and when.
 
-No text of an error or of a server is repeated.
+Messages say where to look. They repeat no text of an error or of a server.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def server_of(base_url: str) -> str:
 
 
 def failed(server: str, error: BaseException | None = None) -> str:
-    """What is told of a connection to ``server`` that could not be made, or did not last."""
+    """What to say of a connection to ``server`` that could not be made, or was cut."""
     causes = list(_causes(error))
     if not any(isinstance(each, _CONNECTING) for each in causes):
-        # Of a connection that stood the causes tell what it was doing, such as waiting for more by TLS.
+        # The causes of a cut tell what the connection was doing, such as waiting for more by TLS.
         return f"the connection to {server} was cut"
     for kind, words in _WORDS:
         if any(isinstance(each, kind) for each in causes):
@@ -88,7 +88,7 @@ def failed(server: str, error: BaseException | None = None) -> str:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and what led to it, the latest first."""
+    """The error and its causes, the latest first."""
     for _ in range(_MOST_CAUSES):
         if error is None:
             return
@@ -98,10 +98,9 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``error`` is what the caller gets when it isn't repeated. ``retry_after`` is in seconds from now.
+    """``error`` is raised if the call isn't repeated. ``retry_after`` is in seconds from now.
 
-    ``fault``: the server failed, rather than this one question. ``overload``: it was asked for too much at
-    once.
+    ``fault``: the server failed, and not this one question. ``overload``: it got too many calls at once.
     """
 
     error: JudgeError
@@ -112,9 +111,9 @@ class Failure:
 
 
 def describe(error: openai.APIError, server: str = "the server") -> Failure:
-    """Classify an error of the client. The message holds nothing of the server's body save a plain code.
+    """Classify an error of the client. The message has nothing of the server's body except a plain code.
 
-    ``server`` is told where none was reached.
+    ``server`` is what messages about connections call it.
     """
     if isinstance(error, openai.APITimeoutError):
         connecting = isinstance(error.__cause__, httpx2.ConnectTimeout)
@@ -146,7 +145,7 @@ def describe(error: openai.APIError, server: str = "the server") -> Failure:
 
 
 def _too_long(error: openai.APIStatusError) -> bool:
-    """Whether the server says that the prompt is too long; its message is read for that, never reported."""
+    """Whether the server says that the prompt is too long. Its message is only searched, never reported."""
     if error.status_code == 413:
         return True
     words = f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"

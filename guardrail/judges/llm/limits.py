@@ -21,23 +21,23 @@ _log = logging.getLogger(__name__)
 
 _MOST_SAMPLES: Final = 256
 
-# The breaker's window is kept in so many parts: its end is known to that accuracy, and its memory is bounded.
+# The breaker counts its window in so many parts, which bounds its memory.
 _PARTS: Final = 10
 
-# The level of the latency follows a new one within some ten calls; its lowest one drifts up within hundreds,
-# so that what has lastingly become slower is taken for the new normal.
+# The level of the latency follows a change within some ten calls. Its lowest level drifts up within hundreds,
+# so that a server that has become slower for good is not taken for an overloaded one.
 _FOLLOW: Final = 0.2
 _DRIFT: Final = 1.005
 _GENTLE_DECREASE: Final = 0.9
 _MIN_TIMED: Final = 10
 
-_MOST_CREDIT: Final = 10.0  # second calls that a quiet time may save up
+_MOST_CREDIT: Final = 10.0  # second calls that may be saved up while none is needed
 
 
 class RecentTimes:
-    """The durations of the last calls.
+    """The durations of recent calls.
 
-    They expire: where calls are given up because they would take too long, no new ones would ever be timed.
+    They expire. Otherwise a server that was slow once, and so is not called, would never be timed again.
     """
 
     def __init__(self, window_s: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,7 +49,7 @@ class RecentTimes:
         self._samples.append((self._clock(), seconds))
 
     def quantile(self, share: float, min_samples: int = 1) -> float | None:
-        """The time in seconds that this share of the calls kept within; None with fewer samples."""
+        """The seconds within which this share of the calls ended; None if there are fewer samples."""
         oldest = self._clock() - self._window_s
         while self._samples and self._samples[0][0] < oldest:
             self._samples.popleft()
@@ -121,7 +121,7 @@ class CircuitBreaker:
         return state is State.CLOSED or (state is State.HALF_OPEN and free)
 
     def admit(self) -> Admission | None:
-        """Leave for one call, whose end must be recorded; None if the call must not be sent."""
+        """Permission for one call, whose end must be recorded; None if the call must not be sent."""
         if not self.would_admit:
             return None
         if self._state is State.HALF_OPEN:
@@ -129,7 +129,7 @@ class CircuitBreaker:
         return Admission(self, self._epoch)
 
     def record(self, epoch: int, *, ok: bool | None) -> None:
-        """The end of a call that was admitted in ``epoch``; ``ok`` is None if it says nothing."""
+        """Count the end of a call that was admitted in ``epoch``; ``ok`` is None if it says nothing."""
         if epoch != self._epoch:
             return
         if self._state is State.HALF_OPEN:
@@ -167,7 +167,7 @@ class CircuitBreaker:
 
 
 class Admission:
-    """Leave for one call. Only the first word on how the call ended counts."""
+    """Permission for one call. Only the first record of how it ended counts."""
 
     __slots__ = ("_breaker", "_epoch", "_recorded")
 

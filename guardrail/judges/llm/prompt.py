@@ -1,4 +1,4 @@
-"""The messages of a call: the words, which stand in ``prompts/``, with the data between its fences."""
+"""The messages of a call: the instructions from ``prompts/``, and the data between fences."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _PASSAGES_PER_CLAIM: Final = 6  # at most, where the contexts don't fit
 
 # -------------------------------------------------------------------------------------------------- the fence
 
-# Common tokenizers make one token of three digits, but of hexadecimal ones two characters: a marker stands in
-# every call some twenty times. 18 digits are 60 bits, and whoever guesses has one try.
+# Decimal, because common tokenizers make one token of three decimal digits, but of two hexadecimal ones, and
+# a marker stands in every call some twenty times. 18 digits are 60 bits, and a forger has one guess.
 _MARKER_DIGITS: Final = 18
 
-# What chat templates use to tell roles apart: servers that tokenise the filled-in template (vLLM, llama.cpp,
-# TGI) read these as control tokens even where they stand in a message. Covered are <|im_start|> and all of
-# its shape (also DeepSeek's with the full-width bar, EXAONE's with square brackets), the words that models of
-# Llama, Mistral, Gemma, Qwen, Command R, GLM, Kimi, MiniMax, Baichuan, InternLM, Nemotron, Seed and of code
-# and pictures have for it and, for those to come, names with _ or : in angle brackets. Every branch begins
-# with a literal, so that the scan passes over all other characters quickly.
+# The tokens by which chat templates separate roles. Servers that tokenise the filled-in template (vLLM,
+# llama.cpp, TGI) read them as control tokens even within a message. Covered are <|im_start|> and all of its
+# shape (also DeepSeek's with the full-width bar, EXAONE's with square brackets), the words of Llama, Mistral,
+# Gemma, Qwen, Command R, GLM, Kimi, MiniMax, Baichuan, InternLM, Nemotron, Seed and of models for code and
+# pictures, and, for models to come, names with _ or : in angle brackets. Every branch begins with a literal,
+# so that the scan passes over all other characters quickly.
 _ANGLED: Final = (
     r"s|bos|eos|pad|unk|cls|sep|mask|sop|eop|eoh|eoa|eod|eot"
     r"|start_of_turn|end_of_turn|start_of_image|end_of_image|unused\d{1,4}|reserved_\d{1,4}"
@@ -107,7 +107,7 @@ class Fence:
 
 
 def fences(secret: bytes | None = None) -> Callable[[str], Fence]:
-    """What makes the fence of a response from its id; a secret of its own is drawn when none is given."""
+    """A function from the id of a response to its fence. Without ``secret`` it draws one."""
     key = secret or secrets.token_bytes(32)
 
     def fence(response_id: str) -> Fence:
@@ -131,9 +131,9 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is shown: ``numbers`` of sentences. ``partial``: some of the contexts' are not.
+    """The ``numbers`` of the sentences that are shown; ``partial`` if they are not all.
 
-    ``uncovered`` are the ids of claims of which not one passage fitted: they can't be judged.
+    ``uncovered`` has the ids of claims that can't be judged, because not one passage for them fitted.
     """
 
     shown: tuple[Shown, ...]
@@ -149,10 +149,9 @@ def select(
     max_chars: int,
     per_claim: int = _PASSAGES_PER_CLAIM,
 ) -> Selection:
-    """All sentences in their order when they have at most ``max_chars`` characters with their numbers, else
-    those of the best passages.
+    """All sentences, or those of the best passages if all of them and their numbers exceed ``max_chars``.
 
-    The first form is the same in every call of a response, so that a provider's prefix cache can serve it.
+    All sentences are the same text in every call of a response, which a provider's prefix cache can serve.
     """
     if sum(len(context.text) for context in index.contexts) <= max_chars:
         lines = {number: _line(sentences, number) for number in range(1, len(sentences) + 1)}
@@ -166,7 +165,7 @@ def _line(sentences: Sentences, number: int) -> str:
 
 
 def _pieces(sentences: Sentences, lines: dict[int, str]) -> Iterable[Shown]:
-    """Lines by runs of neighbours. Contexts keep their labels whether or not others are shown."""
+    """The lines, in runs of neighbours. A context has the same label whether or not others are shown."""
     run: list[str] = []
     last = 0
     for number, line in sorted(lines.items()):
@@ -183,11 +182,11 @@ def _closest(
     index: EvidenceIndex, sentences: Sentences, claims: dict[str, Claim], max_chars: int, per_claim: int
 ) -> Selection:
     """The best passage of every claim, then the second best, and so on, as long as they fit."""
-    # Of contexts that share an id the first counts.
+    # If contexts share an id, the first counts.
     positions = {context.id: at for at, context in reversed(list(enumerate(index.contexts)))}
     ranked = {claim_id: _search(index, claim, per_claim) for claim_id, claim in claims.items()}
     chosen: dict[int, str] = {}
-    told: set[str] = set()  # texts of passages: what is said twice is shown once
+    told: set[str] = set()  # texts of passages, each of which is shown once
     left = max_chars
 
     def take(passage: Passage) -> bool:
@@ -225,9 +224,9 @@ def _closest(
 
 
 def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
-    """The claim's own words first; with its lead-in for claims that say "it" where the contexts name it.
+    """The passages closest to the claim, and to the claim with its lead-in, which may name what "it" is.
 
-    What the claim cites is looked at first.
+    Those in contexts that the claim cites come first.
     """
     cited = frozenset(by for citation in claim.citations for by in citation.context_ids)
     own = index.search(claim.prose.text, k, first=cited)
@@ -253,19 +252,19 @@ def _shipped(file: str) -> str:
 
 @cache
 def _rules() -> dict[str, Any]:
-    """The rules that settings choose among, by name."""
+    """The rules among which the settings choose, by name."""
     loaded: dict[str, Any] = yaml.safe_load(_shipped("rules.yaml"))
     return loaded
 
 
 @cache
 def default_examples() -> tuple[Example, ...]:
-    """Those that the package ships."""
+    """The examples of the package."""
     return TypeAdapter(tuple[Example, ...]).validate_python(yaml.safe_load(_shipped("examples.yaml")))
 
 
 def template(name: PromptName, chosen: PromptFiles) -> Template:
-    """The prompt that is used. Raises ConfigError when its file is not what it was when settings loaded."""
+    """The prompt to use. Raises ConfigError if its file has become unusable since the settings loaded."""
     path = chosen.system if name == "system" else chosen.user
     if path is None:
         return Template(_shipped(f"{name}.md").strip())
@@ -276,7 +275,7 @@ def template(name: PromptName, chosen: PromptFiles) -> Template:
 
 
 def render(examples: Sequence[Example], form: ReplyForm) -> str:
-    """The examples as text for the instructions, replies in ``form``."""
+    """The examples as text for the instructions, with replies in ``form``."""
     return "\n\n".join(_rendered(example, form) for example in examples)
 
 
@@ -314,10 +313,10 @@ def _member_rules(form: ReplyForm) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One call's messages and what their short ids and numbers stand for.
+    """The messages of one call, and what the short ids and numbers in them stand for.
 
-    ``claim_ids`` has those of the claims asked for. ``shown`` are the numbers of ``sentences`` that stand in
-    the messages; ``partial``: not all of them do. ``uncovered`` claims could not be asked for.
+    ``claim_ids`` maps the short ids of the claims asked for. ``shown`` has the numbers of ``sentences`` that
+    are in the messages; ``partial`` if not all are. ``uncovered`` claims could not be asked for.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -330,12 +329,12 @@ class Prompt:
 
 
 class Prompts:
-    """Makes the messages of calls; what is the same in all of them is made once."""
+    """Makes the messages of calls. What is the same in all of them is made once."""
 
     __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form")
 
     def __init__(self, settings: LlmJudgeSettings) -> None:
-        """Raises ConfigError when a prompt of the user's own has become unreadable."""
+        """Raises ConfigError if a prompt of the user's own has become unreadable."""
         self._settings = settings
         self.form = ReplyForm.of(settings)
         examples = default_examples() if settings.examples is None else settings.examples
@@ -351,10 +350,10 @@ class Prompts:
     def build(self, request: JudgeRequest, fence: Fence, only: Container[str] | None = None) -> Prompt:
         """The messages for ``request``, or for those of its claims that have an id in ``only``.
 
-        CPU work (search, passes over all that is sent): off the event loop. In this order, from what changes
-        least to what changes most: instructions and examples, marker, documents, question, claims. Calls for
-        the same response are alike up to the claims, as long as its documents fit. Short ids of claims are
-        the same with ``only`` and without.
+        This is CPU work (search, passes over all that is sent), so call it off the event loop. What changes
+        least comes first: instructions and examples, marker, documents, question, claims. Calls for the same
+        response are alike up to the claims, as long as its documents fit. A claim has the same short id with
+        ``only`` and without.
         """
         settings = self._settings
         sentences = Sentences(request.evidence.contexts)
@@ -391,7 +390,7 @@ def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], 
 
 def _documents(selection: Selection, fence: Fence) -> str:
     noun = "excerpt of document" if selection.partial else "document"
-    # The lines are numbered already, and what looked like a number in their texts is none any more.
+    # The lines are numbered, and whatever looked like a number in their texts is defused already.
     return "\n\n".join(fence.wrap(f"{noun} {shown.label}", shown.text) for shown in selection.shown)
 
 
@@ -423,7 +422,7 @@ _SAMPLE_CLAIMS: Final = (
 
 
 def sample() -> tuple[JudgeRequest, Fence]:
-    """Two claims on two contexts, and a fence whose marker is always the same: never to be asked for real."""
+    """Two claims on two contexts, and a fence with a fixed marker: never to be sent to a model."""
     claims = {
         f"claim-{number}": Claim(number, number, text, 0, len(text), Severity.NORMAL, lead_in=lead_in)
         for number, (text, lead_in) in enumerate(_SAMPLE_CLAIMS)

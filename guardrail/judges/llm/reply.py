@@ -1,12 +1,11 @@
-"""A reply: the form that is asked for, and what is read of what comes.
+"""A reply: the form that is asked for, and how replies are read, whole or while they are written.
 
-A verdict is one short text of a list, wherever it needs no text of the model's own ahead of the verdict, and
-else an object with named members. Every token that is written delays the verdicts, so either asks for little:
-evidence are numbers of sentences.
+A verdict is one short text of a list. Only if the model has to write something of its own before the verdict,
+it is an object with named members. Every token delays the verdicts, so both forms ask for little: evidence is
+given as numbers of sentences.
 
-Reading is strict where it matters, with tolerance for what surrounds it. Whatever a model writes around its
-JSON (prose, code fences, thoughts) is skipped. What it says of a claim is taken by exact value or not at all:
-"not SUPPORTED" is no verdict. A wrong member spoils its claim only.
+The reader skips whatever a model writes around its JSON (prose, code fences, thoughts). What the model says
+of a claim must be exact: "not SUPPORTED" is not a verdict. A wrong member spoils its claim only.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ WORDS: Final = {
     Verdict.UNSUPPORTED: "unsupported",
     Verdict.CONTRADICTED: "contradicted",
 }
-"""The verdicts of the compact form: lower-case words that tokenizers have whole."""
+"""The verdicts in the compact form: lower-case words that are single tokens."""
 
-# Without the characters that JSON writes with a backslash: servers that make a grammar of the pattern hold
-# the raw text of the JSON against it, where such a character would end the text or break it.
+# Without the characters that JSON escapes: servers that make a grammar of the pattern apply it
+# to the raw text of the JSON, where such a character would end the text or break it.
 _REASON: Final = r': [^"\\\n\r\t]+'
 _NUMBERS: Final = rf"( [0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
 _SURE: Final = "( [0-9]{1,2}%)?"
@@ -67,7 +66,7 @@ _EXAMPLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """What a reply holds for each claim. Equal forms make equal schemas and read replies alike."""
+    """What a reply says of each claim. Equal forms have equal schemas and read replies alike."""
 
     reasoning: Reasoning = Reasoning.NOT_SUPPORTED
     decompose: bool = False
@@ -79,29 +78,28 @@ class ReplyForm:
 
     @property
     def compact(self) -> bool:
-        """Whether a verdict is a text, ``c2 15 contradicted: It costs $5.``, and not an object.
+        """Whether a verdict is a text, such as ``c2 15 contradicted: It costs $5.``, and not an object.
 
-        In this order: the id of the claim, numbers of sentences, the verdict as one word, then, each only
-        where there is something to say, how sure it is (``60%``), sentences that contradict what others
-        support (``!15``) and, behind a colon, the reason. A verdict that is SUPPORTED takes six tokens; as an
-        object it takes thirty. Texts of a model's own stand behind the verdict only, so that nothing in them
-        can be taken for it.
+        The text has, in this order: the id of the claim, numbers of sentences, the verdict as one word, and
+        then, each only if there is something to say, how sure it is (``60%``), sentences that contradict what
+        others support (``!15``) and, after a colon, the reason. SUPPORTED takes six tokens; as an object it
+        takes thirty. The model's own words come after the verdict, so that they can't be taken for it.
         """
         return not self.decompose and self.reasoning is not Reasoning.BEFORE
 
     @property
     def reasons(self) -> bool:
-        """Are there reasons?"""
+        """Whether reasons are asked for."""
         return self.reasoning is not Reasoning.NONE
 
     @property
     def reason_when_supported(self) -> bool:
-        """Are there reasons for SUPPORTED too?"""
+        """Whether reasons are asked for SUPPORTED too."""
         return self.reasoning in {Reasoning.BEFORE, Reasoning.AFTER}
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Names of what is said, in the order it is written: what a verdict rests on comes before it."""
+        """The names of an object's members as they are written: a verdict comes after what it rests on."""
         before = ("reasoning",) if self.reasoning is Reasoning.BEFORE else ()
         after = ("reasoning",) if self.reasoning in {Reasoning.AFTER, Reasoning.NOT_SUPPORTED} else ()
         parts = ("parts",) if self.decompose else ()
@@ -110,8 +108,8 @@ class ReplyForm:
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a reply, for strict structured outputs.
 
-        It doesn't depend on the claims asked for: a provider compiles each new schema once, which takes
-        seconds. Members are written in the order they stand here.
+        It doesn't depend on the claims, because a provider takes seconds to compile a new schema. Models
+        write members in the order of the schema.
         """
         if self.compact:
             texts = {"type": "array", "items": {"type": "string", "pattern": self._pattern()}}
@@ -132,7 +130,7 @@ class ReplyForm:
         return _object({"verdicts": {"type": "array", "items": item}})
 
     def _pattern(self) -> str:
-        """What a verdict in the compact form matches, from its first character to its last."""
+        """The regular expression that a whole verdict in the compact form matches."""
         reason = _REASON if self.reasons else ""
         if self.reasons and not self.reason_when_supported:
             others = "|".join(word for verdict, word in WORDS.items() if verdict is not Verdict.SUPPORTED)
@@ -142,7 +140,7 @@ class ReplyForm:
         return f"^c[0-9]{{1,4}}{_NUMBERS} {said}$"
 
     def example(self) -> str:
-        """An example of the form, for servers that take no schema; its values show types, not verdicts."""
+        """An example of the form, for servers that take no schema. Its values show types, not verdicts."""
         if self.compact:
             return '{"v":["ID NUMBERS VERDICT","ID NUMBERS VERDICT' + (
                 ': REASON"]}' if self.reasons else '"]}'
@@ -150,7 +148,7 @@ class ReplyForm:
         return '{"verdicts":[{' + ",".join(f'"{name}":{_EXAMPLES[name]}' for name in self.members) + "}]}"
 
     def write(self, said: Sequence[Answer]) -> str:
-        """The reply of a model that keeps to the form and says ``said``."""
+        """The reply of a model that says ``said`` and keeps to the form."""
         each = self._text if self.compact else self._member
         reply = {"v" if self.compact else "verdicts": [each(answer) for answer in said]}
         return json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
@@ -200,7 +198,7 @@ _DUPLICATE: Final = "\0duplicate"
 _NO_PARTS: Final = "the judge's verdict is a text, which can't tell of the parts that decompose asks for"
 
 _LABEL: Final = re.compile(r"\s*([^\s:,]{1,64})[\s:,]+\S")
-# More lenient than the pattern in what surrounds the words, as strict in the words: all of the text must fit.
+# More lenient than the pattern about what surrounds the words, but all of the text must fit.
 _ITEM: Final = re.compile(
     r"\s*+(?P<label>[^\s:,]{1,64})[\s:,]++"
     r"(?P<evidence>(?:\[?[0-9]{1,9}\]?[\s,]++)*+)"
@@ -215,10 +213,10 @@ _NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
 
 
 def _read_member(member: Any, form: ReplyForm) -> Answer | None:
-    """What one member of a list of verdicts says; None when it names no claim.
+    """What one member of a list of verdicts says; None if it names no claim.
 
-    Models don't always keep to the form that was asked for: either form is read, but a text can't hold the
-    statements that ``decompose`` asks for.
+    Models don't always keep to the form, so either is read; but a text can't hold the statements that
+    ``decompose`` asks for.
     """
     if isinstance(member, str):
         answer = _read_text(member)
@@ -235,7 +233,7 @@ def _read_member(member: Any, form: ReplyForm) -> Answer | None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
     said = verdict = _verdict(member.get("verdict"))
     if parts and (reckoned := _together(parts)) is not Verdict.SUPPORTED:
-        # What the parts add up to is reckoned here, models are poor at it; but they never outvote a doubt.
+        # Models are poor at adding parts up. But parts that are SUPPORTED never outvote a doubt of the model.
         verdict = reckoned
     if verdict is None:
         return Answer(label, problem=f"the judge's verdict{shown(member.get('verdict'))} is none of the four")
@@ -258,7 +256,7 @@ def _read_member(member: Any, form: ReplyForm) -> Answer | None:
 
 
 def _read_text(text: str) -> Answer | None:
-    """What a text in the compact form says; None when it names no claim."""
+    """What a text in the compact form says; None if it names no claim."""
     match = _ITEM.fullmatch(text)
     if match is None:
         begin = _LABEL.match(text)
@@ -286,14 +284,14 @@ def _read_text(text: str) -> Answer | None:
 
 
 def _verdict(value: Any) -> Verdict | None:
-    """A verdict by its whole value; case, and what stands between its words, may differ."""
+    """The verdict that is the whole of ``value``. Case, and what separates its words, may differ."""
     if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
         return None
     return VERDICTS.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
 
 
 def _numbers(value: Any) -> Iterator[int]:
-    """Numbers of sentences in the forms that models use for them: 12, "12", "[12]"."""
+    """Numbers of sentences in the forms that models use: 12, "12", "[12]". 0 stands for anything else."""
     for item in value[:MOST_NUMBERS] if isinstance(value, list) else ():
         if isinstance(item, int) and not isinstance(item, bool):
             yield item
@@ -307,7 +305,7 @@ def _numbers_in(text: str) -> tuple[int, ...]:
 
 
 def _parts(value: Any) -> list[ClaimPart] | None:
-    """The statements a claim was taken apart into; None when one is unusable: it might be the wrong one."""
+    """The statements of a claim; None if one is unusable, since it might be the one that is wrong."""
     if not isinstance(value, list):
         return [] if value is None else None
     if len(value) > _MOST_PARTS:
@@ -324,7 +322,7 @@ def _parts(value: Any) -> list[ClaimPart] | None:
 
 
 def _together(parts: Sequence[ClaimPart]) -> Verdict:
-    """The verdict on a claim from those on its parts, of which there is one at least."""
+    """The verdict on a claim by those on its parts, of which there is at least one."""
     given = {part.verdict for part in parts}
     if Verdict.CONTRADICTED in given:
         return Verdict.CONTRADICTED
@@ -332,10 +330,10 @@ def _together(parts: Sequence[ClaimPart]) -> Verdict:
 
 
 def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:
-    """The answer whose verdict its parts made, where the model ``said`` another of the whole.
+    """The answer if its parts made another verdict than the model ``said`` of the whole.
 
-    Its reason is that of what it said, so the parts that decide are told instead. Neither are the sentences
-    that it named for a support proof of the opposite. They are no loss: parts name none of their own.
+    The model's reason is one for its own verdict, so the reason names the parts that decided instead. Nor do
+    sentences that it named as support prove the opposite, so these are dropped.
     """
     deciding = [part for part in answer.parts if part.verdict is answer.verdict]
     deciding = deciding or [part for part in answer.parts if part.verdict is not Verdict.SUPPORTED]
@@ -350,7 +348,7 @@ def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:
 
 # -------------------------------------------------------------------------------------- reading a whole reply
 
-# A start of an object that has no end costs a pass over the rest of the reply: this bounds how many.
+# For each start of an object without an end the rest of the reply is read once: this bounds how often.
 _MAX_FAILED_STARTS: Final = 64
 _MAX_VALUES: Final = 1_000
 _THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
@@ -364,9 +362,9 @@ _TELLING: Final = {"verdict", "parts"}
 
 
 def read_reply(text: str, form: ReplyForm) -> list[Answer]:
-    """The answers of a reply in its order, at least one. Raises JudgeReplyError, which quotes nothing of it.
+    """The answers in a reply, in its order; at least one, of a cut reply those that were complete.
 
-    Of a reply that was cut off, the answers that were complete are returned. An id may occur twice.
+    An id may occur twice. Raises JudgeReplyError, which quotes nothing of the reply.
     """
     if len(text) > MAX_REPLY_CHARS:
         raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
@@ -377,10 +375,10 @@ def read_reply(text: str, form: ReplyForm) -> list[Answer]:
 
 
 def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
-    """Of JSON that breaks off or is none, what was complete is taken, and nothing that follows.
+    """The answers in ``texts``. If JSON breaks off, what was complete counts, and nothing after it.
 
-    Verdicts that stand by themselves, or in an array, are taken only where there is nothing else: beside a
-    list of them, or in prose, they may be a document's, repeated.
+    Verdicts that stand alone, or in an array, count only if there is nothing else. Beside a list of verdicts,
+    or in prose, they may be quoted from a document.
     """
     lists: list[Any] = []
     alone: list[Any] = []
@@ -390,20 +388,20 @@ def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = Fal
             around.append(before)
             if isinstance(value, list):
                 alone += value
-            elif isinstance(value, dict) and _DUPLICATE not in value:  # of two lists either may be meant
+            elif isinstance(value, dict) and _DUPLICATE not in value:  # either of two lists may be meant
                 inner = [value[name] for name in _LIST_NAMES if isinstance(value.get(name), list)]
                 lists += [each for members in inner for each in members]
                 if not inner and value.keys() & _TELLING:
                     alone.append(value)
     if lists_only or not _NOTHING.fullmatch("".join(around)):
         alone.clear()
-    # Where two lists disagree, one may be a document's words too, and neither is believed.
+    # Of two lists one may be quoted from a document. If they disagree neither is believed, by the caller.
     found = (_read_member(member, form) for member in lists or alone)
     return [answer for answer in found if answer is not None]
 
 
 def _decode(text: str, start: int = 0) -> tuple[Any, int] | None:
-    """The JSON value that begins at ``start``, and where it ends; None when none does, or not yet."""
+    """The JSON value that begins at ``start``, and its end; None if there is none, or not all of it yet."""
     try:
         value, end = _decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -412,7 +410,7 @@ def _decode(text: str, start: int = 0) -> tuple[Any, int] | None:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; one with a member given twice is marked, since either may be meant."""
+    """An object, marked if a member is given twice, since either may be meant."""
     made = dict(pairs)
     if len(made) != len(pairs):
         made[_DUPLICATE] = True
@@ -427,10 +425,10 @@ _decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_
 
 
 def _without_thoughts(text: str) -> list[str]:
-    """The parts of ``text`` that are no thoughts of the model: what stands between, or behind, their marks.
+    """The parts of ``text`` outside the model's thoughts, which stand between marks.
 
-    Templates may begin the thoughts within the prompt, so that a reply has their end only. What precedes such
-    an end is read too: if it holds verdicts, it may be the reply, and what follows a document's.
+    Some templates begin the thoughts in the prompt, so that the reply has only their end. What precedes such
+    an end is kept: if it holds verdicts it may be the reply, and what follows may be quoted.
     """
     parts = []
     at, thinking = 0, False
@@ -446,9 +444,9 @@ def _without_thoughts(text: str) -> list[str]:
 
 
 def _values(text: str) -> Iterator[tuple[Any, str]]:
-    """The JSON objects and arrays that stand in ``text``, outermost only, each with the text ahead of it.
+    """The outermost JSON objects and arrays in ``text``, each with the text before it.
 
-    Of a list of verdicts that breaks off comes what was complete. Last come None and what follows.
+    If a list of verdicts breaks off, its complete members count. The last item is None with the text behind.
     """
     at = end = failed = read = 0
     while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:
@@ -474,7 +472,7 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
 
 
 def _complete(text: str, at: int) -> Iterator[Any]:
-    """The values of a list from ``at`` on, until one is not complete."""
+    """The values of a list from ``at`` on, up to the first that is not complete."""
     while (decoded := _decode(text, at)) is not None:
         value, end = decoded
         yield value
@@ -491,29 +489,29 @@ _HEAD_MAX_CHARS: Final = 200
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _ENDS: Final = {'"': '"', "{": "}"}
 
-# A verdict that is longer is looked at again only when it has grown by a tenth, so that reading stays linear.
+# The reader tries a longer verdict again only when it has grown by a tenth, so that reading stays linear.
 _USUAL_CHARS: Final = 1_000
 _GROWN: Final = 1.1
 
 
 class _At(Enum):
-    HEAD = auto()  # ahead of the first verdict
-    BETWEEN = auto()  # ahead of the next verdict, or of the end of the list
+    HEAD = auto()  # before the first verdict
+    BETWEEN = auto()  # before the next verdict, or the end of the list
     INSIDE = auto()  # in the text or the object of a verdict
-    REST = auto()  # behind the list, or in what is not to be believed early
+    REST = auto()  # behind the list, or in what must not be believed early
 
 
 class ReplyReader:
-    """Reads one reply: a verdict is known when its text or object closes, not when the reply ends.
+    """Reads one reply. A verdict is known as soon as its text or object closes.
 
-    Only a reply that is our object from its first character on (``{"v":["…"]}`` or ``{"verdicts":[{…}]}``) is
-    believed early. In anything else (prose, thoughts, a code fence) an object may be one that stood in a
-    document and is repeated before the real ones; such a reply is read as a whole, when it has ended, and
-    what disagrees is not believed. Nor is anything believed early behind an object that is no JSON.
+    Only a reply that is the expected object from its first character on (``{"v":["…"]}`` or
+    ``{"verdicts":[{…}]}``) is believed early. In anything else (prose, thoughts, a code fence) an object may
+    be quoted from a document before the real ones. The reader takes such a reply as a whole, when it has
+    ended. It believes nothing early behind an object that isn't JSON either.
 
-    Linear in the length of the reply, which is bounded. ``feed`` and ``finish`` together return every answer
-    once, in the order of the reply, also those with an id that was not asked for, and those with one that
-    occurs twice.
+    Time is linear in the length of the reply, which is bounded. ``feed`` and ``finish`` together return every
+    answer once, in the order of the reply, including those to claims that were not asked for, and those with
+    an id that occurs twice.
     """
 
     def __init__(self, form: ReplyForm, asked: Collection[str]) -> None:
@@ -521,19 +519,19 @@ class ReplyReader:
         self._form = form
         self._asked = asked
         self._at = _At.HEAD
-        self._pieces: list[str] = []  # what no answer was made of yet
-        self._waiting = 0  # characters in them
-        self._enough = 0  # of them, for another look at a long verdict
+        self._pieces: list[str] = []  # text that is in no answer yet
+        self._waiting = 0  # its characters
+        self._enough = 0  # so many of them make it worth another look at a long verdict
         self._end = ""  # the character that the verdict ends with
         self._chars = 0
-        self._parted = True  # from a text before, by a comma
+        self._parted = True  # a comma, or no text, stands before what comes
         self._broken = False
-        self._read = self._found = 0  # answers, and those of them to what was asked
+        self._read = self._found = 0  # answers, and those to claims that were asked for
 
     def feed(self, text: str) -> list[Answer]:
-        """The answers whose objects ``text``, which follows what was fed before, has closed.
+        """The answers that are complete with ``text``, the next piece of the reply.
 
-        Raises JudgeReplyError when the reply is longer than any reply may be.
+        Raises JudgeReplyError if the reply is longer than ``MAX_REPLY_CHARS``.
         """
         self._chars += len(text)
         if self._chars > MAX_REPLY_CHARS:
@@ -547,9 +545,9 @@ class ReplyReader:
         return self._count(self._look())
 
     def finish(self) -> list[Answer]:
-        """The answers that ``feed`` didn't return, now that the reply has ended, be it in the middle.
+        """The answers that ``feed`` didn't return, once the reply has ended, even in the middle.
 
-        Raises JudgeReplyError when the whole reply has no verdict on any claim that was asked for.
+        Raises JudgeReplyError if the whole reply has no verdict on any claim that was asked for.
         """
         answers = self._look() if self._at is _At.INSIDE else []
         self._count(answers)
@@ -557,7 +555,7 @@ class ReplyReader:
         if not self._read:
             answers = self._count(read_reply(rest, self._form))
         elif not self._broken and self._at is not _At.INSIDE:
-            # What stands in an object that has no end, or is none, is nothing by itself.
+            # Not in an object without an end, or with broken JSON: what stands in there may be a quotation.
             answers += self._count(_read_parts([rest], self._form, lists_only=True))
         if not self._found:
             raise JudgeReplyError("the reply has no verdict for any claim that was asked")
@@ -569,7 +567,7 @@ class ReplyReader:
         return answers
 
     def _look(self) -> list[Answer]:
-        """The answers that have closed in what was fed; it keeps the rest."""
+        """The answers that are complete in what was fed. The rest is kept."""
         text = "".join(self._pieces)
         answers: list[Answer] = []
         at = self._begin_list(text) if self._at is _At.HEAD else 0
@@ -598,14 +596,14 @@ class ReplyReader:
         return 0
 
     def _begin_verdict(self, text: str, at: int) -> int:
-        """Where the next verdict begins; what begins is no verdict when the state is REST."""
+        """Where the next verdict begins, or, with the state REST, what can't be one."""
         match = _BETWEEN.match(text, at)
         if match is not None:
             self._parted = self._parted or "," in match[0]
             at = match.end()
         if at < len(text):
-            # Behind a text without a comma stands what belonged into it: a quotation, in quotes of its own.
-            # Unless the list ends there, lists that follow may be quoted as well.
+            # What follows a text without a comma belonged into it: a quotation whose quotes were not escaped.
+            # Unless the list ends here, lists that follow may be quoted as well.
             if text[at] in _ENDS and self._parted:
                 self._at, self._end = _At.INSIDE, _ENDS[text[at]]
             else:
@@ -619,7 +617,7 @@ class ReplyReader:
 class EventStream:
     """Decodes server-sent events: bytes in, the data of each event out.
 
-    Cuts may fall anywhere: within an event, a line ending or a character.
+    The bytes may be cut anywhere, also within an event, a line ending or a character.
     """
 
     def __init__(self) -> None:
@@ -630,7 +628,7 @@ class EventStream:
         self._size = 0
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """The data of the events that ``data`` completes. Raises JudgeReplyError when one is too long."""
+        """The data of the events that ``data`` completes. Raises JudgeReplyError if one is too long."""
         *lines, self._line = (self._line + self._decoder.decode(data)).split("\n")
         for line in lines:
             if not line:
@@ -642,7 +640,7 @@ class EventStream:
         self._check()
 
     def finish(self) -> Iterator[str]:
-        """The data of a last event that no empty line ended, as some servers leave it."""
+        """The data of a last event without the empty line, which some servers leave out."""
         self._line += self._decoder.decode(b"", final=True)
         yield from self.feed(b"\n\n")
 

@@ -34,14 +34,14 @@ from guardrail.judges.secret_files import read_secret
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
 
-# The client wants a key; servers of one's own mostly don't, and are sent none.
+# The client wants a key. Most servers of the operator's own don't, and get none.
 NO_KEY: Final = "not-needed"
 
 Milliseconds = Annotated[int, Field(gt=0)]
 
 
 class _Settings(BaseModel):
-    """A section of the settings. ``removed`` has the settings of earlier versions and what became of each."""
+    """A section of the settings. ``removed`` maps settings of earlier versions to what became of them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     removed: ClassVar[Mapping[str, str]] = {}
@@ -69,7 +69,7 @@ class _Settings(BaseModel):
 
 
 class ApiKeySettings(_Settings):
-    """Where the key of an API is: in one place at most."""
+    """Where the key of an API is, in one place at most."""
 
     api_key: SecretStr | None = Field(
         default=None, description="Key of the API. Better in a file or in the environment."
@@ -94,21 +94,21 @@ class ApiKeySettings(_Settings):
 
 
 def _checked_base_url(value: str) -> str:
-    """The URL without a trailing slash ahead of its query, or a fragment, which is never sent.
+    """The URL without a fragment, which is never sent, and without a slash at the end of its path.
 
     Raises ValueError, which never repeats a password.
     """
     try:
         parts = urlsplit(value)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # its message may repeat a password: what a password with a slash leaves is no port
+    except ValueError:  # its message may repeat a password, which looks like a port if it has a slash
         raise ValueError(
             "base_url has no usable host and port; write it as https://HOST[:PORT]/v1, PORT from 1 to 65535"
         ) from None
     if parts.username or parts.password:
         raise ValueError("base_url holds a user name or password; give the key as api_key_file instead")
     if not usable:
-        # What stands before an @ may be a login, with a scheme or without.
+        # A login may stand before an @, with a scheme or without.
         shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
         raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
     names = [name for name, _ in _query(parts.query)]
@@ -118,7 +118,7 @@ def _checked_base_url(value: str) -> str:
 
 
 def split_base_url(base_url: str) -> tuple[str, dict[str, str]]:
-    """The URL that paths are added to, and the parameters of its query, which belong behind them."""
+    """The URL to which paths are added, and the parameters of its query, which belong behind them."""
     parts = urlsplit(base_url)
     return parts._replace(query="").geturl(), dict(_query(parts.query))
 
@@ -135,8 +135,8 @@ def _checked_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
 _BaseUrl = Annotated[str, AfterValidator(_checked_base_url)]
 _Headers = Annotated[dict[str, SecretStr], AfterValidator(_checked_headers)]
 
-# What the judge sends by itself, and what to do instead. A member of the same name would silently take its
-# place: another model would judge, or other texts, or a reply come that nothing holds to its form.
+# What the judge sends itself, and what to do instead. A member of the same name would silently replace it:
+# another model would judge, or other texts be judged, or nothing would hold the reply to its form.
 _OWN: Final = {
     "model": "set model",
     "messages": "write prompts of your own and set prompts",
@@ -156,7 +156,7 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown_body(value: Any) -> Any:
-    """The members by name; of their values numbers and true or false, for any text may be a key."""
+    """The members by name. Numbers, true and false are shown; any text is masked, since it may be a key."""
     if isinstance(value, dict):
         return {name: shown_body(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -177,10 +177,9 @@ ExtraBody = Annotated[
 
 
 class FallbackSettings(ApiKeySettings):
-    """A model to ask when those before it fail. What is left out is as for the first model.
+    """A model to ask when the ones before it fail. What is left out is as for the first model.
 
-    Another server gets neither the first one's headers nor its key, and another model not its body: they are
-    meant for the first.
+    The first model's key and headers go to its own server only, and its body to no other model.
     """
 
     removed = {"attempt_timeout_ms": "take it out; stall_timeout_ms of judge.llm ends calls that fall silent"}
@@ -202,7 +201,7 @@ class FallbackSettings(ApiKeySettings):
     )
 
     def changes(self, first_base_url: str) -> dict[str, Any]:
-        """What differs from the first model's settings, by the names of ``LlmJudgeSettings``."""
+        """The values of ``LlmJudgeSettings`` that differ from the first model's."""
         same_server = self.base_url in {None, first_base_url}
         changed: dict[str, Any] = {
             "model": self.model,
@@ -225,7 +224,7 @@ PromptName = Literal["system", "user"]
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """The variables of a prompt. Without a required one, the model could not know what it must."""
+    """The variables of a prompt. Without a required one the model lacks what it must know."""
 
     required: frozenset[str]
     optional: frozenset[str]
@@ -279,7 +278,7 @@ def _readable(name: PromptName) -> AfterValidator:
 
 
 class PromptFiles(_Settings):
-    """Files to take the prompts from, instead of the package's; read and checked when settings load."""
+    """Files with prompts to use instead of the package's; read and checked when the settings load."""
 
     system: Annotated[Path, _readable("system")] | None = Field(
         default=None,
@@ -366,9 +365,9 @@ def _together(verdicts: Sequence[str]) -> str:
 
 
 def _read_examples(value: Any) -> Any:
-    """What stands in the file that ``value`` names, unchecked; anything but a path as it is.
+    """The content of the file that ``value`` names, unchecked; anything but a path is returned as it is.
 
-    Raises ValueError when the file can't be read or is not YAML.
+    Raises ValueError if the file can't be read or isn't YAML.
     """
     if not isinstance(value, str | Path):
         return value
@@ -390,7 +389,7 @@ _CONSTANT: Final = "take it out; it always is as it was by default"
 
 
 class Reasoning(StrEnum):
-    """Where the model gives its reasons. Tokens written are what the delay is made of."""
+    """Where the model gives its reasons. Every token that it writes is delay."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -549,7 +548,7 @@ class LlmJudgeSettings(ApiKeySettings):
         return key
 
     def models(self) -> tuple[LlmJudgeSettings, ...]:
-        """Settings for each model in the order in which they are asked: this one, then its fallbacks."""
+        """The settings of each model in the order of asking: this one, then its fallbacks."""
         return (
             self,
             *(self.model_copy(update=fallback.changes(self.base_url)) for fallback in self.fallbacks),
