@@ -385,7 +385,7 @@ def _read_examples(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------- the judge
 
 _LEARNED: Final = "take it out; the judge learns it from the server's answers"
-_CONSTANT: Final = "take it out; it always is as it was by default"
+_CONSTANT: Final = "take it out; what was the default always holds"
 
 
 class Reasoning(StrEnum):
@@ -405,7 +405,7 @@ class LlmJudgeSettings(ApiKeySettings):
         "backoff_initial_ms": _CONSTANT,
         "backoff_max_ms": _CONSTANT,
         "concurrency": "take it out; what the server can take is learned, up to max_concurrency",
-        "stream": "write stall_timeout_ms beside it; whether the server streams is learned",
+        "stream": "write stall_timeout_ms in judge.llm itself; whether the server streams is learned",
         "circuit_breaker": "take it out; every model has one",
         "failover": _CONSTANT,
         "structured_output": _LEARNED,
