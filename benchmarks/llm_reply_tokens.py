@@ -15,16 +15,14 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.peers_tokens import Tokenize, tokenizer
-from guardrail.events import Verdict
-from guardrail.judges.llm import compact
-from guardrail.judges.llm.prompt import Prompts
-from guardrail.judges.llm.reply_form import ReplyForm
-from guardrail.judges.llm.sample import sample
+from guardrail.events import ClaimPart, Verdict
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.prompt import Prompts, sample
+from guardrail.judges.llm.reply import ReplyForm
 from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 
 # What a model says of four claims: sentence, verdict, reason, and the claim as two statements.
@@ -78,23 +76,19 @@ def _members(claims: int) -> Iterator[dict[str, Any]]:
 
 
 def _reply(form: ReplyForm, claims: int) -> str:
-    said = [_said(form, each) for each in _members(claims)]
-    return json.dumps({"v" if form.compact else "verdicts": said}, separators=(",", ":"))
+    return form.write([_answer(each) for each in _members(claims)])
 
 
-def _said(form: ReplyForm, said: dict[str, Any]) -> Any:
-    verdict = said["verdict"] if said["verdict"] in form.verdicts else "UNSUPPORTED"
-    if form.compact:
-        return compact.write(
-            form,
-            said["id"],
-            Verdict(verdict),
-            said["evidence"],
-            said["confidence"],
-            said["against"],
-            said["reasoning"],
-        )
-    return _object(form.members, form.reasoning, said | {"verdict": verdict})
+def _answer(said: dict[str, Any]) -> Answer:
+    return Answer(
+        said["id"],
+        Verdict(said["verdict"]),
+        said["confidence"],
+        tuple(said["evidence"]),
+        tuple(said["against"]),
+        said["reasoning"],
+        tuple(ClaimPart(text=part["text"], verdict=Verdict(part["verdict"])) for part in said["parts"]),
+    )
 
 
 def _object(names: Sequence[str], reasoning: Reasoning, said: dict[str, Any]) -> dict[str, Any]:
@@ -110,16 +104,10 @@ def _with_quotes(reasoning: Reasoning, claims: int) -> str:
 
 def _replies(claims: int) -> Iterator[tuple[str, str]]:
     for reasoning in (Reasoning.NOT_SUPPORTED, Reasoning.AFTER, Reasoning.NONE):
-        form = ReplyForm(reasoning, compact=True)
-        yield f"compact, reasoning {reasoning.value}", _reply(form, claims)
-    yield "verbose, quotes, reasoning not_supported", _with_quotes(Reasoning.NOT_SUPPORTED, claims)
-    for reasoning in Reasoning:
-        yield f"verbose, reasoning {reasoning.value}", _reply(ReplyForm(reasoning), claims)
-    quick = ReplyForm(Reasoning.NONE, conflicts=False)
-    yield "verbose, no reasoning, no conflicts", _reply(quick, claims)
-    yield "the same, no confidence", _reply(replace(quick, confidence=False), claims)
-    yield "the same, binary", _reply(replace(quick, confidence=False, binary=True), claims)
-    yield "verbose, decomposed, reasoning not_supported", _reply(ReplyForm(decompose=True), claims)
+        yield f"compact, reasoning {reasoning.value}", _reply(ReplyForm(reasoning), claims)
+    yield "objects, quotes, reasoning not_supported", _with_quotes(Reasoning.NOT_SUPPORTED, claims)
+    yield "objects, reasoning before", _reply(ReplyForm(Reasoning.BEFORE), claims)
+    yield "objects, decomposed, reasoning not_supported", _reply(ReplyForm(decompose=True), claims)
 
 
 def _first(reply: str, tokenize: Tokenize) -> int:
@@ -139,7 +127,7 @@ def _prompt_tokens(tokenize: Tokenize) -> dict[str, int]:
     texts = {
         "instructions with examples": Prompts(LlmJudgeSettings()),
         "instructions without examples": Prompts(LlmJudgeSettings(examples=())),
-        "instructions, verbose": Prompts(LlmJudgeSettings(reply_form="verbose")),
+        "instructions, reasoning before": Prompts(LlmJudgeSettings(reasoning=Reasoning.BEFORE)),
         "instructions, decomposed": Prompts(LlmJudgeSettings(decompose=True)),
     }
     return {

@@ -61,14 +61,13 @@ def show_command(
 
 
 def _templates(settings: LlmJudgeSettings) -> dict[str, str]:
-    from guardrail.judges.llm.templates import template
+    from guardrail.judges.llm.prompt import template
 
     return {name: template(name, settings.prompts).template for name in _NAMES}
 
 
 def _filled_in(settings: LlmJudgeSettings) -> dict[str, str]:
-    from guardrail.judges.llm.prompt import Prompts
-    from guardrail.judges.llm.sample import sample
+    from guardrail.judges.llm.prompt import Prompts, sample
 
     prompts = Prompts(settings.model_copy(update={"system_role": "system"}))
     request, fence = sample()

@@ -148,7 +148,6 @@ async def test_a_number_stands_for_the_words_that_were_shown_beside_it(attack: A
         {"reasoning": "before"},
         {"reasoning": "after"},
         {"decompose": True},
-        {"reply_form": "verbose"},
     ],
     ids=str,
 )

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm.fence import Fence
-from guardrail.judges.llm.reply import read_reply
-from guardrail.judges.llm.reply_form import ReplyForm
+from guardrail.judges.llm.prompt import Fence
+from guardrail.judges.llm.reply import ReplyForm, read_reply
 from tests.support.llm_server import member, verdicts
 
 MARKER = "abc123"

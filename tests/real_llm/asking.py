@@ -57,8 +57,7 @@ def settings(url: str, **changes: Any) -> LlmJudgeSettings:
         "max_retries": 0,
         "ask_again": False,
         "reasoning": "none",
-        "conflicts": False,
-        "stream": {"stall_timeout_ms": None},
+        "stall_timeout_ms": None,
     }
     return LlmJudgeSettings.model_validate(values | changes)
 

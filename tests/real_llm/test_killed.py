@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from functools import partial
 
 import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Verdict
+from guardrail.judges.llm import endpoint
+from guardrail.judges.llm.limits import CircuitBreaker
 from guardrail.verdicts import Judgement
 from tests.real_llm.asking import GIVEN, PATIENCE_S, idle, judging, request, until
 from tests.support.judges import joined, reply_of
@@ -17,7 +20,7 @@ from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
 
-_BREAKER = {"min_calls": 2, "failure_rate": 0.5, "open_ms": 300, "probes": 1}
+_BREAKER = partial(CircuitBreaker, min_calls=2, open_s=0.3, probes=1)
 
 
 async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_llama: LlamaServer) -> None:
@@ -52,10 +55,11 @@ async def test_killed_before_a_verdict_it_is_unavailable(own_llama: LlamaServer)
 
 
 async def test_the_breaker_opens_on_a_dead_server_and_closes_when_it_is_back(
-    own_llama: LlamaServer, caplog: pytest.LogCaptureFixture
+    own_llama: LlamaServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.INFO, "guardrail.judges.llm.circuit_breaker")
-    async with judging(own_llama.url, circuit_breaker=_BREAKER) as judge:
+    monkeypatch.setattr(endpoint, "CircuitBreaker", _BREAKER)
+    caplog.set_level(logging.INFO, "guardrail.judges.llm.limits")
+    async with judging(own_llama.url) as judge:
         own_llama.kill()
         for _ in range(2):
             with pytest.raises(JudgeUnavailable, match="connection"):

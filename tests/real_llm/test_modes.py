@@ -7,6 +7,7 @@ import contextlib
 import pytest
 
 from guardrail.errors import JudgeReplyError
+from guardrail.judges.llm.endpoint import OutputMode
 from tests.real_llm.asking import GIVEN, check, judging, request
 from tests.support.choosy_proxy import ChoosyProxy
 from tests.support.judges import reply_of
@@ -15,21 +16,19 @@ from tests.support.llama_server import LlamaServer
 pytestmark = pytest.mark.real_llm
 
 
-@pytest.mark.parametrize("mode", ["json_object", "text"])
+@pytest.mark.parametrize("mode", [OutputMode.JSON_OBJECT, OutputMode.TEXT])
 async def test_without_a_schema_there_are_verdicts_or_an_error_that_says_why(
-    llama: LlamaServer, mode: str
+    llama: LlamaServer, mode: OutputMode
 ) -> None:
     asked = request()
-    async with (
-        ChoosyProxy(llama.address, refuse=()) as proxy,
-        judging(proxy.url, structured_output=mode) as judge,
-    ):
+    async with ChoosyProxy(llama.address, refuse=()) as proxy, judging(proxy.url) as judge:
+        judge._chat.endpoints[0].dialect.mode = mode
         # A small model may write anything.
         with contextlib.suppress(JudgeReplyError):
             reply = await reply_of(judge, asked)
             check(asked, reply)
             assert {judgement.verdict for judgement in reply.judgements} <= GIVEN
-    assert proxy.formats == ["none" if mode == "text" else mode]
+    assert proxy.formats == ["none" if mode is OutputMode.TEXT else mode.value]
 
 
 async def test_a_server_that_refuses_json_schema_is_asked_in_json_mode_from_then_on(

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.clients import make_client
-from guardrail.judges.llm.endpoint import Endpoint
-from guardrail.judges.llm.exchange import ReplyRefused
-from guardrail.judges.llm.failures import Failure
-from guardrail.judges.llm.hedging import Announcer, Outcome, hedged
-from guardrail.judges.llm.question import Prices, Question, ReplyReader, Spent
-from guardrail.judges.llm.reply import Answer
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.endpoint import Endpoint, Outcome, Prices, Question, make_client
+from guardrail.judges.llm.failures import Failure, wait_s
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted
 
-__all__ = ["Chat", "Question", "ReplyReader", "ReplyRefused", "Spent"]
-
 _PLACE: Final = "judge.llm"
+
+# The share of the time left that is kept for the fallbacks while an earlier model is asked.
+_RESERVE: Final = 0.4
 
 
 class Chat:
-    """The configured model and its fallbacks, asked in order."""
+    """Asks the configured model and then its fallbacks, in order."""
 
     def __init__(
         self,
@@ -34,17 +31,19 @@ class Chat:
         client: openai.AsyncOpenAI | None = None,
         prices: Prices | None = None,
         clock: Callable[[], float] = time.monotonic,
+        reserve: float = _RESERVE,
     ) -> None:
-        """A ``client`` that is given is the first model's, and stays the caller's to close.
+        """A given ``client`` is used for the first model, and the caller closes it.
 
-        Raises ConfigError when a key is missing. Whichever client it is, its own retries are off: they know
-        nothing of deadlines. ``clock`` gives seconds to what looks back: breakers and recent times.
+        Raises ConfigError when a key is missing. The clients' own retries are off, because they know nothing
+        of deadlines. ``clock`` gives seconds to breakers and recent times. ``reserve`` is the share of the
+        time left that is kept for the models behind the one that is asked.
         """
-        self._reserve = settings.failover.reserve
+        self._reserve = reserve
         self._owned: list[openai.AsyncOpenAI] = []
         self.endpoints: list[Endpoint] = []
         for number, model in enumerate(settings.models()):
-            # A copy takes in the environment once more: those of our own need none.
+            # Only a client of the caller needs a copy, which reads the environment again.
             theirs = client.with_options(max_retries=0) if number == 0 and client is not None else None
             self.endpoints.append(Endpoint(theirs or self._own(model, number), model, prices, clock))
 
@@ -60,11 +59,11 @@ class Chat:
             await client.close()
 
     async def ask(self, question: Question, deadline: float) -> list[Answer]:
-        """All answers of the call that was used; of a reply that broke off, those that were complete.
+        """All answers of the call that was used; if its reply broke off, those that were complete.
 
         ``deadline`` is in the event loop's time; this returns or raises by then. Raises JudgeUnavailable
-        (BudgetExhausted where a budget ended it), JudgeReplyError or, when every model refuses for good,
-        JudgeError. ``question.spent`` holds what it took in either case.
+        (BudgetExhausted if a budget ended it), JudgeReplyError or, if every model refuses for good,
+        JudgeError. ``question.spent`` has the usage in any case.
         """
         loop = asyncio.get_running_loop()
         announcer = Announcer(question.heard)
@@ -82,9 +81,10 @@ class Chat:
         raise _joined(failures) from None
 
     def _until(self, endpoint: Endpoint, others: Sequence[Endpoint], deadline: float) -> float:
-        """Till when one model may be tried: a share of the time is kept for those that could follow.
+        """Until when one model may be tried: a share of the time is kept for models that could follow.
 
-        Where the rest would be too short for it the model gets all: better one fair try than two in vain.
+        If the rest would be too short for it, the model gets all the time: one fair try is better than two
+        that can't succeed.
         """
         now = asyncio.get_running_loop().time()
         left = deadline - now
@@ -97,16 +97,16 @@ class Chat:
     async def _repeat(
         self, endpoint: Endpoint, question: Question, until: float, announcer: Announcer
     ) -> Outcome:
-        """Calls to one model until one succeeds, retries are used up or no time is left for another."""
+        """Call one model until a call succeeds, the retries are used up, or no time is left for another."""
         loop = asyncio.get_running_loop()
         retries = 0
         failed: Failure | None = None
         while True:
             voice, outcome = await hedged(
-                lambda voice: endpoint.call(question, until, voice),
+                lambda voice: endpoint.call(question, until, voice.say),
                 announcer,
                 endpoint.late_s(),
-                lambda: endpoint.slots.free and endpoint.budget.take(),
+                endpoint.may_hedge,
             )
             if not isinstance(outcome, Failure):
                 return announcer.agreed(voice, outcome)
@@ -116,9 +116,9 @@ class Chat:
                 )
             if not outcome.retry or retries >= endpoint.settings.max_retries:
                 return outcome
-            wait = endpoint.backoff.seconds(retries, outcome.retry_after)
+            wait = wait_s(retries, outcome.retry_after)
             if loop.time() + wait >= until:
-                # Nothing can come of waiting: say so now, while there is still time for something else.
+                # Waiting is of no use. Saying so now leaves time for something else.
                 error = JudgeUnavailable(f"{outcome.error}; no time is left to try again")
                 return Failure(error, retry=False)
             await asyncio.sleep(wait)
@@ -127,7 +127,7 @@ class Chat:
 
 
 def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
-    """One error for all models: worth asking again if it is for any of them."""
+    """One error for all models, which may be tried again if any of theirs may."""
     errors = [failure.error for _, failure in failures]
     if len(errors) == 1:
         return errors[0]
@@ -139,3 +139,100 @@ def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
     if any(isinstance(error, JudgeReplyError) for error in errors):
         return JudgeReplyError(text)
     return JudgeError(text)
+
+
+class Voice:
+    """Passes on the answers of one call before its end, unless another call of the race has spoken."""
+
+    def __init__(self, announcer: Announcer) -> None:
+        self._announcer = announcer
+        self.muted = False
+        self.spoke = False
+        self.rival: Callable[[], None] | None = None
+        """Ends the other call of the race; called when this one speaks first."""
+
+    def say(self, answers: Sequence[Answer]) -> None:
+        if self.muted or not answers:
+            return
+        if not self.spoke and self.rival is not None:
+            self.rival()
+        self.spoke = True
+        self._announcer.pass_on(self, answers)
+
+
+class Announcer:
+    """Passes answers on as they arrive: for each claim those of one call, so that none is contradicted."""
+
+    def __init__(self, heard: Callable[[Sequence[Answer]], None]) -> None:
+        self._heard = heard
+        self._said: list[Answer] = []
+        self._speaker: dict[str, Voice] = {}
+
+    def voice(self) -> Voice:
+        return Voice(self)
+
+    def pass_on(self, voice: Voice, answers: Sequence[Answer]) -> None:
+        own = [answer for answer in answers if self._speaker.setdefault(answer.label, voice) is voice]
+        self._said += own
+        if own:
+            self._heard(own)
+
+    def agreed(self, voice: Voice, answers: list[Answer]) -> list[Answer]:
+        """The answers of the call that was used, except on claims for which another call spoke before."""
+        others = {label for label, speaker in self._speaker.items() if speaker is not voice}
+        if not others:
+            return answers
+        kept = [answer for answer in answers if answer.label not in others]
+        return [answer for answer in self._said if answer.label in others] + kept
+
+
+async def hedged(
+    call: Callable[[Voice], Coroutine[Any, Any, Outcome]],
+    announcer: Announcer,
+    delay_s: float | None,
+    may_hedge: Callable[[], bool],
+) -> tuple[Voice, Outcome]:
+    """The outcome of ``call`` or, if it has said nothing after ``delay_s`` seconds, of the sooner of two.
+
+    If one call fails, the other is used. Both have ended when this returns or is cancelled.
+    """
+    voices = [announcer.voice()]
+    if delay_s is None:
+        return voices[0], await call(voices[0])
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(call(voices[0]))]
+        await asyncio.wait(tasks, timeout=delay_s)
+        if tasks[0].done() or voices[0].spoke or not may_hedge():
+            return voices[0], await tasks[0]
+        voices.append(announcer.voice())
+        tasks.append(group.create_task(call(voices[1])))
+        for number in (0, 1):
+            voices[number].rival = _ender(tasks[1 - number], voices[1 - number])
+        return await _sooner(tasks, voices)
+
+
+def _ender(task: asyncio.Task[Outcome], voice: Voice) -> Callable[[], None]:
+    def end() -> None:
+        voice.muted = True
+        task.cancel()
+
+    return end
+
+
+async def _sooner(tasks: list[asyncio.Task[Outcome]], voices: list[Voice]) -> tuple[Voice, Outcome]:
+    failed: list[tuple[Voice, Outcome]] = []
+    pending = set(tasks)
+    while pending:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for voice, task in zip(voices, tasks, strict=True):
+            if task not in done or task.cancelled():
+                continue
+            if not isinstance(task.result(), Failure):
+                for number, other in enumerate(tasks):
+                    if other in pending:
+                        _ender(other, voices[number])()
+                return voice, task.result()
+            failed.append((voice, task.result()))
+    # If both failed, the one that had spoken counts, or else the one that was sent first.
+    failed.sort(key=lambda entry: voices.index(entry[0]))
+    return next((entry for entry in failed if entry[0].spoke), failed[0])

@@ -1,34 +1,244 @@
-"""One model on one server: what it takes, how it has fared of late, and how calls are made to it."""
+"""One model on one server: what it is asked, which arguments its server takes, and every call to it."""
 
 from __future__ import annotations
 
 import asyncio
+import re
+import ssl
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final, Protocol, TypeAlias
 
+import httpx2
 import openai
 
-from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.circuit_breaker import CircuitBreaker
-from guardrail.judges.llm.concurrency import AdaptiveLimit, Slots
-from guardrail.judges.llm.connection import server_of
-from guardrail.judges.llm.dialect import Dialect
+from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.judges.llm.answer import Answer
 from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused, Stalled
-from guardrail.judges.llm.failures import Backoff, Failure, describe
-from guardrail.judges.llm.hedging import HedgingBudget, Outcome, Voice
-from guardrail.judges.llm.question import Prices, Question
-from guardrail.judges.llm.recent_times import RecentTimes
-from guardrail.judges.llm.reply import Answer
-from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.llm.failures import Failure, describe, server_of, wait_s
+from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
+from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url
 
-# What a server may ask of all calls by a Retry-After to one of them: it may change its mind earlier.
+# The longest that all calls wait because one of them got a Retry-After: the server may recover earlier.
 _LONGEST_PAUSE_S: Final = 60.0
 _MIN_TIMED: Final = 5
 
+_CONNECT_TIMEOUT_S: Final = 5.0
+# Connections beyond the calls in flight, for calls that were given up and are being closed.
+_SPARE_CONNECTIONS: Final = 8
+
+Outcome: TypeAlias = list[Answer] | Failure
+"""The result of a call: answers, even if the reply broke off, or the reason why there are none."""
+
+
+# ---------------------------------------------------------------------------------------------- what is asked
+
+
+class Reader(Protocol):
+    """Reads one reply as it arrives. ``feed`` and ``finish`` together return every answer once."""
+
+    def feed(self, text: str) -> list[Answer]:
+        """The answers that ``text`` completes. Raises JudgeReplyError when nothing more can come of it."""
+
+    def finish(self) -> list[Answer]:
+        """The other answers, once the reply has ended, even in the middle.
+
+        Raises JudgeReplyError when no answer in the whole reply can be used.
+        """
+
+
+class Prices(Protocol):
+    """What tokens cost in US dollars; ``guardrail.judges.spending.PriceTable`` is one."""
+
+    def cost_usd(
+        self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int
+    ) -> float: ...
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the calls for one question used, including failed and abandoned ones as far as the server told.
+
+    ``calls`` counts all calls sent. ``models`` lists the models that failed, in order, each as
+    "llm:MODEL: why"; ``answered_by`` is the model that answered, as "llm:MODEL".
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    models: list[str] = field(default_factory=list)
+    answered_by: str = ""
+    changed: Callable[[], None] | None = None
+    """Called when a call is sent, and when its usage is known."""
+
+    def sent(self) -> None:
+        """Count a call that is being sent."""
+        self.calls += 1
+        if self.changed is not None:
+            self.changed()
+
+    def add(self, model: str, usage: object, prices: Prices | None = None) -> None:
+        """Add the usage that a server reports. If it reports none, nothing is guessed."""
+        if not isinstance(usage, Mapping):
+            return
+        details = usage.get("prompt_tokens_details")
+        read, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+        cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+        self.input_tokens += read
+        self.cached_input_tokens += cached
+        self.output_tokens += written
+        if prices is not None:
+            self.cost_usd += prices.cost_usd(model, read, cached, written)
+        if self.changed is not None:
+            self.changed()
+
+
+def _count(value: object) -> int:
+    """A number of tokens from a server's report, or 0 if it is not one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask, and who reads the reply.
+
+    ``reader`` makes a reader for each call's reply. ``heard`` gets answers, on the event loop, before the
+    reply ends; for each claim it gets the answers of one call only. Calls of different ``response_id`` take
+    turns when they have to wait. ``admit`` is that of ``JudgeRequest``.
+    """
+
+    messages: Sequence[dict[str, str]]
+    schema: dict[str, Any]
+    reader: Callable[[], Reader]
+    heard: Callable[[Sequence[Answer]], None]
+    spent: Spent
+    response_id: str = ""
+    admit: Callable[[], None] | None = None
+
+
+# -------------------------------------------------------------------------------------- what the server takes
+
+
+class OutputMode(StrEnum):
+    """How the server is told to enforce the form of the reply, from strictest to loosest."""
+
+    JSON_SCHEMA = "json_schema"
+    JSON_OBJECT = "json_object"
+    TEXT = "text"
+
+
+_LADDER: Final = tuple(OutputMode)
+
+# With 500 and 501, because llama-cpp-python answers an unknown response_format with a 500 that names it.
+_REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
+_FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
+_OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
+_UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
+_MESSAGE_CHARS: Final = 500
+_STREAM_FIELDS: Final = ("stream", "stream_options")
+
+
+class Dialect:
+    """The arguments of a call beyond model and messages: those that the server hasn't refused.
+
+    Concurrent calls share it, and may all be refused for the same reason. ``adapt`` therefore compares with
+    what the refused call had sent, so that they take one step together.
+    """
+
+    def __init__(self, settings: LlmJudgeSettings) -> None:
+        self.mode = _LADDER[0]
+        self._options: dict[str, Any] = {}
+        if "max_tokens" not in settings.extra_body:
+            self._options["max_completion_tokens"] = settings.max_output_tokens
+        if settings.temperature is not None:
+            self._options["temperature"] = settings.temperature
+        self._options |= {"stream": True, "stream_options": {"include_usage": True}}
+        self._swapped = False
+        self._patterns = True
+
+    def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call. In text mode only the prompt describes the form."""
+        shown = schema if self._patterns else _without_patterns(schema)
+        formats: dict[OutputMode, dict[str, Any]] = {
+            OutputMode.JSON_SCHEMA: {
+                "type": "json_schema",
+                "json_schema": {"name": "verdicts", "strict": True, "schema": shown},
+            },
+            OutputMode.JSON_OBJECT: {"type": "json_object"},
+        }
+        arguments = dict(self._options)
+        if self.mode in formats:
+            arguments["response_format"] = formats[self.mode]
+        return arguments
+
+    def take_whole_replies(self) -> None:
+        """Ask for no streams from now on."""
+        for name in _STREAM_FIELDS:
+            self._options.pop(name, None)
+
+    def adapt(self, error: openai.APIStatusError, sent: dict[str, Any]) -> bool:
+        """Leave out what the refusal names, from now on. True if there was such a thing: then ask again."""
+        if error.status_code not in _REFUSALS:
+            return False
+        # The message may echo data, so it is searched for our own argument names only, and never reported.
+        words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+        if "pattern" in words and _has_patterns(sent.get("response_format")):
+            # Azure takes schemas, but no pattern in them. The reader is as strict without.
+            self._patterns = False
+            return True
+        if "response_format" in sent and any(word in words for word in _FORMAT_WORDS):
+            tried = OutputMode(sent["response_format"]["type"])
+            if self.mode is tried:
+                self.mode = _LADDER[_LADDER.index(tried) + 1]
+            return True
+        if not any(word in words for word in _UNKNOWN_WORDS):
+            return False
+        if error.status_code not in {400, 422}:
+            # An internal error may name anything. Only streams are believed to be a cause of one.
+            sent = {name: value for name, value in sent.items() if name in _STREAM_FIELDS}
+        refused = [name for name in sent if name != "response_format" and _names(name, words)]
+        for name in refused:
+            if name == "stream":
+                self.take_whole_replies()
+            value = self._options.pop(name, None)
+            other = _OTHER_FIELD.get(name)
+            # Only the first refusal swaps the name. If the other is refused too, no bound is sent at all.
+            if other and value is not None and not self._swapped:
+                self._options[other] = value
+                self._swapped = True
+        return bool(refused)
+
+
+def _has_patterns(value: object) -> bool:
+    if isinstance(value, dict):
+        return "pattern" in value or any(_has_patterns(part) for part in value.values())
+    return isinstance(value, list) and any(_has_patterns(part) for part in value)
+
+
+def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
+    """``schema`` without its patterns. No member of ours is called pattern."""
+    return {
+        name: _without_patterns(value) if isinstance(value, dict) else value
+        for name, value in schema.items()
+        if name != "pattern"
+    }
+
+
+def _names(name: str, words: str) -> bool:
+    """Whether the argument is named. Servers mention streams in words rather than by the argument's name."""
+    return re.search(r"\bstream(ing|ed)?\b" if name == "stream" else rf"\b{name}\b", words) is not None
+
+
+# -------------------------------------------------------------------------------------------------- the calls
+
 
 class Endpoint:
-    """Calls to one model. All its state is shared by the questions that are put to it at the same time."""
+    """Calls to one model. Concurrent questions share all its state."""
 
     def __init__(
         self,
@@ -37,38 +247,40 @@ class Endpoint:
         prices: Prices | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``client`` must not retry by itself. ``clock`` is the breaker's, and that of what was recent."""
+        """``client`` must not retry by itself. ``clock`` gives seconds to the breaker and to recent times."""
         self.name = f"llm:{settings.model}"
         self.settings = settings
-        self.backoff = Backoff(settings)
-        self.budget = HedgingBudget(settings.hedging.max_share)
-        self.breaker = CircuitBreaker(settings.circuit_breaker, self.name, clock)
-        self.limit = AdaptiveLimit(settings.concurrency, settings.max_concurrency)
-        self.slots = Slots(lambda: self.limit.limit, settings.concurrency.max_queue)
+        self.breaker = CircuitBreaker(self.name, clock)
+        self.limit = AdaptiveLimit(settings.max_concurrency)
+        self.slots = Slots(lambda: self.limit.limit)
+        self.hedging = Hedging() if settings.hedging else None
         self._client = client
         self._prices = prices
         self._clock = clock
-        self._dialect = Dialect(settings)
+        self.dialect = Dialect(settings)
         self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
         self._first = RecentTimes(clock=clock)  # from the call to its first verdict
         self._whole = RecentTimes(clock=clock)  # to its end
         self._paused_until = 0.0
 
     def typical_s(self) -> float | None:
-        """What a call of late needed to its first verdict, in seconds; None when too few were timed."""
+        """The seconds that a recent call typically took to its first verdict; None if too few were timed."""
         return self._first.quantile(0.5, _MIN_TIMED)
 
     def late_s(self) -> float | None:
-        """The time in seconds from which on a call is late and a second one may be sent; None: never."""
-        hedging = self.settings.hedging
-        return self._first.quantile(hedging.quantile, hedging.min_samples) if hedging.enabled else None
+        """The seconds after which a call is late and a second one may be sent; None if never."""
+        return None if self.hedging is None else self.hedging.late_s(self._first)
+
+    def may_hedge(self) -> bool:
+        """Whether a second call may be sent now. A yes counts as one sent."""
+        return self.hedging is not None and self.slots.free and self.hedging.take()
 
     def pause_s(self) -> float:
-        """For how many seconds the server has asked not to be called."""
+        """The seconds for which the server still asks not to be called."""
         return max(0.0, self._paused_until - self._clock())
 
-    def hopeless(self, response_id: str, seconds: float) -> Failure | None:
-        """Why a call can't succeed within ``seconds``, so that none is wasted; None when it may."""
+    def _hopeless(self, response_id: str, seconds: float) -> Failure | None:
+        """Why a call can't succeed within ``seconds``, so that none is wasted; None if it may."""
         if not self.breaker.would_admit:
             return _given_up("its recent calls failed, and it is left alone for a while")
         pause = self.pause_s()
@@ -83,40 +295,45 @@ class Endpoint:
         return _given_up("the time left is shorter than what it needs at present")
 
     def _queueing_s(self, response_id: str) -> float:
-        """How long a call would wait for its turn, by what calls took of late."""
+        """The seconds that a call would wait for its turn, judged by recent calls."""
         if self.slots.free:
             return 0.0
         whole = self._whole.quantile(0.5, _MIN_TIMED) or 0.0
         return whole * (self.slots.ahead(response_id) + 1) / self.limit.limit
 
-    async def call(self, question: Question, until: float, voice: Voice) -> Outcome:
-        """One call, and more only where the server refuses an argument that can be left out.
+    async def call(
+        self, question: Question, until: float, say: Callable[[Sequence[Answer]], None]
+    ) -> Outcome:
+        """One call, or several if the server refuses arguments that can be left out.
 
-        ``until`` is in the event loop's time. What was complete when the reply broke off is an outcome too.
+        ``until`` is in the event loop's time. ``say`` gets answers as they are complete. If the reply breaks
+        off, the answers that were complete are the outcome.
         """
         loop = asyncio.get_running_loop()
         if loop.time() >= until:
             return _out_of_time(question)
-        hopeless = self.hopeless(question.response_id, until - loop.time())
+        hopeless = self._hopeless(question.response_id, until - loop.time())
         if hopeless is not None:
             return hopeless
         try:
             async with asyncio.timeout_at(until):
                 if self.pause_s():
-                    await asyncio.sleep(self.backoff.seconds(0, self.pause_s()))
+                    await asyncio.sleep(wait_s(0, self.pause_s()))
                 await self.slots.acquire(question.response_id)
         except TimeoutError:
             return _out_of_time(question)
         except JudgeUnavailable as error:
             return Failure(error, retry=False)
         try:
-            # The wait may have been longer than it looked.
+            # The wait may have been longer than expected.
             too_late = self._too_late(until - loop.time())
-            return too_late or await self._call_in_turn(question, until, voice)
+            return too_late or await self._call_in_turn(question, until, say)
         finally:
             self.slots.release()
 
-    async def _call_in_turn(self, question: Question, until: float, voice: Voice) -> Outcome:
+    async def _call_in_turn(
+        self, question: Question, until: float, say: Callable[[Sequence[Answer]], None]
+    ) -> Outcome:
         while True:
             try:
                 if question.admit is not None:
@@ -127,11 +344,11 @@ class Endpoint:
             if admission is None:
                 return _given_up("its recent calls failed, and it is left alone for a while")
             began_in, begun = self.limit.round, asyncio.get_running_loop().time()
-            attempt = _Attempt(question, voice)
-            arguments = self._dialect.arguments(question.schema)
+            attempt = _Attempt(question, say)
+            arguments = self.dialect.arguments(question.schema)
             try:
                 outcome = await self._attempt(attempt, arguments, until)
-                if outcome is None:  # another form of the same question is worth asking
+                if outcome is None:  # refused: ask again without what it named
                     continue
                 self._learn(attempt, outcome, begun, began_in)
                 failed = attempt.failure
@@ -142,20 +359,15 @@ class Endpoint:
                 question.spent.add(self.settings.model, attempt.progress.usage, self._prices)
 
     async def _attempt(self, attempt: _Attempt, arguments: dict[str, Any], until: float) -> Outcome | None:
-        """One HTTP call. None: the server refused an argument, which is left out from now on."""
-        limit_ms = self.settings.attempt_timeout_ms
+        """One HTTP call; None if the server refused an argument, which is left out from now on."""
         begun = asyncio.get_running_loop().time()
-        own = None if limit_ms is None else begun + limit_ms / 1000
         try:
-            async with asyncio.timeout_at(until if own is None else min(own, until)) as scope:
+            async with asyncio.timeout_at(until) as scope:
                 return await self._exchange(attempt, arguments)
         except TimeoutError:
             if not scope.expired():
                 raise
-        if own is not None and own < until:
-            error = JudgeUnavailable(f"a call took longer than {limit_ms} ms")
-            return attempt.broke_off(Failure(error, retry=True, fault=True, overload=True))
-        # The fault is the server's only if it had as long as nearly all of its calls take.
+        # It is the server's fault only if the call had the time that nearly all recent ones needed.
         long = self._first.quantile(0.95, _MIN_TIMED)
         fair = long is None or until - begun >= long
         attempt.cut_short = not fair
@@ -164,9 +376,9 @@ class Endpoint:
 
     async def _exchange(self, attempt: _Attempt, arguments: dict[str, Any]) -> Outcome | None:
         attempt.question.spent.sent()
-        self.budget.called()
-        stall_ms = self.settings.stream.stall_timeout_ms
-        exchange = Exchange(self._client, attempt.progress, attempt.read, stall_ms)
+        if self.hedging is not None:
+            self.hedging.called()
+        exchange = Exchange(self._client, attempt.progress, attempt.read, self.settings.stall_timeout_ms)
         try:
             await exchange.run(
                 {
@@ -179,9 +391,9 @@ class Endpoint:
             )
             answers = attempt.finish()
         except openai.APIStatusError as error:
-            if self._dialect.adapt(error, arguments):
+            if self.dialect.adapt(error, arguments):
                 return None
-            return attempt.broke_off(_refused(describe(error), self._dialect.remedy(error, arguments)))
+            return attempt.broke_off(describe(error))
         except openai.APIError as error:
             return attempt.broke_off(describe(error, server_of(str(self._client.base_url))))
         except NotAnApi as error:
@@ -192,7 +404,7 @@ class Endpoint:
             late = isinstance(error, Stalled)
             return attempt.broke_off(Failure(error, retry=True, fault=True, overload=late))
         if arguments.get("stream") and not attempt.progress.streamed:
-            self._dialect.take_whole_replies()
+            self.dialect.take_whole_replies()
         return answers
 
     def _learn(self, attempt: _Attempt, outcome: Outcome, begun: float, began_in: int) -> None:
@@ -213,15 +425,15 @@ class Endpoint:
 
 
 class _Attempt:
-    """One call's reply, as far as it has come."""
+    """One call, and as much of its reply as has arrived."""
 
-    def __init__(self, question: Question, voice: Voice) -> None:
+    def __init__(self, question: Question, say: Callable[[Sequence[Answer]], None]) -> None:
         self.question = question
         self.progress = Progress()
         self.first_answer_at: float | None = None  # event loop's time
         self.failure: Failure | None = None
         self.cut_short = False
-        self._voice = voice
+        self._say = say
         self._reader = question.reader()
         self._answers: list[Answer] = []
 
@@ -230,13 +442,13 @@ class _Attempt:
         if answers:
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
             self._answers += answers
-            self._voice.say(answers)
+            self._say(answers)
 
     def finish(self) -> list[Answer]:
         return [*self._answers, *self._reader.finish()]
 
     def broke_off(self, failure: Failure) -> Outcome:
-        """What was complete when the call failed, or else the failure."""
+        """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
         if self.progress.empty:
             return failure
@@ -244,13 +456,6 @@ class _Attempt:
             return self.finish()
         except JudgeReplyError:
             return failure
-
-
-def _refused(failure: Failure, remedy: str | None) -> Failure:
-    """With a remedy that is known: to ask again would be refused again."""
-    if remedy is None:
-        return failure
-    return Failure(JudgeError(f"{failure.error}; {remedy}"), retry=False, fault=failure.fault)
 
 
 def _given_up(why: str) -> Failure:
@@ -261,3 +466,63 @@ def _out_of_time(question: Question) -> Failure:
     made = question.spent.calls
     text = f"no verdict within the deadline, {'1 call' if made == 1 else f'{made} calls'} made"
     return Failure(JudgeUnavailable(text), retry=False)
+
+
+# ------------------------------------------------------------------------------------------------- its client
+
+
+def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.AsyncOpenAI:
+    """A client without retries, with a bounded pool of connections. The caller closes it.
+
+    It uses the proxies and certificates that the environment names (``HTTP_PROXY``, ``HTTPS_PROXY``,
+    ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and sends nothing that the environment
+    holds. Raises ConfigError, which names ``place``, when a key is missing.
+    """
+    total = settings.timeout_ms / 1000
+    connections = settings.max_concurrency + _SPARE_CONNECTIONS
+    timeout = openai.Timeout(total, connect=min(total, _CONNECT_TIMEOUT_S))
+    base_url, query = split_base_url(settings.base_url)
+    return _Client(
+        api_key=settings.resolve_api_key(place),
+        base_url=base_url,
+        default_query=query,
+        max_retries=0,
+        timeout=timeout,
+        http_client=openai.DefaultAsyncHttpxClient(
+            base_url=base_url,
+            # A redirect leads where nobody has configured, and headers that hold keys would go there too.
+            follow_redirects=False,
+            timeout=timeout,
+            event_hooks={"request": [_without_placeholder]},
+            limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+            verify=_tls(),
+        ),
+    )
+
+
+class _Client(openai.AsyncOpenAI):
+    """Sends the configured headers only.
+
+    By itself the client would send any server what stands in OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and
+    OPENAI_PROJECT_ID, and would prefer an Authorization among them to the key it was given.
+    """
+
+    @property
+    def default_headers(self) -> dict[str, str | openai.Omit]:
+        return {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": f"guardrail openai/{openai.__version__}",
+        }
+
+
+async def _without_placeholder(request: httpx2.Request) -> None:
+    """Send no key where none is configured: a server that expects it in another header may read this one."""
+    if request.headers.get("authorization") == f"Bearer {NO_KEY}":
+        del request.headers["authorization"]
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """One context for all clients, because reading the certificates takes tens of milliseconds."""
+    return httpx2.create_ssl_context()

@@ -17,8 +17,8 @@ import httpx2
 import openai
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm import connection
-from guardrail.judges.llm.event_stream import EventStream
+from guardrail.judges.llm import failures as connection
+from guardrail.judges.llm.reply import EventStream
 
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from guardrail.events import Usage
+from guardrail.judges.llm.answer import Answer
 from guardrail.judges.llm.prompt import Prompt
-from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import dropped_quotes, settle
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified

@@ -12,14 +12,12 @@ import openai
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
-from guardrail.judges.llm.chat import Chat, Question, Spent
-from guardrail.judges.llm.endpoint import Endpoint
-from guardrail.judges.llm.fence import fences
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.chat import Chat
+from guardrail.judges.llm.endpoint import Endpoint, Prices, Question, Spent
 from guardrail.judges.llm.hearing import Hearing, Speaker
-from guardrail.judges.llm.prompt import Prompt, Prompts
-from guardrail.judges.llm.question import Prices
-from guardrail.judges.llm.reply import Answer
-from guardrail.judges.llm.reply_stream import ReplyReader
+from guardrail.judges.llm.prompt import Prompt, Prompts, fences
+from guardrail.judges.llm.reply import ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import uncovered
 from guardrail.judges.spending import BudgetExhausted

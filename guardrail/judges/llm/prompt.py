@@ -1,27 +1,322 @@
-"""The messages of a call. The words stand in ``prompts/``; here the data is put into them."""
+"""The messages of a call: the instructions from ``prompts/``, and the data between fences."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+import hashlib
+import hmac
+import math
+import re
+import secrets
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import zip_longest
 from string import Template
+from typing import Any, Final
 
+import yaml
+from pydantic import TypeAdapter
+
+from guardrail.claims.model import Claim
+from guardrail.errors import ConfigError
+from guardrail.events import ClaimPart, Context, Severity, Verdict
+from guardrail.evidence.index import EvidenceIndex, Passage
 from guardrail.judges.base import JudgeRequest
-from guardrail.judges.llm.documents import Selection, select
-from guardrail.judges.llm.examples import default_examples, render
-from guardrail.judges.llm.fence import Fence
-from guardrail.judges.llm.reply_form import ReplyForm
-from guardrail.judges.llm.sentences import Sentences, defuse_numbers
-from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.llm.templates import rules, template
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.reply import ReplyForm
+from guardrail.judges.llm.sentences import Sentences, defuse_numbers, numbered
+from guardrail.judges.llm.settings import (
+    Example,
+    ExampleClaim,
+    LlmJudgeSettings,
+    PromptFiles,
+    PromptName,
+    read_prompt,
+)
+
+_PASSAGES_PER_CLAIM: Final = 6  # at most, where the contexts don't fit
+
+# -------------------------------------------------------------------------------------------------- the fence
+
+# Decimal, because common tokenizers make one token of three decimal digits, but of two hexadecimal ones, and
+# a marker stands in every call some twenty times. 18 digits are 60 bits, and a forger has one guess.
+_MARKER_DIGITS: Final = 18
+
+# The tokens by which chat templates separate roles. Servers that tokenise the filled-in template (vLLM,
+# llama.cpp, TGI) read them as control tokens even within a message. Covered are <|im_start|> and all of its
+# shape (also DeepSeek's with the full-width bar, EXAONE's with square brackets), the words of Llama, Mistral,
+# Gemma, Qwen, Command R, GLM, Kimi, MiniMax, Baichuan, InternLM, Nemotron, Seed and of models for code and
+# pictures, and, for models to come, names with _ or : in angle brackets. Every branch begins with a literal,
+# so that the scan passes over all other characters quickly.
+_ANGLED: Final = (
+    r"s|bos|eos|pad|unk|cls|sep|mask|sop|eop|eoh|eoa|eod|eot"
+    r"|start_of_turn|end_of_turn|start_of_image|end_of_image|unused\d{1,4}|reserved_\d{1,4}"
+    r"|think|thinking|tool_call|tool_calls|tool_response|tools|function|functions"
+    r"|[be]os_token|pad_token|unk_token|extra_id_\d{1,4}|special_\d{1,4}|seed:\w{1,20}"
+    r"|__media__|image|video|audio|img|img_context|fim_\w{1,20}|file_sep|repo_name|reponame|filename"
+)
+_SQUARE: Final = (
+    r"INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|THINK|ARGS|CALL_ID"
+    r"|IMG|IMG_BREAK|IMG_END|gMASK|sMASK|MASK|BOS|EOS|EOT|PAD|UNK|CLS|SEP"
+)
+_CONTROL: Final = re.compile(
+    r"<(?=[|｜])"
+    r"|>(?<=[|｜]>)"
+    rf"|<(?=/?(?i:{_ANGLED})>)"
+    r"|<(?=</?(?i:SYS)>>)"
+    rf"|\[(?=/?(?i:{_SQUARE})\])"
+    r"|<(?=/?[A-Za-z][A-Za-z0-9]{0,20}[_:][A-Za-z0-9_:]{1,40}>)"
+    r"|\[(?=\|)|\](?<=\|\])"
+    r"|\[(?=e~\[)|\](?=~!?b[\[\]])"
+)
+_STAND_IN: Final = {"<": "‹", ">": "›", "[": "［", "]": "］"}
+
+
+class Fence:
+    """Wraps data of one response in marker lines that the data can't close.
+
+    The marker is an HMAC of the response's id under a secret that this process drew at start. It is the same
+    in all calls of one response, so that a provider's prefix cache survives, and nobody outside can know it:
+    not the writer of a context, nor of a question, nor the model that wrote the answer.
+    """
+
+    __slots__ = ("_forbidden", "marker")
+
+    def __init__(self, marker: str) -> None:
+        self.marker = marker
+        self._forbidden = re.compile(re.escape(marker), re.IGNORECASE)
+
+    def wrap(self, name: str, data: str) -> str:
+        """``data`` between two marker lines. ``name`` must be one of ours, never taken from data."""
+        return f"[{self.marker} begin {name}]\n{self.defuse(data)}\n[{self.marker} end {name}]"
+
+    def defuse(self, data: str) -> str:
+        """``data`` without the marker (which it could hold only if that had leaked) and control tokens.
+
+        Lone surrogates, which no JSON body can carry, become question marks. Linear in the length.
+        """
+        data = data.encode("utf-8", "replace").decode("utf-8")
+        if self._forbidden.search(data):
+            data = self._forbidden.sub("…", data)
+        return _CONTROL.sub(lambda match: _STAND_IN[match[0]], data)
+
+    def scrub(self, reply: str) -> str:
+        """Text of the model that others get to read, without the marker."""
+        return self._forbidden.sub("…", reply)
+
+
+def fences(secret: bytes | None = None) -> Callable[[str], Fence]:
+    """A function from the id of a response to its fence. Without ``secret`` it draws one."""
+    key = secret or secrets.token_bytes(32)
+
+    def fence(response_id: str) -> Fence:
+        digest = hmac.new(key, response_id.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        number = int.from_bytes(digest.digest()) % 10**_MARKER_DIGITS
+        return Fence(f"m{number:0{_MARKER_DIGITS}}")
+
+    return fence
+
+
+# ---------------------------------------------------------------------------------- which sentences are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A piece of a context as it goes into the prompt: numbered lines. ``label`` is d1, d2, …"""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The ``numbers`` of the sentences that are shown; ``partial`` if they are not all.
+
+    ``uncovered`` has the ids of claims that can't be judged, because not one passage for them fitted.
+    """
+
+    shown: tuple[Shown, ...]
+    numbers: Container[int]
+    partial: bool = False
+    uncovered: frozenset[str] = frozenset()
+
+
+def select(
+    index: EvidenceIndex,
+    sentences: Sentences,
+    claims: dict[str, Claim],
+    max_chars: int,
+    per_claim: int = _PASSAGES_PER_CLAIM,
+) -> Selection:
+    """All sentences, or those of the best passages if all of them and their numbers exceed ``max_chars``.
+
+    All sentences are the same text in every call of a response, which a provider's prefix cache can serve.
+    """
+    if sum(len(context.text) for context in index.contexts) <= max_chars:
+        lines = {number: _line(sentences, number) for number in range(1, len(sentences) + 1)}
+        if sum(len(line) + 1 for line in lines.values()) <= max_chars:
+            return Selection(tuple(_pieces(sentences, lines)), range(1, len(sentences) + 1))
+    return _closest(index, sentences, claims, max_chars, per_claim)
+
+
+def _line(sentences: Sentences, number: int) -> str:
+    return numbered(number, sentences.text(number))
+
+
+def _pieces(sentences: Sentences, lines: dict[int, str]) -> Iterable[Shown]:
+    """The lines, in runs of neighbours. A context has the same label whether or not others are shown."""
+    run: list[str] = []
+    last = 0
+    for number, line in sorted(lines.items()):
+        if run and (number != last + 1 or sentences.position(number) != sentences.position(last)):
+            yield Shown(f"d{sentences.position(last) + 1}", "\n".join(run))
+            run = []
+        run.append(line)
+        last = number
+    if run:
+        yield Shown(f"d{sentences.position(last) + 1}", "\n".join(run))
+
+
+def _closest(
+    index: EvidenceIndex, sentences: Sentences, claims: dict[str, Claim], max_chars: int, per_claim: int
+) -> Selection:
+    """The best passage of every claim, then the second best, and so on, as long as they fit."""
+    # If contexts share an id, the first counts.
+    positions = {context.id: at for at, context in reversed(list(enumerate(index.contexts)))}
+    ranked = {claim_id: _search(index, claim, per_claim) for claim_id, claim in claims.items()}
+    chosen: dict[int, str] = {}
+    told: set[str] = set()  # texts of passages, each of which is shown once
+    left = max_chars
+
+    def take(passage: Passage) -> bool:
+        nonlocal left
+        if passage.text in told:
+            return True
+        numbers = sentences.overlapping(positions[passage.context_id], passage.start, passage.end)
+        lines = {number: _line(sentences, number) for number in numbers if number not in chosen}
+        size = sum(len(line) + 1 for line in lines.values())
+        if size > left:
+            return False
+        told.add(passage.text)
+        chosen.update(lines)
+        left -= size
+        return True
+
+    covered = set()
+    for row in zip_longest(*ranked.values()):
+        for claim_id, passage in zip(ranked, row, strict=True):
+            if passage is not None and take(passage):
+                covered.add(claim_id)
+    nothing_found = {claim_id for claim_id, passages in ranked.items() if not passages}
+    if nothing_found:
+        # A claim that shares no word with any context, perhaps because it is in another language, is judged
+        # by as much of the contexts as fits.
+        for passage in index.passages:
+            if take(passage):
+                covered |= nothing_found
+    return Selection(
+        tuple(_pieces(sentences, chosen)),
+        frozenset(chosen),
+        partial=True,
+        uncovered=frozenset(claims.keys() - covered),
+    )
+
+
+def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
+    """The passages closest to the claim, and to the claim with its lead-in, which may name what "it" is.
+
+    Those in contexts that the claim cites come first.
+    """
+    cited = frozenset(by for citation in claim.citations for by in citation.context_ids)
+    own = index.search(claim.prose.text, k, first=cited)
+    if not claim.lead_in:
+        return own
+    wider = index.search(f"{claim.lead_in} {claim.prose.text}", k, first=cited)
+    mixed = {
+        (passage.context_id, passage.start): passage
+        for pair in zip_longest(own, wider)
+        for passage in pair
+        if passage is not None
+    }
+    return list(mixed.values())[:k]
+
+
+# -------------------------------------------------------------------------------------------------- the words
+
+
+@cache
+def _shipped(file: str) -> str:
+    return (files("guardrail.judges.llm") / "prompts" / file).read_text(encoding="utf-8")
+
+
+@cache
+def _rules() -> dict[str, Any]:
+    """The rules among which the settings choose, by name."""
+    loaded: dict[str, Any] = yaml.safe_load(_shipped("rules.yaml"))
+    return loaded
+
+
+@cache
+def default_examples() -> tuple[Example, ...]:
+    """The examples of the package."""
+    return TypeAdapter(tuple[Example, ...]).validate_python(yaml.safe_load(_shipped("examples.yaml")))
+
+
+def template(name: PromptName, chosen: PromptFiles) -> Template:
+    """The prompt to use. Raises ConfigError if its file has become unusable since the settings loaded."""
+    path = chosen.system if name == "system" else chosen.user
+    if path is None:
+        return Template(_shipped(f"{name}.md").strip())
+    try:
+        return read_prompt(name, path)
+    except ValueError as error:
+        raise ConfigError(f"judge.llm.prompts.{name}: {error}") from None
+
+
+def render(examples: Sequence[Example], form: ReplyForm) -> str:
+    """The examples as text for the instructions, with replies in ``form``."""
+    return "\n\n".join(_rendered(example, form) for example in examples)
+
+
+def _rendered(example: Example, form: ReplyForm) -> str:
+    lines = ["Document:", *(f"[{number}] {text}" for number, text in enumerate(example.sentences, 1))]
+    if example.question:
+        lines += ["Question:", example.question]
+    claims = {f"c{number}": claim for number, claim in enumerate(example.claims, 1)}
+    lines += ["Claims:", *(f"{label}: {claim.text}" for label, claim in claims.items())]
+    reply = form.write([_answer(label, claim) for label, claim in claims.items()])
+    return "\n".join([*lines, "Reply:", reply])
+
+
+def _answer(label: str, claim: ExampleClaim) -> Answer:
+    return Answer(
+        label,
+        Verdict(claim.verdict),
+        claim.confidence,
+        claim.evidence,
+        claim.against,
+        claim.reasoning,
+        tuple(ClaimPart(text=part.text, verdict=Verdict(part.verdict)) for part in claim.parts),
+    )
+
+
+def _member_rules(form: ReplyForm) -> str:
+    said = _rules()["compact" if form.compact else "members"]
+    reasoning: str = (said if form.compact else _rules())["reasoning"][form.reasoning.value]
+    lines = [reasoning if name == "reasoning" else said[name] for name in ("one", *form.members)]
+    return "\n".join(lines if "reasoning" in form.members else [*lines, reasoning])
+
+
+# ----------------------------------------------------------------------------------------------- the messages
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One call's messages and what their short ids and numbers stand for.
+    """The messages of one call, and what the short ids and numbers in them stand for.
 
-    ``claim_ids`` has those of the claims asked for. ``shown`` are the numbers of ``sentences`` that stand in
-    the messages; ``partial``: not all of them do. ``uncovered`` claims could not be asked for.
+    ``claim_ids`` maps the short ids of the claims asked for. ``shown`` has the numbers of ``sentences`` that
+    are in the messages; ``partial`` if not all are. ``uncovered`` claims could not be asked for.
     """
 
     messages: tuple[dict[str, str], ...]
@@ -34,20 +329,20 @@ class Prompt:
 
 
 class Prompts:
-    """Makes the messages of calls; what is the same in all of them is made once."""
+    """Makes the messages of calls. What is the same in all of them is made once."""
 
     __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form")
 
     def __init__(self, settings: LlmJudgeSettings) -> None:
-        """Raises ConfigError when a prompt of the user's own has become unreadable."""
+        """Raises ConfigError if a prompt of the user's own has become unreadable."""
         self._settings = settings
         self.form = ReplyForm.of(settings)
         examples = default_examples() if settings.examples is None else settings.examples
         self._fixed = {
-            "verdict_rules": rules()[f"verdicts_{settings.verdicts}"],
+            "verdict_rules": _rules()["verdicts"],
             "reply_form": self.form.example(),
-            "member_rules": _member_rules(self.form, settings.max_quotes),
-            "examples": f"{rules()['examples']}\n{render(examples, self.form)}\n" if examples else "",
+            "member_rules": _member_rules(self.form),
+            "examples": f"{_rules()['examples']}\n{render(examples, self.form)}\n" if examples else "",
         }
         self._instructions = template("system", settings.prompts)
         self._data = template("user", settings.prompts)
@@ -55,20 +350,14 @@ class Prompts:
     def build(self, request: JudgeRequest, fence: Fence, only: Container[str] | None = None) -> Prompt:
         """The messages for ``request``, or for those of its claims that have an id in ``only``.
 
-        CPU work (search, passes over all that is sent): off the event loop. In this order, from what changes
-        least to what changes most: instructions and examples, marker, documents, question, claims. Calls for
-        the same response are alike up to the claims, as long as its documents fit. Short ids of claims are
-        the same with ``only`` and without.
+        This is CPU work (search, passes over all that is sent), so call it off the event loop. What changes
+        least comes first: instructions and examples, marker, documents, question, claims. Calls for the same
+        response are alike up to the claims, as long as its documents fit. A claim has the same short id with
+        ``only`` and without.
         """
         settings = self._settings
         sentences = Sentences(request.evidence.contexts)
-        selection = select(
-            request.evidence,
-            sentences,
-            request.claims,
-            settings.max_context_chars,
-            settings.passages_per_claim,
-        )
+        selection = select(request.evidence, sentences, request.claims, settings.max_context_chars)
         claim_ids = {
             f"c{number}": claim_id
             for number, claim_id in enumerate(request.claims, 1)
@@ -76,7 +365,7 @@ class Prompts:
         }
         instructions = self._instructions.substitute(self._fixed, marker=fence.marker)
         data = self._data.substitute(
-            notice=f"{rules()['notice']}\n\n" if selection.partial else "",
+            notice=f"{_rules()['notice']}\n\n" if selection.partial else "",
             documents=_documents(selection, fence),
             question=_wrap(fence, "question", request.question),
             claims=_claims(request, claim_ids, fence),
@@ -99,25 +388,9 @@ def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], 
     return {"role": role, "content": instructions}, {"role": "user", "content": data}
 
 
-def _member_rules(form: ReplyForm, max_quotes: int) -> str:
-    said = rules()["compact" if form.compact else "members"]
-    reasoning: str = (said if form.compact else rules())["reasoning"][form.reasoning.value]
-    known = {"max_quotes": max_quotes, "verdicts": ", ".join(form.verdicts), "words": _words(form)}
-    lines = [
-        reasoning if name == "reasoning" else Template(said[name]).substitute(known)
-        for name in ("one", *form.members)
-    ]
-    return "\n".join(lines if "reasoning" in form.members else [*lines, reasoning])
-
-
-def _words(form: ReplyForm) -> str:
-    *others, last = (rules()["compact"]["words"][name] for name in form.verdicts)
-    return f"{', '.join(others)} or {last}"
-
-
 def _documents(selection: Selection, fence: Fence) -> str:
     noun = "excerpt of document" if selection.partial else "document"
-    # The lines are numbered already, and what looked like a number in their texts is none any more.
+    # The lines are numbered, and whatever looked like a number in their texts is defused already.
     return "\n\n".join(fence.wrap(f"{noun} {shown.label}", shown.text) for shown in selection.shown)
 
 
@@ -133,3 +406,27 @@ def _claims(request: JudgeRequest, claim_ids: dict[str, str], fence: Fence) -> s
 
 def _wrap(fence: Fence, name: str, data: str) -> str:
     return fence.wrap(name, defuse_numbers(data))
+
+
+# ---------------------------------------------------------------------------- a small request, to show it all
+
+_SAMPLE_MARKER: Final = "m012345678901234567"
+_SAMPLE_CONTEXTS: Final = (
+    "The basic plan costs $49 a month. Refunds are paid within 14 days of the cancellation.",
+    "| Plan | Users |\n|------|-------|\n| Basic | 3 |",
+)
+_SAMPLE_CLAIMS: Final = (
+    ("The basic plan costs $49 a month.", ""),
+    ("It includes 5 users.", "The basic plan:"),
+)
+
+
+def sample() -> tuple[JudgeRequest, Fence]:
+    """Two claims on two contexts, and a fence with a fixed marker: never to be sent to a model."""
+    claims = {
+        f"claim-{number}": Claim(number, number, text, 0, len(text), Severity.NORMAL, lead_in=lead_in)
+        for number, (text, lead_in) in enumerate(_SAMPLE_CLAIMS)
+    }
+    contexts = [Context(id=f"context-{number}", text=text) for number, text in enumerate(_SAMPLE_CONTEXTS)]
+    request = JudgeRequest("sample", "What is in the basic plan?", claims, EvidenceIndex(contexts), math.inf)
+    return request, Fence(_SAMPLE_MARKER)

@@ -1,19 +1,26 @@
-"""Reading a reply: strictly where it matters, with tolerance for what surrounds it.
+"""A reply: the form that is asked for, and how replies are read, whole or while they are written.
 
-Whatever a model writes around its JSON (prose, code fences, thoughts) is skipped. What it says of a claim is
-taken by exact value or not at all: "not SUPPORTED" is no verdict. A wrong member spoils its claim only.
+A verdict is one short text of a list. Only if the model has to write something of its own before the verdict,
+it is an object with named members. Every token delays the verdicts, so both forms ask for little: evidence is
+given as numbers of sentences.
+
+The reader skips whatever a model writes around its JSON (prose, code fences, thoughts). What the model says
+of a claim must be exact: "not SUPPORTED" is not a verdict. A wrong member spoils its claim only.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from io import IncrementalNewlineDecoder
 from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm import compact
 from guardrail.judges.llm.answer import (
     ASSUMED_CONFIDENCE,
     MAX_REASONING_CHARS,
@@ -21,101 +28,199 @@ from guardrail.judges.llm.answer import (
     Answer,
     shown,
 )
-from guardrail.judges.llm.parts import decided, together
-from guardrail.judges.llm.reply_form import ReplyForm
-
-__all__ = [
-    "ASSUMED_CONFIDENCE",
-    "MAX_REPLY_CHARS",
-    "Answer",
-    "decode",
-    "read_lists",
-    "read_member",
-    "read_reply",
-]
+from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 
 MAX_REPLY_CHARS: Final = 1_000_000
-MOST_PARTS: Final = 20
-MAX_PART_CHARS: Final = 500
+MAX_EVENT_CHARS: Final = 1_000_000
 
-# A start of an object that has no end costs a pass over the rest of the reply: this bounds how many.
-_MAX_FAILED_STARTS: Final = 64
-_MAX_VALUES: Final = 1_000
+# ------------------------------------------------------------------------------------------ what is asked for
+
+VERDICTS: Final[dict[str, Verdict]] = {
+    verdict.value: verdict for verdict in Verdict if verdict is not Verdict.UNVERIFIED
+}
+WORDS: Final = {
+    Verdict.SUPPORTED: "supported",
+    Verdict.PARTIALLY_SUPPORTED: "partial",
+    Verdict.UNSUPPORTED: "unsupported",
+    Verdict.CONTRADICTED: "contradicted",
+}
+"""The verdicts in the compact form: lower-case words that are single tokens."""
+
+# Without the characters that JSON escapes: servers that make a grammar of the pattern apply it
+# to the raw text of the JSON, where such a character would end the text or break it.
+_REASON: Final = r': [^"\\\n\r\t]+'
+_NUMBERS: Final = rf"( [0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
+_SURE: Final = "( [0-9]{1,2}%)?"
+_AGAINST: Final = f"( ![0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
+
+_EXAMPLES: Final = {
+    "id": '"c1"',
+    "evidence": "[12,13]",
+    "reasoning": '"…"',
+    "parts": '[{"text":"…","verdict":"…"}]',
+    "verdict": '"…"',
+    "confidence": "0.0",
+    "against": "[]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm:
+    """What a reply says of each claim. Equal forms have equal schemas and read replies alike."""
+
+    reasoning: Reasoning = Reasoning.NOT_SUPPORTED
+    decompose: bool = False
+
+    @classmethod
+    def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
+        """The form that ``settings`` ask for."""
+        return cls(settings.reasoning, settings.decompose)
+
+    @property
+    def compact(self) -> bool:
+        """Whether a verdict is a text, such as ``c2 15 contradicted: It costs $5.``, and not an object.
+
+        The text has, in this order: the id of the claim, numbers of sentences, the verdict as one word, and
+        then, each only if there is something to say, how sure it is (``60%``), sentences that contradict what
+        others support (``!15``) and, after a colon, the reason. SUPPORTED takes six tokens; as an object it
+        takes thirty. The model's own words come after the verdict, so that they can't be taken for it.
+        """
+        return not self.decompose and self.reasoning is not Reasoning.BEFORE
+
+    @property
+    def reasons(self) -> bool:
+        """Whether reasons are asked for."""
+        return self.reasoning is not Reasoning.NONE
+
+    @property
+    def reason_when_supported(self) -> bool:
+        """Whether reasons are asked for SUPPORTED too."""
+        return self.reasoning in {Reasoning.BEFORE, Reasoning.AFTER}
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The names of an object's members as they are written: a verdict comes after what it rests on."""
+        before = ("reasoning",) if self.reasoning is Reasoning.BEFORE else ()
+        after = ("reasoning",) if self.reasoning in {Reasoning.AFTER, Reasoning.NOT_SUPPORTED} else ()
+        parts = ("parts",) if self.decompose else ()
+        return ("id", "evidence", *before, *parts, "verdict", "confidence", "against", *after)
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of a reply, for strict structured outputs.
+
+        It doesn't depend on the claims, because a provider takes seconds to compile a new schema. Models
+        write members in the order of the schema.
+        """
+        if self.compact:
+            texts = {"type": "array", "items": {"type": "string", "pattern": self._pattern()}}
+            return _object({"v": texts})
+        text = {"type": "string"}
+        numbers = {"type": "array", "items": {"type": "integer"}}
+        verdict = {"type": "string", "enum": list(VERDICTS)}
+        types: dict[str, Any] = {
+            "id": text,
+            "evidence": numbers,
+            "reasoning": text,
+            "parts": {"type": "array", "items": _object({"text": text, "verdict": verdict})},
+            "verdict": verdict,
+            "confidence": {"type": "number"},
+            "against": numbers,
+        }
+        item = _object({name: types[name] for name in self.members})
+        return _object({"verdicts": {"type": "array", "items": item}})
+
+    def _pattern(self) -> str:
+        """The regular expression that a whole verdict in the compact form matches."""
+        reason = _REASON if self.reasons else ""
+        if self.reasons and not self.reason_when_supported:
+            others = "|".join(word for verdict, word in WORDS.items() if verdict is not Verdict.SUPPORTED)
+            said = f"(supported{_SURE}{_AGAINST}|({others}){_SURE}{reason})"
+        else:
+            said = f"({'|'.join(WORDS.values())}){_SURE}{_AGAINST}{reason}"
+        return f"^c[0-9]{{1,4}}{_NUMBERS} {said}$"
+
+    def example(self) -> str:
+        """An example of the form, for servers that take no schema. Its values show types, not verdicts."""
+        if self.compact:
+            return '{"v":["ID NUMBERS VERDICT","ID NUMBERS VERDICT' + (
+                ': REASON"]}' if self.reasons else '"]}'
+            )
+        return '{"verdicts":[{' + ",".join(f'"{name}":{_EXAMPLES[name]}' for name in self.members) + "}]}"
+
+    def write(self, said: Sequence[Answer]) -> str:
+        """The reply of a model that says ``said`` and keeps to the form."""
+        each = self._text if self.compact else self._member
+        reply = {"v" if self.compact else "verdicts": [each(answer) for answer in said]}
+        return json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
+
+    def _reason(self, said: Answer) -> str:
+        silent = said.verdict is Verdict.SUPPORTED and not self.reason_when_supported
+        return said.reasoning if self.reasons and not silent else ""
+
+    def _text(self, said: Answer) -> str:
+        words = [said.label, *map(str, said.evidence), WORDS[said.verdict]]
+        if said.confidence < ASSUMED_CONFIDENCE:
+            words.append(f"{said.confidence:.0%}")
+        if said.verdict is Verdict.SUPPORTED:
+            words += [f"!{number}" for number in said.against]
+        reason = " ".join(self._reason(said).replace('"', "'").replace("\\", "/").split())
+        return " ".join(words) + (f": {reason}" if reason else "")
+
+    def _member(self, said: Answer) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            "id": said.label,
+            "evidence": list(said.evidence),
+            "parts": [{"text": part.text, "verdict": part.verdict.value} for part in said.parts],
+            "verdict": said.verdict.value,
+            "confidence": said.confidence,
+            "against": list(said.against),
+            "reasoning": self._reason(said),
+        }
+        return {name: values[name] for name in self.members}
+
+
+def _object(members: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+# ---------------------------------------------------------------------------- reading what is said of a claim
+
+_MOST_PARTS: Final = 20
+_MAX_PART_CHARS: Final = 500
+_MOST_TOLD: Final = 3
+_AGAINST_IT: Final = frozenset({Verdict.UNSUPPORTED, Verdict.CONTRADICTED})
 _DUPLICATE: Final = "\0duplicate"
-_THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
-_NOTHING: Final = re.compile(r"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+", re.IGNORECASE)
-_START: Final = re.compile(r"[{\[]")
-_LIST_NAMES: Final = ("v", "verdicts")
-_LIST_START: Final = re.compile(r'(?:\{\s*"(?:v|verdicts)"\s*:\s*)?\[\s*(?=[{"])')
-_JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
-_SEPARATOR: Final = re.compile(r"\s*,\s*")
 _NO_PARTS: Final = "the judge's verdict is a text, which can't tell of the parts that decompose asks for"
-_TELLING: Final = {"verdict", "parts"}
+
+_LABEL: Final = re.compile(r"\s*([^\s:,]{1,64})[\s:,]+\S")
+# More lenient than the pattern about what surrounds the words, but all of the text must fit.
+_ITEM: Final = re.compile(
+    r"\s*+(?P<label>[^\s:,]{1,64})[\s:,]++"
+    r"(?P<evidence>(?:\[?[0-9]{1,9}\]?[\s,]++)*+)"
+    r"(?P<verdict>[A-Za-z]++(?:[ _-][A-Za-z]++)?+)"
+    r"(?:\s++(?P<confidence>[0-9]{1,3})\s?%)?+"
+    r"(?P<against>(?:[\s,]*+![0-9]{1,9})*+)\s*+"
+    r"(?::\s*+(?P<reasoning>.*+))?+",
+    re.DOTALL,
+)
+_EVIDENCE: Final = re.compile(r"(?:\[?[0-9]{1,9}\]?[\s,]+)*+")
 _NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
 
 
-def read_reply(text: str, form: ReplyForm) -> list[Answer]:
-    """The answers of a reply in its order, at least one. Raises JudgeReplyError, which quotes nothing of it.
+def _read_member(member: Any, form: ReplyForm) -> Answer | None:
+    """What one member of a list of verdicts says; None if it names no claim.
 
-    Of a reply that was cut off, the answers that were complete are returned. An id may occur twice.
-    """
-    if len(text) > MAX_REPLY_CHARS:
-        raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
-    answers = _read_parts(_without_thoughts(text), form)
-    if not answers:
-        raise JudgeReplyError("the reply holds no verdicts in JSON")
-    return answers
-
-
-def read_lists(text: str, form: ReplyForm) -> list[Answer]:
-    """The answers in the lists of verdicts that stand in ``text``; perhaps none."""
-    return _read_parts([text], form, lists_only=True)
-
-
-def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
-    """Of JSON that breaks off or is none, what was complete is taken, and nothing that follows.
-
-    Verdicts that stand by themselves, or in an array, are taken only where there is nothing else: beside a
-    list of them, or in prose, they may be a document's, repeated.
-    """
-    lists: list[Any] = []
-    alone: list[Any] = []
-    around: list[str] = []
-    for text in texts:
-        for value, before in _values(text):
-            around.append(before)
-            if isinstance(value, list):
-                alone += value
-            elif isinstance(value, dict) and _DUPLICATE not in value:  # of two lists either may be meant
-                inner = [value[name] for name in _LIST_NAMES if isinstance(value.get(name), list)]
-                lists += [each for members in inner for each in members]
-                if not inner and value.keys() & _TELLING:
-                    alone.append(value)
-    if lists_only or not _NOTHING.fullmatch("".join(around)):
-        alone.clear()
-    # Where two lists disagree, one may be a document's words too, and neither is believed.
-    found = (read_member(member, form) for member in lists or alone)
-    return [answer for answer in found if answer is not None]
-
-
-def decode(text: str, start: int = 0) -> tuple[Any, int] | None:
-    """The JSON value that begins at ``start``, and where it ends; None when none does."""
-    try:
-        value, end = _decoder.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    return value, end
-
-
-def read_member(member: Any, form: ReplyForm) -> Answer | None:
-    """What one member of a list of verdicts says; None when it names no claim.
-
-    Models don't always keep to the form that was asked for: an object is read in the compact form too, and a
-    text in the other, unless that asks for what a text can't hold.
+    Models don't always keep to the form, so either is read; but a text can't hold the statements that
+    ``decompose`` asks for.
     """
     if isinstance(member, str):
-        answer = compact.read(member, form)
-        if answer is None or form.may_be_compact:
+        answer = _read_text(member)
+        if answer is None or not form.decompose:
             return answer
         return Answer(answer.label, problem=_NO_PARTS)
     if not isinstance(member, dict) or not isinstance(member.get("id"), str):
@@ -123,18 +228,16 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
     label = member["id"].strip().lower()
     if _DUPLICATE in member:
         return Answer(label, problem="the judge gave a member of its verdict twice")
-    parts = _parts(member.get("parts"), form) if form.decompose else []
+    parts = _parts(member.get("parts")) if form.decompose else []
     if parts is None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
-    said = verdict = _verdict(member.get("verdict"), form)
-    if parts and (reckoned := together(parts, binary=form.binary)) is not Verdict.SUPPORTED:
-        # What the parts add up to is reckoned here, models are poor at it; but they never outvote a doubt.
+    said = verdict = _verdict(member.get("verdict"))
+    if parts and (reckoned := _together(parts)) is not Verdict.SUPPORTED:
+        # Models are poor at adding parts up. But parts that are SUPPORTED never outvote a doubt of the model.
         verdict = reckoned
     if verdict is None:
-        known = "two" if form.binary else "four"
-        word = shown(member.get("verdict"))
-        return Answer(label, problem=f"the judge's verdict{word} is none of the {known}")
-    confidence = member.get("confidence", 0.5) if form.confidence else ASSUMED_CONFIDENCE
+        return Answer(label, problem=f"the judge's verdict{shown(member.get('verdict'))} is none of the four")
+    confidence = member.get("confidence", 0.5)
     if isinstance(confidence, bool) or not isinstance(confidence, int | float):
         return Answer(label, problem="the judge's confidence is not a number")
     if not 0.0 <= confidence <= 1.0:
@@ -145,15 +248,169 @@ def read_member(member: Any, form: ReplyForm) -> Answer | None:
         verdict,
         float(confidence),
         tuple(_numbers(member.get("evidence"))),
-        tuple(_numbers(member.get("against"))) if form.conflicts else (),
+        tuple(_numbers(member.get("against"))),
         reasoning.strip()[:MAX_REASONING_CHARS] if isinstance(reasoning, str) else "",
         tuple(parts),
     )
-    return decided(answer, said)
+    return answer if said is verdict else _decided_by_parts(answer, said)
+
+
+def _read_text(text: str) -> Answer | None:
+    """What a text in the compact form says; None if it names no claim."""
+    match = _ITEM.fullmatch(text)
+    if match is None:
+        begin = _LABEL.match(text)
+        if begin is None:
+            return None
+        said = text[begin.end() - 1 :]
+        word = said[_EVIDENCE.match(said).end() :]  # type: ignore[union-attr]  # it matches nothing too
+        problem = f"the judge's verdict{shown(word.partition(':')[0])} can't be read"
+        return Answer(begin[1].lower(), problem=problem)
+    label, word = match["label"].lower(), match["verdict"]
+    verdict = Verdict.PARTIALLY_SUPPORTED if word.lower() == "partial" else _verdict(word)
+    if verdict is None:
+        return Answer(label, problem=f"the judge's verdict{shown(word)} is none of the four")
+    percent = match["confidence"]
+    if percent is not None and int(percent) > 100:
+        return Answer(label, problem="the judge's confidence is not between 0 and 100 %")
+    return Answer(
+        label,
+        verdict,
+        ASSUMED_CONFIDENCE if percent is None else int(percent) / 100,
+        _numbers_in(match["evidence"]),
+        _numbers_in(match["against"]),
+        (match["reasoning"] or "").strip()[:MAX_REASONING_CHARS],
+    )
+
+
+def _verdict(value: Any) -> Verdict | None:
+    """The verdict that is the whole of ``value``. Case, and what separates its words, may differ."""
+    if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
+        return None
+    return VERDICTS.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
+
+
+def _numbers(value: Any) -> Iterator[int]:
+    """Numbers of sentences in the forms that models use: 12, "12", "[12]". 0 stands for anything else."""
+    for item in value[:MOST_NUMBERS] if isinstance(value, list) else ():
+        if isinstance(item, int) and not isinstance(item, bool):
+            yield item
+        else:
+            match = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
+            yield int(match[1]) if match else 0
+
+
+def _numbers_in(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _NUMBER.findall(text)[:MOST_NUMBERS])
+
+
+def _parts(value: Any) -> list[ClaimPart] | None:
+    """The statements of a claim; None if one is unusable, since it might be the one that is wrong."""
+    if not isinstance(value, list):
+        return [] if value is None else None
+    if len(value) > _MOST_PARTS:
+        return None
+    parts = []
+    for item in value:
+        if not isinstance(item, dict) or _DUPLICATE in item:
+            return None
+        text, verdict = item.get("text"), _verdict(item.get("verdict"))
+        if not isinstance(text, str) or verdict is None:
+            return None
+        parts.append(ClaimPart(text=text.strip()[:_MAX_PART_CHARS], verdict=verdict))
+    return parts
+
+
+def _together(parts: Sequence[ClaimPart]) -> Verdict:
+    """The verdict on a claim by those on its parts, of which there is at least one."""
+    given = {part.verdict for part in parts}
+    if Verdict.CONTRADICTED in given:
+        return Verdict.CONTRADICTED
+    return given.pop() if len(given) == 1 else Verdict.PARTIALLY_SUPPORTED
+
+
+def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:
+    """The answer if its parts made another verdict than the model ``said`` of the whole.
+
+    The model's reason is one for its own verdict, so the reason names the parts that decided instead. Nor do
+    sentences that it named as support prove the opposite, so these are dropped.
+    """
+    deciding = [part for part in answer.parts if part.verdict is answer.verdict]
+    deciding = deciding or [part for part in answer.parts if part.verdict is not Verdict.SUPPORTED]
+    told = [f"{part.verdict.value}: {part.text}" for part in deciding[:_MOST_TOLD]]
+    more = len(deciding) - len(told)
+    reason = "Of its parts, " + "; ".join([*told, *([f"and {more} more"] if more else [])])
+    against = answer.verdict in _AGAINST_IT and said not in _AGAINST_IT
+    return replace(
+        answer, reasoning=reason[:MAX_REASONING_CHARS], evidence=() if against else answer.evidence
+    )
+
+
+# -------------------------------------------------------------------------------------- reading a whole reply
+
+# For each start of an object without an end the rest of the reply is read once: this bounds how often.
+_MAX_FAILED_STARTS: Final = 64
+_MAX_VALUES: Final = 1_000
+_THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
+_NOTHING: Final = re.compile(r"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+", re.IGNORECASE)
+_START: Final = re.compile(r"[{\[]")
+_LIST_NAMES: Final = ("v", "verdicts")
+_LIST_START: Final = re.compile(r'(?:\{\s*"(?:v|verdicts)"\s*:\s*)?\[\s*(?=[{"])')
+_JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
+_SEPARATOR: Final = re.compile(r"\s*,\s*")
+_TELLING: Final = {"verdict", "parts"}
+
+
+def read_reply(text: str, form: ReplyForm) -> list[Answer]:
+    """The answers in a reply, in its order; at least one, of a cut reply those that were complete.
+
+    An id may occur twice. Raises JudgeReplyError, which quotes nothing of the reply.
+    """
+    if len(text) > MAX_REPLY_CHARS:
+        raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
+    answers = _read_parts(_without_thoughts(text), form)
+    if not answers:
+        raise JudgeReplyError("the reply holds no verdicts in JSON")
+    return answers
+
+
+def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
+    """The answers in ``texts``. If JSON breaks off, what was complete counts, and nothing after it.
+
+    Verdicts that stand alone, or in an array, count only if there is nothing else. Beside a list of verdicts,
+    or in prose, they may be quoted from a document.
+    """
+    lists: list[Any] = []
+    alone: list[Any] = []
+    around: list[str] = []
+    for text in texts:
+        for value, before in _values(text):
+            around.append(before)
+            if isinstance(value, list):
+                alone += value
+            elif isinstance(value, dict) and _DUPLICATE not in value:  # either of two lists may be meant
+                inner = [value[name] for name in _LIST_NAMES if isinstance(value.get(name), list)]
+                lists += [each for members in inner for each in members]
+                if not inner and value.keys() & _TELLING:
+                    alone.append(value)
+    if lists_only or not _NOTHING.fullmatch("".join(around)):
+        alone.clear()
+    # Of two lists one may be quoted from a document. If they disagree neither is believed, by the caller.
+    found = (_read_member(member, form) for member in lists or alone)
+    return [answer for answer in found if answer is not None]
+
+
+def _decode(text: str, start: int = 0) -> tuple[Any, int] | None:
+    """The JSON value that begins at ``start``, and its end; None if there is none, or not all of it yet."""
+    try:
+        value, end = _decoder.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return value, end
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; one with a member given twice is marked, since either may be meant."""
+    """An object, marked if a member is given twice, since either may be meant."""
     made = dict(pairs)
     if len(made) != len(pairs):
         made[_DUPLICATE] = True
@@ -168,10 +425,10 @@ _decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_
 
 
 def _without_thoughts(text: str) -> list[str]:
-    """The parts of ``text`` that are no thoughts of the model: what stands between, or behind, their marks.
+    """The parts of ``text`` outside the model's thoughts, which stand between marks.
 
-    Templates may begin the thoughts within the prompt, so that a reply has their end only. What precedes such
-    an end is read too: if it holds verdicts, it may be the reply, and what follows a document's.
+    Some templates begin the thoughts in the prompt, so that the reply has only their end. What precedes such
+    an end is kept: if it holds verdicts it may be the reply, and what follows may be quoted.
     """
     parts = []
     at, thinking = 0, False
@@ -187,9 +444,9 @@ def _without_thoughts(text: str) -> list[str]:
 
 
 def _values(text: str) -> Iterator[tuple[Any, str]]:
-    """The JSON objects and arrays that stand in ``text``, outermost only, each with the text ahead of it.
+    """The outermost JSON objects and arrays in ``text``, each with the text before it.
 
-    Of a list of verdicts that breaks off comes what was complete. Last come None and what follows.
+    If a list of verdicts breaks off, its complete members count. The last item is None with the text behind.
     """
     at = end = failed = read = 0
     while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:
@@ -197,7 +454,7 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
         if start is None:
             break
         at = start.start()
-        decoded = decode(text, at)
+        decoded = _decode(text, at)
         if decoded is not None:
             read += 1
             yield decoded[0], text[end:at]
@@ -215,8 +472,8 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
 
 
 def _complete(text: str, at: int) -> Iterator[Any]:
-    """The values of a list from ``at`` on, until one is not complete."""
-    while (decoded := decode(text, at)) is not None:
+    """The values of a list from ``at`` on, up to the first that is not complete."""
+    while (decoded := _decode(text, at)) is not None:
         value, end = decoded
         yield value
         separator = _SEPARATOR.match(text, end)
@@ -225,35 +482,175 @@ def _complete(text: str, at: int) -> Iterator[Any]:
         at = separator.end()
 
 
-def _verdict(value: Any, form: ReplyForm) -> Verdict | None:
-    """A verdict by its whole value; case, and what stands between its words, may differ."""
-    if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
-        return None
-    return form.understood.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
+# ------------------------------------------------------------------------ reading a reply while it is written
+
+_HEAD: Final = re.compile(r'\s*\{\s*"(?:v|verdicts)"\s*:\s*\[')
+_HEAD_MAX_CHARS: Final = 200
+_BETWEEN: Final = re.compile(r"[\s,]*")
+_ENDS: Final = {'"': '"', "{": "}"}
+
+# The reader tries a longer verdict again only when it has grown by a tenth, so that reading stays linear.
+_USUAL_CHARS: Final = 1_000
+_GROWN: Final = 1.1
 
 
-def _parts(value: Any, form: ReplyForm) -> list[ClaimPart] | None:
-    """The statements a claim was taken apart into; None when one is unusable: it might be the wrong one."""
-    if not isinstance(value, list):
-        return [] if value is None else None
-    if len(value) > MOST_PARTS:
-        return None
-    parts = []
-    for item in value:
-        if not isinstance(item, dict) or _DUPLICATE in item:
-            return None
-        text, verdict = item.get("text"), _verdict(item.get("verdict"), form)
-        if not isinstance(text, str) or verdict is None:
-            return None
-        parts.append(ClaimPart(text=text.strip()[:MAX_PART_CHARS], verdict=verdict))
-    return parts
+class _At(Enum):
+    HEAD = auto()  # before the first verdict
+    BETWEEN = auto()  # before the next verdict, or the end of the list
+    INSIDE = auto()  # in the text or the object of a verdict
+    REST = auto()  # behind the list, or in what must not be believed early
 
 
-def _numbers(value: Any) -> Iterator[int]:
-    """Numbers of sentences in the forms that models use for them: 12, "12", "[12]"."""
-    for item in value[:MOST_NUMBERS] if isinstance(value, list) else ():
-        if isinstance(item, int) and not isinstance(item, bool):
-            yield item
-        else:
-            match = _NUMBER.fullmatch(item.strip()) if isinstance(item, str) else None
-            yield int(match[1]) if match else 0
+class ReplyReader:
+    """Reads one reply. A verdict is known as soon as its text or object closes.
+
+    Only a reply that is the expected object from its first character on (``{"v":["…"]}`` or
+    ``{"verdicts":[{…}]}``) is believed early. In anything else (prose, thoughts, a code fence) an object may
+    be quoted from a document before the real ones. The reader takes such a reply as a whole, when it has
+    ended. It believes nothing early behind an object that isn't JSON either.
+
+    Time is linear in the length of the reply, which is bounded. ``feed`` and ``finish`` together return every
+    answer once, in the order of the reply, including those to claims that were not asked for, and those with
+    an id that occurs twice.
+    """
+
+    def __init__(self, form: ReplyForm, asked: Collection[str]) -> None:
+        """``asked`` are the short ids (c1, …) of the claims."""
+        self._form = form
+        self._asked = asked
+        self._at = _At.HEAD
+        self._pieces: list[str] = []  # text that is in no answer yet
+        self._waiting = 0  # its characters
+        self._enough = 0  # so many of them make it worth another look at a long verdict
+        self._end = ""  # the character that the verdict ends with
+        self._chars = 0
+        self._parted = True  # a comma, or no text, stands before what comes
+        self._broken = False
+        self._read = self._found = 0  # answers, and those to claims that were asked for
+
+    def feed(self, text: str) -> list[Answer]:
+        """The answers that are complete with ``text``, the next piece of the reply.
+
+        Raises JudgeReplyError if the reply is longer than ``MAX_REPLY_CHARS``.
+        """
+        self._chars += len(text)
+        if self._chars > MAX_REPLY_CHARS:
+            raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
+        self._pieces.append(text)
+        self._waiting += len(text)
+        if self._at is _At.REST or (
+            self._at is _At.INSIDE and (self._end not in text or self._waiting < self._enough)
+        ):
+            return []
+        return self._count(self._look())
+
+    def finish(self) -> list[Answer]:
+        """The answers that ``feed`` didn't return, once the reply has ended, even in the middle.
+
+        Raises JudgeReplyError if the whole reply has no verdict on any claim that was asked for.
+        """
+        answers = self._look() if self._at is _At.INSIDE else []
+        self._count(answers)
+        rest = "".join(self._pieces)
+        if not self._read:
+            answers = self._count(read_reply(rest, self._form))
+        elif not self._broken and self._at is not _At.INSIDE:
+            # Not in an object without an end, or with broken JSON: what stands in there may be a quotation.
+            answers += self._count(_read_parts([rest], self._form, lists_only=True))
+        if not self._found:
+            raise JudgeReplyError("the reply has no verdict for any claim that was asked")
+        return answers
+
+    def _count(self, answers: list[Answer]) -> list[Answer]:
+        self._read += len(answers)
+        self._found += sum(answer.label in self._asked for answer in answers)
+        return answers
+
+    def _look(self) -> list[Answer]:
+        """The answers that are complete in what was fed. The rest is kept."""
+        text = "".join(self._pieces)
+        answers: list[Answer] = []
+        at = self._begin_list(text) if self._at is _At.HEAD else 0
+        while self._at in {_At.BETWEEN, _At.INSIDE}:
+            if self._at is _At.BETWEEN:
+                at = self._begin_verdict(text, at)
+            if self._at is not _At.INSIDE or (decoded := _decode(text, at)) is None:
+                break
+            value, at = decoded
+            self._at, self._parted = _At.BETWEEN, not isinstance(value, str)
+            answer = _read_member(value, self._form)
+            answers += [] if answer is None else [answer]
+        self._pieces = [text[at:]]
+        self._waiting = len(text) - at
+        self._enough = 0 if self._waiting < _USUAL_CHARS else int(self._waiting * _GROWN)
+        return answers
+
+    def _begin_list(self, text: str) -> int:
+        """Where the list begins, if it does."""
+        match = _HEAD.match(text)
+        if match is not None:
+            self._at = _At.BETWEEN
+            return match.end()
+        if len(text) > _HEAD_MAX_CHARS or (text.strip() and not text.lstrip().startswith("{")):
+            self._at = _At.REST
+        return 0
+
+    def _begin_verdict(self, text: str, at: int) -> int:
+        """Where the next verdict begins, or, with the state REST, what can't be one."""
+        match = _BETWEEN.match(text, at)
+        if match is not None:
+            self._parted = self._parted or "," in match[0]
+            at = match.end()
+        if at < len(text):
+            # What follows a text without a comma belonged into it: a quotation whose quotes were not escaped.
+            # Unless the list ends here, lists that follow may be quoted as well.
+            if text[at] in _ENDS and self._parted:
+                self._at, self._end = _At.INSIDE, _ENDS[text[at]]
+            else:
+                self._at, self._broken = _At.REST, text[at] != "]"
+        return at
+
+
+# ------------------------------------------------------------------------------------- the events of a stream
+
+
+class EventStream:
+    """Decodes server-sent events: bytes in, the data of each event out.
+
+    The bytes may be cut anywhere, also within an event, a line ending or a character.
+    """
+
+    def __init__(self) -> None:
+        utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._decoder = IncrementalNewlineDecoder(utf8, translate=True)
+        self._line = ""
+        self._data: list[str] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        """The data of the events that ``data`` completes. Raises JudgeReplyError if one is too long."""
+        *lines, self._line = (self._line + self._decoder.decode(data)).split("\n")
+        for line in lines:
+            if not line:
+                yield from self._event()
+            elif line.startswith("data:"):
+                self._data.append(line[5:].removeprefix(" "))
+                self._size += len(line)
+            self._check()
+        self._check()
+
+    def finish(self) -> Iterator[str]:
+        """The data of a last event without the empty line, which some servers leave out."""
+        self._line += self._decoder.decode(b"", final=True)
+        yield from self.feed(b"\n\n")
+
+    def _event(self) -> Iterator[str]:
+        if self._data:
+            data = "\n".join(self._data)
+            self._data.clear()
+            self._size = 0
+            yield data
+
+    def _check(self) -> None:
+        if len(self._line) + self._size > MAX_EVENT_CHARS:
+            raise JudgeReplyError(f"an event of the stream has more than {MAX_EVENT_CHARS} characters")

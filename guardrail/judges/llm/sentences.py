@@ -1,8 +1,7 @@
-"""The sentences of a response's contexts, numbered: what a judge shows to a model and gets evidence back as.
+"""The numbered sentences of a response's contexts, which a model reads and names as evidence.
 
-The numbers run through all contexts, from 1, and depend on nothing else, so that they are the same in every
-call for a response. A model that names a number names words that stand in a context, whatever it says of
-them: the quote is taken from the context itself.
+The numbers run through all contexts, from 1, and depend on nothing else, so they are the same in every call
+for a response. Whatever number a model names, the quote is cut from the context itself.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MAX_SENTENCE_CHARS: Final = 600
 
 _CODE_FENCE: Final = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _RULE: Final = re.compile(r"[-=_*#|`~:+.>\s]*+")
-# What looks like a number of ours. Blanks, and characters that show nothing, are a way to hide one.
+# What looks like one of our numbers, even if blanks or invisible characters hide it.
 _NUMBER_LIKE: Final = re.compile(r"\[(?=[\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff]{0,4}\d)")
 
 
@@ -55,7 +54,7 @@ class Sentences:
         return range(self._first[position], len(self) + 1 if last else self._first[position + 1])
 
     def overlapping(self, position: int, start: int, end: int) -> range:
-        """The numbers of those of them that share a character with ``[start, end)``."""
+        """The numbers of that context's sentences that share a character with ``[start, end)``."""
         numbers = self.of_context(position)
         low, high = numbers.start - 1, numbers.stop - 1
         return range(
@@ -63,12 +62,12 @@ class Sentences:
         )
 
     def text(self, number: int) -> str:
-        """One sentence as it stands in its context."""
+        """A sentence as it stands in its context."""
         at = number - 1
         return self.contexts[self._context[at]].text[self._start[at] : self._end[at]]
 
     def position(self, number: int) -> int:
-        """Where among the contexts that of a sentence stands."""
+        """The position of a sentence's context among the contexts."""
         return self._context[number - 1]
 
     def evidence(self, numbers: Sequence[int]) -> tuple[Evidence, ...]:
@@ -89,12 +88,12 @@ class Sentences:
 
 
 def numbered(number: int, sentence: str) -> str:
-    """A sentence as a line of the prompt, ``[12] …``: only its number can begin a line so."""
+    """A sentence as a line of the prompt, ``[12] …``. Only a number of ours can begin a line like this."""
     return f"[{number}] {defuse_numbers(' '.join(sentence.split()))}"
 
 
 def defuse_numbers(text: str) -> str:
-    """``text`` in which nothing can be taken for the number of a sentence."""
+    """``text`` changed so that nothing in it can be taken for the number of a sentence."""
     return _NUMBER_LIKE.sub("［", text)
 
 
@@ -110,7 +109,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _regions(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Pieces of ``text``, code (between Markdown's code fences) and other; a fence goes with the code."""
+    """The pieces of ``text`` and whether each is code; Markdown's code fences belong to the code."""
     begin, code = 0, False
     for fence in _CODE_FENCE.finditer(text):
         if code:

@@ -1,41 +1,395 @@
-"""Settings of the LLM judge."""
+"""Settings of the LLM judge: which models it asks, how it reaches them, and what it asks for."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from string import Template
+from typing import Annotated, Any, ClassVar, Final, Literal
+from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator
-
-from guardrail.judges.http_headers import check_headers
-from guardrail.judges.llm.endpoint_settings import (
-    OPENAI_BASE_URL,
-    ApiKeySettings,
-    CircuitBreakerSettings,
-    ConcurrencySettings,
-    FailoverSettings,
-    FallbackSettings,
-    HedgingSettings,
-    StreamSettings,
-    checked_base_url,
-    resolve_key,
+import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
 )
-from guardrail.judges.llm.examples import MOST_EXAMPLES, Example, read_examples
-from guardrail.judges.llm.extra_body import ExtraBody
-from guardrail.judges.llm.templates import PromptFiles
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from guardrail.errors import ConfigError
+from guardrail.judges.hidden_settings import MASK, wants_all
+from guardrail.judges.http_headers import check_headers
+from guardrail.judges.secret_files import read_secret
+
+OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
+OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
+
+# The client wants a key. Most servers of the operator's own don't, and get none.
+NO_KEY: Final = "not-needed"
+
+Milliseconds = Annotated[int, Field(gt=0)]
 
 
-class OutputMode(StrEnum):
-    """How the server is asked to keep to the reply's form, from strictest to loosest."""
+class _Settings(BaseModel):
+    """A section of the settings. ``removed`` maps settings of earlier versions to what became of them."""
 
-    JSON_SCHEMA = "json_schema"
-    JSON_OBJECT = "json_object"
-    TEXT = "text"
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    removed: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tell_of_the_removed(cls, values: Any) -> Any:
+        old = [name for name in cls.removed if name in values] if isinstance(values, Mapping) else []
+        if not old:
+            return values
+        told = [
+            InitErrorDetails(
+                type=PydanticCustomError(
+                    "setting_removed", "no setting any more; {remedy}", {"remedy": cls.removed[name]}
+                ),
+                loc=(name,),
+                input=values[name],
+            )
+            for name in old
+        ]
+        raise ValidationError.from_exception_data(cls.__name__, told)
+
+
+# ------------------------------------------------------------------------------------- how a model is reached
+
+
+class ApiKeySettings(_Settings):
+    """Where the key of an API is, in one place at most."""
+
+    api_key: SecretStr | None = Field(
+        default=None, description="Key of the API. Better in a file or in the environment."
+    )
+    api_key_file: Path | None = Field(
+        default=None, description="File that holds the key (a mounted secret); read at start."
+    )
+    api_key_env: str | None = Field(
+        default=None,
+        description=f"Environment variable that holds the key; {OPENAI_KEY_ENV} when base_url is OpenAI's "
+        "and no other source is named. Elsewhere a key is sent only if one is named here.",
+    )
+
+    @model_validator(mode="after")
+    def _one_key(self) -> ApiKeySettings:
+        given = [
+            name for name in ("api_key", "api_key_file", "api_key_env") if getattr(self, name) is not None
+        ]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are both given; name the key in one place only")
+        return self
+
+
+def _checked_base_url(value: str) -> str:
+    """The URL without a fragment, which is never sent, and without a slash at the end of its path.
+
+    Raises ValueError, which never repeats a password.
+    """
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its message may repeat a password, which looks like a port if it has a slash
+        raise ValueError(
+            "base_url has no usable host and port; write it as https://HOST[:PORT]/v1, PORT from 1 to 65535"
+        ) from None
+    if parts.username or parts.password:
+        raise ValueError("base_url holds a user name or password; give the key as api_key_file instead")
+    if not usable:
+        # A login may stand before an @, with a scheme or without.
+        shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
+        raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
+    names = [name for name, _ in _query(parts.query)]
+    if len(set(names)) < len(names):
+        raise ValueError("base_url gives a parameter of its query twice; leave it there once")
+    return parts._replace(path=parts.path.rstrip("/"), fragment="").geturl()
+
+
+def split_base_url(base_url: str) -> tuple[str, dict[str, str]]:
+    """The URL to which paths are added, and the parameters of its query, which belong behind them."""
+    parts = urlsplit(base_url)
+    return parts._replace(query="").geturl(), dict(_query(parts.query))
+
+
+def _query(query: str) -> list[tuple[str, str]]:
+    return parse_qsl(query, keep_blank_values=True)
+
+
+def _checked_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    check_headers(headers)
+    return headers
+
+
+_BaseUrl = Annotated[str, AfterValidator(_checked_base_url)]
+_Headers = Annotated[dict[str, SecretStr], AfterValidator(_checked_headers)]
+
+# What the judge sends itself, and what to do instead. A member of the same name would silently replace it:
+# another model would judge, or other texts be judged, or nothing would hold the reply to its form.
+_OWN: Final = {
+    "model": "set model",
+    "messages": "write prompts of your own and set prompts",
+    "stream": "leave it to the judge, which learns whether the server streams",
+    "stream_options": "leave it to the judge, which learns whether the server streams",
+    "response_format": "leave it to the judge, which learns what the server takes",
+    "temperature": "set temperature",
+    "max_completion_tokens": "set max_output_tokens",
+}
+
+
+def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
+    for name, remedy in _OWN.items():
+        if name in body:
+            raise ValueError(f"{name!r} would override what the judge sends itself; take it out and {remedy}")
+    return body
+
+
+def shown_body(value: Any) -> Any:
+    """The members by name. Numbers, true and false are shown; any text is masked, since it may be a key."""
+    if isinstance(value, dict):
+        return {name: shown_body(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [shown_body(item) for item in value]
+    return value if value is None or isinstance(value, bool | int | float) else MASK
+
+
+def _serialized_body(value: dict[str, Any], info: Any) -> Any:
+    return value if wants_all(info) else shown_body(value)
+
+
+ExtraBody = Annotated[
+    dict[str, Any],
+    AfterValidator(_checked_body),
+    PlainSerializer(_serialized_body, return_type=dict[str, Any], when_used="json"),
+]
+"""Extra members of the body. As JSON their texts are masked."""
+
+
+class FallbackSettings(ApiKeySettings):
+    """A model to ask when the ones before it fail. What is left out is as for the first model.
+
+    The first model's key and headers go to its own server only, and its body to no other model.
+    """
+
+    removed = {"attempt_timeout_ms": "take it out; stall_timeout_ms of judge.llm ends calls that fall silent"}
+
+    model: Annotated[str, Field(min_length=1)] = Field(description="Model to ask.")
+    base_url: _BaseUrl | None = Field(
+        default=None, description="Root of the API; left out, the first model's server."
+    )
+    extra_headers: _Headers | None = Field(
+        default=None, description="HTTP headers to add; left out, the first model's on the same server."
+    )
+    extra_body: ExtraBody = Field(
+        default_factory=dict,
+        repr=False,
+        description="Members to add to the body of every call; none that the judge sends itself.",
+    )
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
+        default=0.0, description="Sampling temperature; null leaves it out, for models that refuse it."
+    )
+
+    def changes(self, first_base_url: str) -> dict[str, Any]:
+        """The values of ``LlmJudgeSettings`` that differ from the first model's."""
+        same_server = self.base_url in {None, first_base_url}
+        changed: dict[str, Any] = {
+            "model": self.model,
+            "base_url": self.base_url or first_base_url,
+            "extra_body": self.extra_body,
+            "temperature": self.temperature,
+        }
+        own_key = any(key is not None for key in (self.api_key, self.api_key_file, self.api_key_env))
+        if own_key or not same_server:
+            changed |= {name: getattr(self, name) for name in ApiKeySettings.model_fields}
+        if self.extra_headers is not None or not same_server:
+            changed["extra_headers"] = self.extra_headers or {}
+        return changed
+
+
+# ---------------------------------------------------------------------------------- prompts of the user's own
+
+PromptName = Literal["system", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The variables of a prompt. Without a required one the model lacks what it must know."""
+
+    required: frozenset[str]
+    optional: frozenset[str]
+
+
+VARIABLES: Final[Mapping[PromptName, Variables]] = {
+    "system": Variables(
+        frozenset({"reply_form", "member_rules", "marker"}), frozenset({"verdict_rules", "examples"})
+    ),
+    "user": Variables(frozenset({"documents", "claims", "asked", "notice"}), frozenset({"question"})),
+}
+
+
+def read_prompt(name: PromptName, path: Path) -> Template:
+    """The prompt in a file. Raises ValueError, which names unknown and missing variables."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} can't be read ({_why(error)}); guardrail prompts show --template prints one to "
+            "begin from"
+        ) from None
+    template = Template(text.strip())
+    if not template.is_valid():
+        raise ValueError("a $ is not followed by the name of a variable; write $$ for the character itself")
+    used = set(template.get_identifiers())
+    known = VARIABLES[name]
+    unknown = sorted(used - known.required - known.optional)
+    missing = sorted(known.required - used)
+    if unknown or missing:
+        wrong = [
+            f"{kind} variable{'s'[: len(names) > 1]} {', '.join(f'${n}' for n in names)}"
+            for kind, names in (("unknown", unknown), ("missing", missing))
+            if names
+        ]
+        there_are = ", ".join(f"${n}" for n in sorted(known.required | known.optional))
+        raise ValueError(f"{' and '.join(wrong)} in the {name} prompt; there are {there_are}")
+    return template
+
+
+def _why(error: OSError | UnicodeDecodeError) -> str:
+    return str(error.strerror) if isinstance(error, OSError) else "not UTF-8 text"
+
+
+def _readable(name: PromptName) -> AfterValidator:
+    def validate(path: Path) -> Path:
+        read_prompt(name, path)
+        return path
+
+    return AfterValidator(validate)
+
+
+class PromptFiles(_Settings):
+    """Files with prompts to use instead of the package's; read and checked when the settings load."""
+
+    system: Annotated[Path, _readable("system")] | None = Field(
+        default=None,
+        description="The instructions. Variables: $reply_form, $member_rules and $marker, which must be "
+        "there, $verdict_rules and $examples.",
+    )
+    user: Annotated[Path, _readable("user")] | None = Field(
+        default=None,
+        description="The data. Variables: $documents, $claims, $asked and $notice, which must be there, and "
+        "$question. What changes least should come first: providers cache what is the same in many calls.",
+    )
+
+
+MOST_EXAMPLES: Final = 20
+_Text = Annotated[str, Field(min_length=1, max_length=2_000)]
+_Numbers = tuple[Annotated[int, Field(ge=1)], ...]
+_Verdict = Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]
+
+
+class ExamplePart(_Settings):
+    """One statement of a claim that makes several."""
+
+    text: _Text
+    verdict: _Verdict
+
+
+class ExampleClaim(_Settings):
+    """A claim and the verdict on it. ``evidence`` and ``against`` number the example's sentences from 1."""
+
+    text: _Text
+    verdict: _Verdict
+    evidence: _Numbers = ()
+    against: _Numbers = ()
+    confidence: Annotated[float, Field(ge=0, le=1)] = 0.97
+    reasoning: str = ""
+    parts: tuple[ExamplePart, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ExampleClaim:
+        if self.verdict == "UNSUPPORTED" and self.evidence:
+            raise ValueError(
+                "a claim that is UNSUPPORTED has evidence; leave evidence out, or correct the verdict"
+            )
+        if self.verdict != "UNSUPPORTED" and not self.evidence:
+            raise ValueError(
+                f"a claim that is {self.verdict} has no evidence; give the numbers of its sentences"
+            )
+        if self.against and self.verdict not in {"SUPPORTED", "PARTIALLY_SUPPORTED"}:
+            raise ValueError(f"a claim that is {self.verdict} has against; leave it out")
+        if self.parts and self.verdict != _together([part.verdict for part in self.parts]):
+            raise ValueError(
+                f"the parts of a claim don't add up to {self.verdict}; correct the parts or the verdict"
+            )
+        return self
+
+
+class Example(_Settings):
+    """Sentences of a document, claims about them, and their verdicts."""
+
+    sentences: tuple[_Text, ...]
+    question: str = ""
+    claims: tuple[ExampleClaim, ...]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Example:
+        if not self.sentences or not self.claims:
+            raise ValueError("an example has no sentences or no claims; give it at least one of each")
+        for number, claim in enumerate(self.claims, 1):
+            beyond = [n for n in (*claim.evidence, *claim.against) if n > len(self.sentences)]
+            if beyond:
+                raise ValueError(
+                    f"claim {number} names sentence {beyond[0]} of {len(self.sentences)}; "
+                    "sentences are numbered from 1 in the order they stand"
+                )
+        return self
+
+
+def _together(verdicts: Sequence[str]) -> str:
+    if "CONTRADICTED" in verdicts:
+        return "CONTRADICTED"
+    if set(verdicts) in ({"SUPPORTED"}, {"UNSUPPORTED"}):
+        return verdicts[0]
+    return "PARTIALLY_SUPPORTED"
+
+
+def _read_examples(value: Any) -> Any:
+    """The content of the file that ``value`` names, unchecked; anything but a path is returned as it is.
+
+    Raises ValueError if the file can't be read or isn't YAML.
+    """
+    if not isinstance(value, str | Path):
+        return value
+    path = Path(value)
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} can't be read ({_why(error)}); name a file with a list of examples"
+        ) from None
+    except yaml.YAMLError:
+        raise ValueError(f"{path} is no YAML; write a list of examples") from None
+
+
+# -------------------------------------------------------------------------------------------------- the judge
+
+_LEARNED: Final = "take it out; the judge learns it from the server's answers"
+_CONSTANT: Final = "take it out; what was the default always holds"
 
 
 class Reasoning(StrEnum):
-    """Where the model gives its reasons. Tokens written are what the delay is made of."""
+    """Where the model gives its reasons. Every token that it writes is delay."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -46,135 +400,106 @@ class Reasoning(StrEnum):
 class LlmJudgeSettings(ApiKeySettings):
     """Which model judges, how it is reached, and what it may cost in time and tokens."""
 
+    removed = {
+        "attempt_timeout_ms": "take it out; stall_timeout_ms ends calls that fall silent",
+        "backoff_initial_ms": _CONSTANT,
+        "backoff_max_ms": _CONSTANT,
+        "concurrency": "take it out; what the server can take is learned, up to max_concurrency",
+        "stream": "write stall_timeout_ms in judge.llm itself; whether the server streams is learned",
+        "circuit_breaker": "take it out; every model has one",
+        "failover": _CONSTANT,
+        "structured_output": _LEARNED,
+        "output_tokens_field": "take it out; the judge learns the name from a refusal. For a server that "
+        "ignores other names write extra_body: {max_tokens: NUMBER}",
+        "seed": "write it as extra_body: {seed: NUMBER}",
+        "reply_form": "take it out; verdicts are short texts wherever these can hold what is asked for",
+        "passages_per_claim": _CONSTANT,
+        "max_quotes": _CONSTANT,
+        "verdicts": "take it out; all four verdicts are asked for, and a policy's rules choose among them",
+        "conflicts": _CONSTANT,
+        "confidence": _CONSTANT,
+    }
+
     model: Annotated[str, Field(min_length=1)] = Field(
         default="gpt-4.1-mini",
         description="Model to ask; better not the one that writes the answers.",
     )
-    base_url: str = Field(
+    base_url: _BaseUrl = Field(
         default=OPENAI_BASE_URL,
         description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), with its /v1. A "
         "query (Azure's ?api-version=…) is sent with every call; it is shown, so it is no place for a key.",
     )
-    extra_headers: dict[str, SecretStr] = Field(
+    extra_headers: _Headers = Field(
         default_factory=dict,
         description="HTTP headers to add to every call, such as a gateway's routing key.",
     )
     extra_body: ExtraBody = Field(
         default_factory=dict,
         repr=False,
-        description="Members to add to the body of every call: reasoning_effort, a server's own options; "
-        "none that the judge sends itself.",
+        description="Members to add to the body of every call: reasoning_effort, seed, a server's own "
+        "options; none that the judge sends itself. max_tokens stands in for max_output_tokens.",
     )
     system_role: Literal["system", "developer", "user"] = Field(
         default="system",
         description="Role of the instructions; user puts them ahead of the data in one message, for models "
         "that have no system role.",
     )
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
+        default=0.0, description="Sampling temperature; null leaves it out, for models that refuse it."
+    )
+    max_output_tokens: Annotated[int, Field(ge=64)] = Field(
+        default=4_096, description="Most tokens of one reply; verdicts complete by then are used."
+    )
+    max_context_chars: Annotated[int, Field(ge=2_000)] = Field(
+        default=120_000,
+        description="Most characters of contexts in one call. When there are more, the passages closest to "
+        "each claim are sent in their stead, and the reasoning says so.",
+    )
 
-    timeout_ms: Annotated[int, Field(gt=0)] = Field(
+    timeout_ms: Milliseconds = Field(
         default=30_000,
         description="Longest time for the verdicts of one request, retries and waits included. The deadline "
         "of the claims ends it earlier.",
     )
-    attempt_timeout_ms: Annotated[int, Field(gt=0)] | None = Field(
-        default=None,
-        description="Longest time for one call, after which it is tried again; left out, a call may take all "
-        "the time there is.",
+    stall_timeout_ms: Milliseconds | None = Field(
+        default=10_000,
+        description="Longest silence of a streamed reply, ahead of its first token too, after which the call "
+        "is ended and what was complete is used. Comments that keep a connection open count as silence. "
+        "null: no bound.",
     )
     max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
         default=2,
         description="Calls after the first when the server is busy, fails or replies with what can't be "
         "used. The API client's own retries are off.",
     )
-    backoff_initial_ms: Annotated[int, Field(gt=0)] = Field(
-        default=250, description="Bound of the random wait before the first retry; doubles with each."
-    )
-    backoff_max_ms: Annotated[int, Field(gt=0)] = Field(
-        default=4_000, description="Upper bound of that wait. A server's Retry-After is obeyed beyond it."
-    )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
-        default=64, description="Calls in flight at once; more wait their turn, within their deadline."
+        default=64,
+        description="Most calls in flight at once; fewer where the server turns out to take fewer. More "
+        "wait their turn, within their deadline.",
     )
-    concurrency: ConcurrencySettings = Field(
-        default_factory=ConcurrencySettings,
-        description="How the number of calls that a server bears at once is found, up to max_concurrency.",
-    )
-    stream: StreamSettings = Field(
-        default_factory=StreamSettings, description="Reading replies while they are written."
-    )
-    hedging: HedgingSettings = Field(
-        default_factory=HedgingSettings, description="A second call when the first one is late."
-    )
-    circuit_breaker: CircuitBreakerSettings = Field(
-        default_factory=CircuitBreakerSettings, description="When a server that fails is left alone."
+    hedging: bool = Field(
+        default=False,
+        description="Send a second call when the first is later than nearly all recent ones, and use the "
+        "sooner. Costs tokens: up to one call in ten is a second one.",
     )
     fallbacks: Annotated[tuple[FallbackSettings, ...], Field(max_length=8)] = Field(
         default=(), description="Models to ask, in this order, when the first one fails or is left alone."
     )
-    failover: FailoverSettings = Field(
-        default_factory=FailoverSettings, description="How the time is shared between model and fallbacks."
-    )
 
-    structured_output: Literal["auto", "json_schema", "json_object", "text"] = Field(
-        default="auto",
-        description="How the server is held to the form of the reply. auto: by JSON schema, and when it "
-        "refuses that, by JSON mode, then by the prompt alone; what it refused is remembered.",
-    )
-    reply_form: Literal["compact", "verbose"] = Field(
-        default="compact",
-        description="How verdicts are written. compact: a short text for each; verbose: an object for each, "
-        "several times as long, and always used with reasoning before and with decompose.",
-    )
     reasoning: Reasoning = Field(
         default=Reasoning.NOT_SUPPORTED,
         description="Reasons before each verdict, after it, after it and only for what is not supported, or "
         "none. Fewer words are faster.",
     )
-    max_output_tokens: Annotated[int, Field(ge=64)] = Field(
-        default=4_096, description="Most tokens of one reply; verdicts complete by then are used."
-    )
-    output_tokens_field: Literal["max_completion_tokens", "max_tokens"] = Field(
-        default="max_completion_tokens",
-        description="Name of that bound in the API; older servers know max_tokens.",
-    )
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
-        default=0.0, description="Sampling temperature; null leaves it out, for models that refuse it."
-    )
-    seed: int | None = Field(default=None, description="Sampling seed, where the server knows one.")
-
-    max_context_chars: Annotated[int, Field(ge=2_000)] = Field(
-        default=120_000,
-        description="Most characters of contexts in one call. When there are more, the passages closest to "
-        "each claim are sent in their stead, and the reasoning says so.",
-    )
-    passages_per_claim: Annotated[int, Field(ge=1, le=50)] = Field(
-        default=6, description="Most passages per claim when the contexts don't fit."
-    )
-    max_quotes: Annotated[int, Field(ge=1, le=10)] = Field(
-        default=3, description="Most sentences asked for as evidence per claim; neighbours make one quote."
+    decompose: bool = Field(
+        default=False,
+        description="Have claims of several statements taken apart, pronouns resolved, in the same call. The "
+        "verdict on the claim is then reckoned from those on its parts.",
     )
     unquoted_support: Literal["lower_confidence", "unverified"] = Field(
         default="lower_confidence",
         description="What becomes of SUPPORTED when no sentence that was named for it was shown: half the "
         "confidence, or UNVERIFIED.",
-    )
-    verdicts: Literal["four", "binary"] = Field(
-        default="four",
-        description="Verdicts to choose among: all four, or SUPPORTED and UNSUPPORTED alone.",
-    )
-    conflicts: bool = Field(
-        default=True,
-        description="Ask for the contexts that contradict a claim which another one supports.",
-    )
-    confidence: bool = Field(
-        default=True,
-        description="Ask how sure the model is of each verdict, in the compact form only where it is less "
-        "than 90 % sure; without it each counts as 0.9.",
-    )
-    decompose: bool = Field(
-        default=False,
-        description="Have claims of several statements taken apart, pronouns resolved, in the same call. The "
-        "verdict on the claim is then reckoned from those on its parts.",
     )
     ask_again: bool = Field(
         default=True,
@@ -188,7 +513,7 @@ class LlmJudgeSettings(ApiKeySettings):
         Annotated[
             tuple[Example, ...],
             Field(max_length=MOST_EXAMPLES),
-            BeforeValidator(read_examples, json_schema_input_type=tuple[Example, ...] | Path),
+            BeforeValidator(_read_examples, json_schema_input_type=tuple[Example, ...] | Path),
         ]
         | None
     ) = Field(
@@ -197,23 +522,33 @@ class LlmJudgeSettings(ApiKeySettings):
         "[] for none, left out for those of the package.",
     )
 
-    @field_validator("base_url")
+    @field_validator("hedging", mode="before")
     @classmethod
-    def _url(cls, value: str) -> str:
-        return checked_base_url(value)
-
-    @field_validator("extra_headers")
-    @classmethod
-    def _headers(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        check_headers(value)
+    def _on_or_off(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            raise ValueError("it has no settings of its own any more; write true or false")  # noqa: TRY004
         return value
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
-        return resolve_key(self, self.base_url, place)
+        if self.api_key is not None:
+            return self.api_key.get_secret_value()
+        if self.api_key_file is not None:
+            return read_secret(self.api_key_file, f"{place}.api_key_file", "key", for_header=True)
+        is_openai = urlsplit(self.base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname
+        variable = self.api_key_env or (OPENAI_KEY_ENV if is_openai else None)
+        if variable is None:
+            return NO_KEY
+        key = os.environ.get(variable, "").strip()
+        if not key:
+            raise ConfigError(
+                f"{place}.api_key_env: the environment variable {variable} is not set; set it, or name a "
+                f"file that holds the key as {place}.api_key_file"
+            )
+        return key
 
     def models(self) -> tuple[LlmJudgeSettings, ...]:
-        """Settings for each model in the order in which they are asked: this one, then its fallbacks."""
+        """The settings of each model in the order of asking: this one, then its fallbacks."""
         return (
             self,
             *(self.model_copy(update=fallback.changes(self.base_url)) for fallback in self.fallbacks),

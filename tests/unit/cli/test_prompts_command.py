@@ -43,11 +43,8 @@ def test_one_prompt_is_shown_alone(runner: CliRunner) -> None:
 
 
 def test_settings_show_in_the_prompt(runner: CliRunner, tmp_path: Path) -> None:
-    path = _config(
-        tmp_path, "judge: {llm: {verdicts: binary, decompose: true, reasoning: none, examples: []}}"
-    )
+    path = _config(tmp_path, "judge: {llm: {decompose: true, reasoning: none, examples: []}}")
     shown = runner.invoke(app, ["prompts", "show", "--config", path, "--name", "system"]).stdout
-    assert "CONTRADICTED" not in shown
     assert "`parts`" in shown
     assert "Give no reasons." in shown
     assert "# Examples" not in shown

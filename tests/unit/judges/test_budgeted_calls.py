@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,20 @@ from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import build_judge
+from guardrail.judges.llm import endpoint
+from guardrail.judges.llm.limits import Hedging
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted, UsageLedger
 from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Reply, Status, missing, obliging
+from tests.support.quick_retries import make_retries_quick
 from tests.unit.judges.doubles import request
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_retries_quick(monkeypatch)
+
 
 CLAIM = "The basic plan costs $50 a month."
 OTHER = "The basic plan costs $70 a month."
@@ -23,7 +33,7 @@ OTHER = "The basic plan costs $70 a month."
 def judging(
     server: LlmServer, bound: dict[str, Any], ledger: UsageLedger | None = None, **changes: Any
 ) -> Judge:
-    llm = {"model": "judge-1b", "base_url": server.url, "backoff_initial_ms": 1, "backoff_max_ms": 1}
+    llm = {"model": "judge-1b", "base_url": server.url}
     budgets = {"per_minute": bound} | changes.pop("budgets", {})
     settings = {"kind": "llm", "llm": llm | changes, "budgets": budgets}
     return build_judge(JudgeSettings.model_validate(settings), ledger=ledger)
@@ -68,10 +78,12 @@ async def test_what_was_left_out_is_not_asked_for_again_without_room_for_it() ->
 
 
 @pytest.mark.parametrize(("room", "sent"), [(2, 2), (5, 3)])
-async def test_a_second_call_for_a_late_one_finds_room_or_is_not_sent(room: int, sent: int) -> None:
-    hedging = {"enabled": True, "min_samples": 1, "max_share": 0.99}
+async def test_a_second_call_for_a_late_one_finds_room_or_is_not_sent(
+    room: int, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "Hedging", partial(Hedging, min_samples=1, max_share=0.99))
     async with LlmServer(Reply(obliging), Hang()) as server:
-        judge = judging(server, {"calls": room}, hedging=hedging, max_retries=0)
+        judge = judging(server, {"calls": room}, hedging=True, max_retries=0)
         await reply_of(judge, request(CLAIM))
         with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
             await reply_of(judge, request(OTHER, seconds=1.5))

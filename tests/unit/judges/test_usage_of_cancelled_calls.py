@@ -32,7 +32,7 @@ async def verdict_of(
     server: LlmServer, kind: str, contexts: list[dict[str, str]] = CONTEXTS, **changes: Any
 ) -> tuple[ResponseVerdict, Usage]:
     """The verdict on the answer, and what the ledger has once all is closed."""
-    llm = {"model": "judge-1b", "base_url": server.url, "backoff_initial_ms": 1, "backoff_max_ms": 1}
+    llm = {"model": "judge-1b", "base_url": server.url}
     ledger = UsageLedger()
     settings = {"kind": kind, "llm": llm, "prices": {"judge-1b": {"input": 10.0, "output": 10.0}}}
     judge = build_judge(JudgeSettings.model_validate(settings | changes), ledger=ledger)

@@ -49,8 +49,7 @@ def request(
 
 
 def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSettings:
-    """Waits between calls are as good as none."""
-    values: dict[str, Any] = {"model": "test", "backoff_initial_ms": 1, "backoff_max_ms": 1}
+    values: dict[str, Any] = {"model": "test"}
     if server is not None:
         values["base_url"] = server.url
     return LlmJudgeSettings.model_validate(values | changes)

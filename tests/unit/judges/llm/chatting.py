@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm.chat import Chat, Question, Spent
-from guardrail.judges.llm.question import Prices
-from guardrail.judges.llm.reply import Answer
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.chat import Chat
+from guardrail.judges.llm.endpoint import Prices, Question, Spent
+from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, Slots
 from tests.support.llm_server import LlmServer, Reply, Wire
 from tests.unit.judges.llm.asking import settings
 
@@ -81,15 +83,33 @@ async def chatting(
     *fallbacks: LlmServer,
     clock: Clock | None = None,
     prices: Prices | None = None,
+    reserve: float | None = None,
+    breaker: dict[str, Any] | None = None,
+    limit: dict[str, Any] | None = None,
+    hedging: dict[str, Any] | None = None,
+    max_queue: int | None = None,
     **changes: Any,
 ) -> AsyncIterator[Chat]:
-    """A chat with ``server`` whose fallbacks are the models fallback-1, … on servers of their own."""
+    """A chat with ``server`` whose fallbacks are the models fallback-1, … on servers of their own.
+
+    The numbers of what holds calls back are the package's, where none are given.
+    """
     changes.setdefault(
         "fallbacks",
         [{"model": f"fallback-{n}", "base_url": other.url} for n, other in enumerate(fallbacks, 1)],
     )
-    options: dict[str, Any] = {} if clock is None else {"clock": clock}
-    chat = Chat(settings(server, **changes), prices=prices, **options)
+    options: dict[str, Any] = {"clock": clock, "reserve": reserve}
+    given = {name: value for name, value in options.items() if value is not None}
+    chat = Chat(settings(server, hedging=hedging is not None, **changes), prices=prices, **given)
+    for each in chat.endpoints:
+        if breaker is not None:
+            each.breaker = CircuitBreaker(each.name, clock or time.monotonic, **breaker)
+        if limit is not None:
+            each.limit = AdaptiveLimit(each.settings.max_concurrency, **limit)
+        if hedging is not None:
+            each.hedging = Hedging(**hedging)
+        if max_queue is not None:
+            each.slots = Slots(lambda found=each: found.limit.limit, max_queue)  # type: ignore[misc]
     try:
         yield chat
     finally:

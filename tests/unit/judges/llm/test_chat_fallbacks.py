@@ -62,7 +62,7 @@ async def test_models_are_asked_in_order_and_no_more_of_them_than_needed() -> No
         "llm:test: the server answered 500",
         "llm:fallback-1: the server answered 503",
     ]
-    assert asker.spent.attempts == 5
+    assert asker.spent.calls == 5
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ async def test_a_model_that_hangs_leaves_time_for_the_next() -> None:
     async with (
         LlmServer(Hang()) as first,
         LlmServer(GOOD) as second,
-        chatting(first, second, failover={"reserve": 0.9}) as chat,
+        chatting(first, second, reserve=0.9) as chat,
     ):
         asker = Asker(chat)
         assert await asker.ask(seconds=10.0) == ["c1", "c2"]
@@ -217,7 +217,7 @@ async def test_no_time_is_kept_for_a_model_that_is_left_alone() -> None:
     """The first needs longer than its share would be."""
     go = asyncio.Event()
     slow = lines("c1", "c2", hold_after=1, until=go)
-    changes: dict[str, Any] = {"failover": {"reserve": 0.99}, "circuit_breaker": {"min_calls": 1}}
+    changes: dict[str, Any] = {"reserve": 0.99, "breaker": {"min_calls": 1}}
     async with (
         LlmServer(slow) as first,
         LlmServer(GOOD) as second,

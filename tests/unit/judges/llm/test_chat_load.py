@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.circuit_breaker import State
+from guardrail.judges.llm.limits import State
 from tests.support.llm_server import (
     Act,
     Cut,
@@ -25,7 +26,7 @@ from tests.support.llm_server import (
 from tests.unit.judges.llm.chatting import Asker, Clock, chatting, lines
 
 GOOD = lines("c1", "c2")
-SOON = {"min_calls": 2, "open_ms": 10_000, "probes": 1}
+SOON = {"min_calls": 2, "open_s": 10.0, "probes": 1}
 
 
 async def _opened(chat: Chat) -> None:
@@ -38,7 +39,7 @@ async def test_a_server_that_fails_is_left_alone_then_probed() -> None:
     clock = Clock()
     async with (
         LlmServer(Status(500), Status(500), Status(500), GOOD) as server,
-        chatting(server, clock=clock, max_retries=0, circuit_breaker=SOON) as chat,
+        chatting(server, clock=clock, max_retries=0, breaker=SOON) as chat,
     ):
         await _opened(chat)
         with pytest.raises(JudgeUnavailable, match="left alone for a while"):
@@ -60,7 +61,7 @@ async def test_while_it_is_left_alone_the_fallback_has_all_the_time_and_no_call_
     async with (
         LlmServer(Status(500)) as first,
         LlmServer(GOOD) as second,
-        chatting(first, second, clock=Clock(), max_retries=0, circuit_breaker=SOON) as chat,
+        chatting(first, second, clock=Clock(), max_retries=0, breaker=SOON) as chat,
     ):
         for _ in range(5):
             asker = Asker(chat)
@@ -75,7 +76,7 @@ async def test_only_a_few_calls_probe_at_once() -> None:
     behaviours = (Status(500), Status(500), Hang())
     async with (
         LlmServer(*behaviours) as server,
-        chatting(server, clock=clock, max_retries=0, circuit_breaker=SOON) as chat,
+        chatting(server, clock=clock, max_retries=0, breaker=SOON) as chat,
     ):
         await _opened(chat)
         clock.now += 10.0
@@ -98,7 +99,7 @@ async def test_only_a_few_calls_probe_at_once() -> None:
 async def test_a_server_that_is_well_is_not_left_alone(trouble: Act) -> None:
     async with (
         LlmServer(trouble) as server,
-        chatting(server, max_retries=0, circuit_breaker=SOON) as chat,
+        chatting(server, max_retries=0, breaker=SOON) as chat,
     ):
         for _ in range(5):
             await asyncio.gather(Asker(chat).ask(), return_exceptions=True)
@@ -117,7 +118,7 @@ def timed(chat: Chat, *seconds: float) -> None:
 async def test_a_deadline_that_was_too_short_is_not_held_against_a_server(
     slowest: float, state: State
 ) -> None:
-    async with LlmServer(Hang()) as server, chatting(server, circuit_breaker={"min_calls": 1}) as chat:
+    async with LlmServer(Hang()) as server, chatting(server, breaker={"min_calls": 1}) as chat:
         timed(chat, *[0.05] * 9, slowest)
         with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
             await Asker(chat).ask(seconds=1.0)
@@ -167,7 +168,7 @@ async def test_a_queue_that_is_too_long_is_not_joined() -> None:
 
 
 async def test_a_full_queue_is_said_at_once() -> None:
-    limits: dict[str, Any] = {"max_concurrency": 1, "concurrency": {"max_queue": 0}}
+    limits: dict[str, Any] = {"max_concurrency": 1, "max_queue": 0}
     async with LlmServer(Hang()) as server, chatting(server, **limits) as chat:
         first = asyncio.create_task(Asker(chat).ask())
         await server.arrived.wait()
@@ -183,7 +184,7 @@ async def test_the_number_of_calls_that_a_server_bears_is_found() -> None:
     def bearing_four(call: Recorded) -> Act:
         return busy() if call.in_flight > 4 else lines("c1", pause_s=0.002)
 
-    limits: dict[str, Any] = {"max_retries": 20, "concurrency": {"latency_tolerance": None}}
+    limits: dict[str, Any] = {"max_retries": 20, "limit": {"latency_tolerance": math.inf}}
     async with LlmServer(bearing_four) as server, chatting(server, **limits) as chat:
         askers = [Asker(chat, response_id=str(number)) for number in range(100)]
         answers = await asyncio.gather(*(asker.ask() for asker in askers))
@@ -197,7 +198,7 @@ async def test_the_number_of_calls_that_a_server_bears_is_found() -> None:
 async def test_a_server_with_room_is_given_more() -> None:
     limits: dict[str, Any] = {
         "max_concurrency": 12,
-        "concurrency": {"initial": 1, "latency_tolerance": None},
+        "limit": {"initial": 1, "latency_tolerance": math.inf},
     }
     async with LlmServer(lines("c1", pause_s=0.002)) as server, chatting(server, **limits) as chat:
         await asyncio.gather(*(Asker(chat).ask() for _ in range(100)))
@@ -208,8 +209,7 @@ async def test_a_server_with_room_is_given_more() -> None:
 
 @pytest.mark.parametrize("trouble", [busy(), Status(503), Hang(0)], ids=["429", "503", "stalled"])
 async def test_signs_of_overload_lower_the_number_of_calls(trouble: Act) -> None:
-    stall = {"stall_timeout_ms": 200}
-    async with LlmServer(trouble) as server, chatting(server, max_retries=0, stream=stall) as chat:
+    async with LlmServer(trouble) as server, chatting(server, max_retries=0, stall_timeout_ms=200) as chat:
         before = chat.endpoints[0].limit.limit
         with pytest.raises(JudgeUnavailable):
             await Asker(chat).ask()
@@ -239,7 +239,7 @@ def late_after(number: int, wire: dict[str, Any]) -> Any:
 
 async def test_a_late_call_is_overtaken_by_a_second_one_and_both_are_counted() -> None:
     told = {"insert": {0: event({"choices": [], "usage": USAGE})}}
-    hedging = {"enabled": True, "min_samples": 3}
+    hedging = {"min_samples": 3}
     async with LlmServer(late_after(3, told)) as server, chatting(server, hedging=hedging) as chat:
         for _ in range(3):
             await Asker(chat).ask()
@@ -263,7 +263,7 @@ async def test_second_calls_are_off_unless_asked_for() -> None:
 
 
 async def test_there_is_no_second_call_where_there_is_no_room_for_it() -> None:
-    changes: dict[str, Any] = {"hedging": {"enabled": True, "min_samples": 3}, "max_concurrency": 1}
+    changes: dict[str, Any] = {"hedging": {"min_samples": 3}, "max_concurrency": 1}
     async with LlmServer(late_after(3, {})) as server, chatting(server, **changes) as chat:
         for _ in range(3):
             await Asker(chat).ask()

@@ -13,32 +13,26 @@ from jsonschema import Draft202012Validator
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
-from guardrail.judges.llm import compact
+from guardrail.judges.llm import reply as replies
 from guardrail.judges.llm.answer import ASSUMED_CONFIDENCE, Answer
-from guardrail.judges.llm.examples import default_examples, render
-from guardrail.judges.llm.reply import read_reply
-from guardrail.judges.llm.reply_form import ReplyForm
-from guardrail.judges.llm.reply_stream import ReplyReader
+from guardrail.judges.llm.reply import ReplyForm, ReplyReader, read_reply
 from guardrail.judges.llm.settings import Reasoning
-from tests.support.llm_server import Act, LlmServer, Recorded, Reply, Status
+from tests.support.llm_server import Act, LlmServer, Recorded, Reply, Status, refusing
 from tests.unit.judges.llm.asking import judge, request, settings
 
-FORM = ReplyForm(compact=True)
+FORM = ReplyForm()
 ASKED = frozenset({"c1", "c2", "c3"})
-FORMS = [
-    ReplyForm(reasoning, binary, conflicts=conflicts, confidence=confidence, compact=True)
-    for reasoning in (Reasoning.AFTER, Reasoning.NOT_SUPPORTED, Reasoning.NONE)
-    for binary in (False, True)
-    for conflicts in (False, True)
-    for confidence in (False, True)
-]
+FORMS = [ReplyForm(reasoning) for reasoning in Reasoning if reasoning is not Reasoning.BEFORE]
 # What servers that make a grammar of a pattern don't all know, or read otherwise: look-arounds, groups that
 # capture nothing, classes by a letter, the dot (which lets a quote end the text), characters by number.
 UNPORTABLE = re.compile(r"\(\?|\\[dwsbDWSB]|\.|\\u|\\x")
 
 
-def read(text: str, form: ReplyForm = FORM) -> Answer:
-    answer = compact.read(text, form)
+PATTERN = FORM.schema()["properties"]["v"]["items"]["pattern"]
+
+
+def read(text: str) -> Answer:
+    answer = replies._read_text(text)
     assert answer is not None
     return answer
 
@@ -46,15 +40,15 @@ def read(text: str, form: ReplyForm = FORM) -> Answer:
 @pytest.mark.parametrize("form", FORMS, ids=repr)
 def test_what_is_written_keeps_to_the_schema_and_is_read_as_meant(form: ReplyForm) -> None:
     validator = Draft202012Validator(form.schema())
-    for verdict in form.verdicts.values():
+    for verdict in replies.VERDICTS.values():
         supported = verdict is Verdict.SUPPORTED
-        against = [7] if supported else []
-        text = compact.write(form, "c12", verdict, [3, 4], 0.6, against, 'Said "so" \\ there.')
-        validator.validate({"v": [text]})
-        answer = read(text, form)
+        said = Answer("c12", verdict, 0.6, (3, 4), (7,), 'Said "so" \\ there.')
+        reply = json.loads(form.write([said]))
+        validator.validate(reply)
+        answer = read(reply["v"][0])
         assert (answer.label, answer.verdict, answer.evidence) == ("c12", verdict, (3, 4))
-        assert answer.confidence == (0.6 if form.confidence else ASSUMED_CONFIDENCE)
-        assert answer.against == ((7,) if supported and form.conflicts else ())
+        assert answer.confidence == 0.6
+        assert answer.against == ((7,) if supported else ())
         reasoned = form.reasoning is Reasoning.AFTER or (
             form.reasoning is Reasoning.NOT_SUPPORTED and not supported
         )
@@ -70,18 +64,6 @@ def test_the_schema_is_strict_and_the_same_for_all_calls(form: ReplyForm) -> Non
     pattern = schema["properties"]["v"]["items"]["pattern"]
     assert (pattern[0], pattern[-1]) == ("^", "$"), "llama.cpp takes no other"
     assert not UNPORTABLE.search(pattern)
-
-
-@pytest.mark.parametrize("form", FORMS, ids=repr)
-def test_the_package_s_examples_are_shown_in_the_form_and_read_as_meant(form: ReplyForm) -> None:
-    replies = [line for line in render(default_examples(), form).split("\n") if line.startswith("{")]
-    for reply, example in zip(replies, default_examples(), strict=True):
-        Draft202012Validator(form.schema()).validate(json.loads(reply))
-        for answer, claim in zip(read_reply(reply, form), example.claims, strict=True):
-            binary = "SUPPORTED" if claim.verdict == "SUPPORTED" else "UNSUPPORTED"
-            assert answer.verdict == (binary if form.binary else claim.verdict)
-            assert answer.evidence == claim.evidence
-            assert not answer.problem
 
 
 @pytest.mark.parametrize(
@@ -100,8 +82,8 @@ def test_the_package_s_examples_are_shown_in_the_form_and_read_as_meant(form: Re
     ],
 )
 def test_the_pattern_lets_nothing_else_be_written(text: str) -> None:
-    assert re.fullmatch(compact.pattern(FORM), "c1 1 supported")
-    assert not re.fullmatch(compact.pattern(FORM), text)
+    assert re.fullmatch(PATTERN, "c1 1 supported")
+    assert not re.fullmatch(PATTERN, text)
 
 
 @pytest.mark.parametrize(
@@ -179,18 +161,7 @@ def test_what_is_no_verdict_is_told_fit_to_print_and_short(text: str, problem: s
 
 @pytest.mark.parametrize("text", ["", " ", "supported", "c1", "c1:", ": c1", "\n"])
 def test_a_text_that_names_no_claim_or_says_nothing_of_it_is_none(text: str) -> None:
-    assert compact.read(text, FORM) is None
-
-
-@pytest.mark.parametrize("word", ["partial", "contradicted", "PARTIALLY_SUPPORTED"])
-def test_where_two_verdicts_are_asked_for_any_other_is_the_no(word: str) -> None:
-    answer = read(f"c1 1 {word}: x", ReplyForm(binary=True, compact=True))
-    assert (answer.verdict, answer.evidence, answer.reasoning) == (Verdict.UNSUPPORTED, (1,), "x")
-
-
-def test_what_was_not_asked_for_is_not_read() -> None:
-    answer = read("c1 1 supported 20% !3", ReplyForm(confidence=False, conflicts=False, compact=True))
-    assert (answer.confidence, answer.against) == (ASSUMED_CONFIDENCE, ())
+    assert replies._read_text(text) is None
 
 
 async def test_a_text_can_not_tell_of_the_parts_and_the_verdict_says_so() -> None:
@@ -210,10 +181,9 @@ async def test_a_text_can_not_tell_of_the_parts_and_the_verdict_says_so() -> Non
     ("changes", "is_compact"),
     [
         ({}, True),
-        ({"reply_form": "verbose"}, False),
         ({"reasoning": "before"}, False),
         ({"decompose": True}, False),
-        ({"reasoning": "after", "verdicts": "binary"}, True),
+        ({"reasoning": "after"}, True),
     ],
 )
 def test_the_form_is_compact_where_no_text_stands_ahead_of_the_verdict(
@@ -229,7 +199,7 @@ TEXTS = st.builds(
     lambda label, numbers, word, reason: " ".join([label, *map(str, numbers), word]) + reason,
     st.sampled_from(["c1", "c2", "c9"]),
     st.lists(st.integers(1, 99), max_size=3),
-    st.sampled_from([*compact.WORDS.values(), "maybe"]),
+    st.sampled_from([*replies.WORDS.values(), "maybe"]),
     st.sampled_from(["", ": why", ': "]}, {"', ": c1 1 supported", " 60%", " !3"]),
 )
 
@@ -252,12 +222,13 @@ def test_a_verdict_is_known_with_its_closing_quote_and_not_before() -> None:
     assert known == {text.index(","): "c1", len(text) - 2: "c2"}
 
 
-@given(st.integers(0, 60))
-def test_of_a_reply_that_is_cut_anywhere_what_was_complete_is_known(at: int) -> None:
+def test_of_a_reply_that_is_cut_anywhere_what_was_complete_is_known() -> None:
     text = '{"v":["c1 1 unsupported: x","c2 supported","c3 1 supported"]}'
-    reader = ReplyReader(FORM, ASKED)
-    answers = reader.feed(text[:at])
-    assert answers == read_reply(text, FORM)[: len(answers)]
+    whole = read_reply(text, FORM)
+    ends = [end for end, char in enumerate(text, 1) if char == '"' and text[end] in ",]"]
+    for at in range(len(text) + 1):
+        answers = ReplyReader(FORM, ASKED).feed(text[:at])
+        assert answers == whole[: sum(end <= at for end in ends)]
 
 
 @pytest.mark.parametrize("between", ['""', '" "', '"\n"', '" said "', '";"', '": "'])
@@ -298,24 +269,23 @@ def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
 @pytest.mark.parametrize("text", ["c1 " + "1 " * 200_000 + "x!", "c1 a " + "!1 " * 200_000, "c" * 400_000])
 def test_a_long_text_is_read_in_one_pass(text: str) -> None:
     """Quadratic time would keep the event loop for minutes."""
-    compact.read(text, FORM)
+    replies._read_text(text)
 
 
 SAID = '{"v":["c1 1 supported !2","c2 2 contradicted 70%: From 9, not 8."]}'
 
 
-@pytest.mark.parametrize("mode", ["json_schema", "json_object", "text"])
-async def test_a_text_makes_a_judgement_with_quotes_reason_and_confidence(mode: str) -> None:
-    async with LlmServer(Reply(SAID)) as server:
-        asked = request("It costs $50.", "It opens at 8.")
-        reply = await judge(server, asked, structured_output=mode)
+@pytest.mark.parametrize("refused", [(), ("json_schema",), ("json_schema", "json_object")])
+async def test_a_text_makes_a_judgement_with_quotes_reason_and_confidence(refused: tuple[str, ...]) -> None:
+    async with LlmServer(refusing(*refused, then=Reply(SAID)) if refused else Reply(SAID)) as server:
+        reply = await judge(server, request("It costs $50.", "It opens at 8."))
     first, second = reply.judgements
     assert (first.verdict, first.support) == (Verdict.SUPPORTED, 0.95)
     assert [quote.quote for quote in first.evidence] == ["The basic plan costs $50 a month."]
     assert first.conflicting_contexts == ("doc-1",)
     assert (second.verdict, second.support) == (Verdict.CONTRADICTED, 0.15)
     assert second.reasoning == "From 9, not 8."
-    assert '{"v":["ID NUMBERS VERDICT' in server.calls[0].system, (
+    assert all('{"v":["ID NUMBERS VERDICT' in call.system for call in server.calls), (
         "the form stands in the prompt in every mode"
     )
 

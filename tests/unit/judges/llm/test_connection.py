@@ -12,8 +12,7 @@ import openai
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm import connection
-from guardrail.judges.llm.failures import describe
+from guardrail.judges.llm.failures import describe, server_of
 from tests.support.certificates import Authority
 from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge
@@ -34,7 +33,7 @@ REQUEST = httpx2.Request("POST", "http://localhost/v1")
     ],
 )
 def test_a_server_is_told_by_host_and_port_alone(url: str, server: str) -> None:
-    assert connection.server_of(url) == server
+    assert server_of(url) == server
 
 
 async def told(url: str) -> str:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import httpx2
 import openai
 
-from guardrail.judges.llm.dialect import Dialect
-from guardrail.judges.llm.settings import OutputMode
+from guardrail.judges.llm.endpoint import Dialect, OutputMode
 from tests.unit.judges.llm.asking import settings
 
 SCHEMA = {"type": "object"}
@@ -27,7 +26,9 @@ def test_a_refusal_that_comes_late_does_not_undo_later_steps() -> None:
 
 
 def test_when_nothing_is_left_to_leave_out_the_refusal_stands() -> None:
-    dialect = Dialect(settings(structured_output="text", temperature=None))
+    dialect = Dialect(settings(temperature=None))
+    for form in ("json_schema", "json_object"):
+        assert dialect.adapt(refusal(f"no {form} here"), dialect.arguments(SCHEMA))
     assert "response_format" not in dialect.arguments(SCHEMA)
     assert not dialect.adapt(refusal("response_format is not supported"), dialect.arguments(SCHEMA))
     assert not dialect.adapt(refusal("temperature is not supported"), dialect.arguments(SCHEMA))
@@ -37,7 +38,6 @@ def test_a_refusal_of_streams_is_known_by_its_words() -> None:
     dialect = Dialect(settings())
     sent = dialect.arguments(SCHEMA)
     assert dialect.adapt(refusal("Streaming is not supported with this model."), sent)
-    assert not dialect.streams
     assert "stream" not in dialect.arguments(SCHEMA)
     assert "stream_options" not in dialect.arguments(SCHEMA)
     assert dialect.arguments(SCHEMA)["response_format"] == sent["response_format"]
@@ -46,7 +46,7 @@ def test_a_refusal_of_streams_is_known_by_its_words() -> None:
 def test_a_refusal_of_the_usage_leaves_the_stream() -> None:
     dialect = Dialect(settings())
     assert dialect.adapt(refusal("Unrecognized request argument: stream_options"), dialect.arguments(SCHEMA))
-    assert dialect.streams
+    assert dialect.arguments(SCHEMA)["stream"] is True
     assert "stream_options" not in dialect.arguments(SCHEMA)
 
 
@@ -77,9 +77,13 @@ def test_an_error_of_the_server_s_own_costs_no_option_but_the_stream() -> None:
 
 
 def test_of_calls_refused_together_one_takes_the_step() -> None:
-    dialect = Dialect(settings(output_tokens_field="max_tokens"))
+    dialect = Dialect(settings())
     sent = dialect.arguments(SCHEMA)
-    refused = refusal("max_tokens is not supported; use max_completion_tokens")
+    refused = refusal("max_completion_tokens is not supported; use max_tokens")
     assert dialect.adapt(refused, sent)
     assert dialect.adapt(refused, sent)
-    assert dialect.arguments(SCHEMA)["max_completion_tokens"] == sent["max_tokens"]
+    assert dialect.arguments(SCHEMA)["max_tokens"] == sent["max_completion_tokens"]
+
+
+def test_a_bound_of_tokens_in_the_body_is_the_only_one() -> None:
+    assert "max_completion_tokens" not in Dialect(settings(extra_body={"max_tokens": 9})).arguments(SCHEMA)

@@ -30,6 +30,8 @@ def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
         "self_judging",  # of judge, beside judge.llm
         "response_format",
         "json_schema",
+        "max_completion_tokens",  # of the body that is sent
+        "max_tokens",
         "cached_input_tokens",
         "dropped_quotes",
     }

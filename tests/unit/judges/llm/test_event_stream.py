@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm.event_stream import MAX_EVENT_CHARS, EventStream
+from guardrail.judges.llm.reply import MAX_EVENT_CHARS, EventStream
 
 TEXT = ': ping\n\nevent: message\ndata: {"a": "ü€😀"}\n\ndata:one\ndata: two\n\nid: 7\n\ndata: [DONE]\n\n'
 EVENTS = ['{"a": "ü€😀"}', "one\ntwo", "[DONE]"]

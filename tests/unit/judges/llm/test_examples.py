@@ -14,23 +14,15 @@ from pydantic import ValidationError
 from guardrail.claims.prose import read_prose
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError
-from guardrail.judges.llm.examples import default_examples, render
-from guardrail.judges.llm.fence import fences
-from guardrail.judges.llm.prompt import Prompts
-from guardrail.judges.llm.reply import read_reply
-from guardrail.judges.llm.reply_form import ReplyForm
+from guardrail.judges.llm.prompt import Prompts, default_examples, fences, render
+from guardrail.judges.llm.reply import ReplyForm, read_reply
 from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 from tests.unit.judges.llm.asking import request, settings
 
 CLAIM = {"text": "Es kostet 5 €.", "verdict": "SUPPORTED", "evidence": [1]}
 EXAMPLE = {"sentences": ["Der Preis beträgt 5 €."], "claims": [CLAIM]}
 
-FORMS = [
-    ReplyForm(reasoning, binary, decompose, conflicts=decompose)
-    for reasoning in Reasoning
-    for binary in (False, True)
-    for decompose in (False, True)
-]
+FORMS = [ReplyForm(reasoning, decompose) for reasoning in Reasoning for decompose in (False, True)]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=repr)
@@ -44,8 +36,7 @@ def test_the_replies_of_the_package_s_examples_keep_to_the_schema_and_are_read_a
         answers = read_reply(reply, form)
         assert not any(answer.problem for answer in answers)
         for answer, claim in zip(answers, example.claims, strict=True):
-            binary = "SUPPORTED" if claim.verdict == "SUPPORTED" else "UNSUPPORTED"
-            assert answer.verdict == (binary if form.binary else claim.verdict)
+            assert answer.verdict == claim.verdict
             assert answer.evidence == claim.evidence
 
 

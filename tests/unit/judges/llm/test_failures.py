@@ -7,9 +7,10 @@ import openai
 import pytest
 
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.judges.llm.failures import Backoff, Failure, describe, retry_after
+from guardrail.judges.llm import failures
+from guardrail.judges.llm.failures import Failure, describe, retry_after, wait_s
 from tests.support.llm_server import LlmServer, Status
-from tests.unit.judges.llm.asking import judge, settings
+from tests.unit.judges.llm.asking import judge
 
 
 @pytest.mark.parametrize(
@@ -34,18 +35,26 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
     assert retry_after(headers, now=lambda: 100.0) == seconds
 
 
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "FIRST_WAIT_S", 0.1)
+    monkeypatch.setattr(failures, "LONGEST_WAIT_S", 0.5)
+
+
+@pytest.mark.usefixtures("waits")
 def test_the_bound_of_the_wait_doubles_up_to_the_maximum() -> None:
-    backoff = Backoff(settings(backoff_initial_ms=100, backoff_max_ms=500), random_=lambda: 1.0)
-    assert [backoff.seconds(retry, None) for retry in range(5)] == [0.1, 0.2, 0.4, 0.5, 0.5]
+    waits = [wait_s(retry, None, random_=lambda: 1.0) for retry in range(5)]
+    assert waits == [0.1, 0.2, 0.4, 0.5, 0.5]
 
 
+@pytest.mark.usefixtures("waits")
 def test_the_wait_is_spread_over_all_of_the_bound() -> None:
-    assert Backoff(settings(), random_=lambda: 0.0).seconds(3, None) == 0.0
+    assert wait_s(3, None, random_=lambda: 0.0) == 0.0
 
 
+@pytest.mark.usefixtures("waits")
 def test_the_wait_is_never_shorter_than_what_the_server_asks() -> None:
-    backoff = Backoff(settings(backoff_initial_ms=100, backoff_max_ms=500), random_=lambda: 0.5)
-    assert backoff.seconds(0, 30.0) == 30.05
+    assert wait_s(0, 30.0, random_=lambda: 0.5) == 30.05
 
 
 REQUEST = httpx2.Request("POST", "http://localhost/v1")

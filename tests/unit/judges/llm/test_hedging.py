@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from guardrail.errors import JudgeUnavailable
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.chat import Announcer, Voice, hedged
+from guardrail.judges.llm.endpoint import Outcome
 from guardrail.judges.llm.failures import Failure
-from guardrail.judges.llm.hedging import Announcer, HedgingBudget, Outcome, Voice, hedged
-from guardrail.judges.llm.reply import Answer
 
 C1, C2 = Answer("c1"), Answer("c2")
 C1_AGAIN = Answer("c1", problem="another verdict")
@@ -206,19 +207,3 @@ def test_two_verdicts_of_one_call_are_both_passed_on() -> None:
     assert announcer.agreed(voice, [C1, C1_AGAIN]) == [C1, C1_AGAIN]
     voice.say([C1_AGAIN])
     assert heard == [C1, C1_AGAIN]
-
-
-def test_second_calls_are_a_share_of_all() -> None:
-    budget = HedgingBudget(0.1)
-    taken = 0
-    for _ in range(1_000):
-        budget.called()
-        taken += budget.take()
-    assert 95 <= taken <= 101
-
-
-def test_a_quiet_time_does_not_save_up_for_a_flood() -> None:
-    budget = HedgingBudget(0.5)
-    for _ in range(10_000):
-        budget.called()
-    assert sum(budget.take() for _ in range(1_000)) == 10

@@ -275,17 +275,16 @@ async def test_options_reach_the_server() -> None:
     async with LlmServer() as server:
         await judge(
             server,
-            seed=7,
             temperature=0.3,
             max_output_tokens=500,
-            output_tokens_field="max_tokens",
             api_key="sk-1",
             extra_headers={"x-route": "blue"},
-            extra_body={"reasoning_effort": "low"},
+            extra_body={"reasoning_effort": "low", "seed": 7},
             system_role="developer",
         )
     (call,) = server.calls
-    wanted = {"model": "test", "seed": 7, "temperature": 0.3, "max_tokens": 500, "reasoning_effort": "low"}
+    wanted = {"model": "test", "seed": 7, "temperature": 0.3, "max_completion_tokens": 500}
+    wanted |= {"reasoning_effort": "low"}
     assert {name: call.body[name] for name in wanted} == wanted
     assert call.headers["authorization"] == "Bearer sk-1"
     assert call.headers["x-route"] == "blue"

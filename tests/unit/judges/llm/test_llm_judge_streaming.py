@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 
 import pytest
 
@@ -225,27 +224,3 @@ async def test_a_claim_is_taken_apart_and_its_verdict_is_that_of_its_parts() -> 
     ]
     assert first.reasoning == "Of its parts, UNSUPPORTED: The basic plan has ? a trial. …"
     assert (second.verdict, second.parts) == (Verdict.SUPPORTED, ())
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        '{"v":["c1 1 contradicted: No.","c2 unsupported: No."]}',
-        verdicts(member("c1", "CONTRADICTED"), member("c2", "UNSUPPORTED")),
-    ],
-    ids=["compact", "verbose"],
-)
-async def test_two_verdicts_are_asked_for_and_any_other_is_the_no(said: str) -> None:
-    async with LlmServer(Reply(said)) as server:
-        reply = await judge(server, request("One.", "Two."), verdicts="binary")
-        await judge(server, request("One.", "Two."), verdicts="binary", reply_form="verbose")
-    texts = server.calls[0].body["response_format"]["json_schema"]["schema"]["properties"]["v"]["items"]
-    assert re.fullmatch(texts["pattern"], "c1 unsupported: No.")
-    assert not re.fullmatch(texts["pattern"], "c1 1 contradicted: No.")
-    schema = server.calls[1].body["response_format"]["json_schema"]["schema"]
-    assert schema["properties"]["verdicts"]["items"]["properties"]["verdict"]["enum"] == [
-        "SUPPORTED",
-        "UNSUPPORTED",
-    ]
-    assert "CONTRADICTED" not in server.calls[0].system.upper()
-    assert [j.verdict for j in reply.judgements] == [Verdict.UNSUPPORTED, Verdict.UNSUPPORTED]

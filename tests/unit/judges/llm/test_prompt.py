@@ -9,8 +9,7 @@ import pytest
 from guardrail.events import Context
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.fence import Fence, fences
-from guardrail.judges.llm.prompt import Prompt, Prompts
+from guardrail.judges.llm.prompt import Fence, Prompt, Prompts, fences
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
@@ -103,18 +102,18 @@ def test_empty_contexts_are_left_out_and_the_others_keep_their_numbers() -> None
     assert prompt.sentences.evidence([1])[0].context_id == "doc-1"
 
 
-@pytest.mark.parametrize("form", ["compact", "verbose"])
+@pytest.mark.parametrize("decompose", [False, True])
 @pytest.mark.parametrize("reasoning", Reasoning)
-def test_all_variables_of_the_instructions_are_filled(reasoning: Reasoning, form: str) -> None:
-    made = settings(reasoning=reasoning, max_quotes=7, reply_form=form)
+def test_all_variables_of_the_instructions_are_filled(reasoning: Reasoning, *, decompose: bool) -> None:
+    made = settings(reasoning=reasoning, decompose=decompose)
     prompt = Prompts(made).build(request(), FENCE)
     system = prompt.messages[0]["content"]
     assert not re.search(r"\$[a-z{]", system)
-    assert "at most 7;" in system
+    assert "at most 3;" in system
     none = reasoning is Reasoning.NONE
     assert ("Give no reasons." in system) is none
     assert ("REASON" in system or "`reasoning`" in system) is not none
-    assert ("`verdicts`" in system) is (form == "verbose" or reasoning is Reasoning.BEFORE)
+    assert ("`verdicts`" in system) is (decompose or reasoning is Reasoning.BEFORE)
     assert "JSON" in system  # JSON mode is refused by OpenAI where the prompt doesn't say it
 
 

@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
-from guardrail.judges.llm.reply import ASSUMED_CONFIDENCE, MAX_REPLY_CHARS, Answer, read_reply
-from guardrail.judges.llm.reply_form import ReplyForm
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, ReplyForm, read_reply
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.llm_server import member, verdicts
 
@@ -167,11 +167,10 @@ def test_members_of_the_wrong_kind_are_passed_over() -> None:
 
 
 FORMS = [
-    ReplyForm(reasoning, binary, decompose, conflicts, confidence=not conflicts)
+    form
     for reasoning in Reasoning
-    for binary in (False, True)
     for decompose in (False, True)
-    for conflicts in (False, True)
+    if not (form := ReplyForm(reasoning, decompose)).compact
 ]
 
 
@@ -204,23 +203,6 @@ def test_reasoning_stands_where_the_settings_say() -> None:
 def test_a_reply_can_name_only_so_many_sentences() -> None:
     (answer,) = read(verdicts(member("c1", evidence=list(range(10_000)))))
     assert answer.evidence == tuple(range(10))
-
-
-@pytest.mark.parametrize("given", ["PARTIALLY_SUPPORTED", "CONTRADICTED"])
-def test_where_two_verdicts_are_asked_for_any_other_is_the_no(given: str) -> None:
-    parts = [{"text": "A.", "verdict": given}]
-    first, second = read(
-        verdicts(member("c1", given, evidence=[2]), member("c2", parts=parts)), binary=True, decompose=True
-    )
-    assert (first.verdict, first.evidence, first.problem) == (Verdict.UNSUPPORTED, (2,), "")
-    assert (second.verdict, second.parts[0].verdict) == (Verdict.UNSUPPORTED, Verdict.UNSUPPORTED)
-
-
-@pytest.mark.parametrize("given", ["UNVERIFIED", "NO", "NOT SUPPORTED"])
-def test_where_two_verdicts_are_asked_for_what_is_none_of_the_four_is_none(given: str) -> None:
-    (answer,) = read(verdicts(member("c1", given)), binary=True)
-    assert answer.verdict is Verdict.UNVERIFIED
-    assert answer.problem.endswith("is none of the two")
 
 
 @pytest.mark.parametrize(
@@ -315,10 +297,3 @@ def test_only_so_many_values_are_read_ahead_of_the_verdicts() -> None:
     assert len(read("[1] " * 900 + ONE)) == 1
     with pytest.raises(JudgeReplyError):
         read("[1] " * 1_001 + ONE)
-
-
-@pytest.mark.parametrize("given", [0.1, 7, "high", None])
-def test_where_no_confidence_is_asked_for_none_is_read(given: Any) -> None:
-    (answer,) = read(verdicts(member("c1", confidence=given)), confidence=False)
-    assert (answer.verdict, answer.confidence) == (Verdict.SUPPORTED, ASSUMED_CONFIDENCE)
-    assert "confidence" not in ReplyForm(confidence=False).members

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, read_reply
-from guardrail.judges.llm.reply_form import ReplyForm
-from guardrail.judges.llm.reply_stream import ReplyReader
+from guardrail.judges.llm import reply
+from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, ReplyForm, ReplyReader, read_reply
 from tests.support.llm_server import member, verdicts
 
 FORM = ReplyForm()
@@ -170,14 +170,15 @@ def test_a_reply_that_never_ends_is_given_up() -> None:
         sum(len(reader.feed(piece)) for _ in range(2 + MAX_REPLY_CHARS // 10_000))
 
 
-@given(st.integers(0, len(TWO)))
-def test_of_a_reply_that_is_cut_anywhere_what_was_complete_is_known_early(at: int) -> None:
-    reader = ReplyReader(FORM, ASKED)
-    answers = reader.feed(TWO[:at])
-    assert answers == read_reply(TWO, FORM)[: len(answers)]
-    assert len(answers) == (at > TWO.index("}, {")) + (at >= len(TWO) - 2)
-    if answers:
-        assert reader.finish() == []
+def test_of_a_reply_that_is_cut_anywhere_what_was_complete_is_known_early() -> None:
+    whole = read_reply(TWO, FORM)
+    for at in range(len(TWO) + 1):
+        reader = ReplyReader(FORM, ASKED)
+        answers = reader.feed(TWO[:at])
+        assert answers == whole[: len(answers)]
+        assert len(answers) == (at > TWO.index("}, {")) + (at >= len(TWO) - 2)
+        if answers:
+            assert reader.finish() == []
 
 
 @given(
@@ -214,3 +215,19 @@ def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
     except JudgeReplyError:
         return
     assert early or late
+
+
+def test_a_long_verdict_is_not_decoded_anew_with_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends a verdict may stand in it thousands of times."""
+    decoded: list[int] = []
+    decode = reply._decode
+
+    def counting(text: str, start: int = 0) -> tuple[Any, int] | None:
+        decoded.append(len(text))
+        return decode(text, start)
+
+    monkeypatch.setattr(reply, "_decode", counting)
+    text = verdicts(member("c1", "CONTRADICTED", reasoning="a } " * 10_000), member("c2"))
+    early, late = read(text, 8)
+    assert said(early + late) == [("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
+    assert sum(decoded) < 20 * len(text)

@@ -1,3 +1,5 @@
+"""What holds calls back: times of late, the circuit breaker, the number of calls, turns, second calls."""
+
 from __future__ import annotations
 
 import asyncio
@@ -6,14 +8,189 @@ from typing import Any
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.concurrency import AdaptiveLimit, Slots
-from guardrail.judges.llm.endpoint_settings import ConcurrencySettings
+from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots, State
+from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit
 
 
+def test_quantiles() -> None:
+    times = RecentTimes(clock=Clock())
+    for seconds in range(1, 101):
+        times.add(float(seconds))
+    assert times.quantile(0.5) == 51.0
+    assert times.quantile(0.95) == 96.0
+
+
+def test_too_few_samples_say_nothing() -> None:
+    times = RecentTimes(clock=Clock())
+    assert times.quantile(0.5) is None
+    times.add(1.0)
+    assert times.quantile(0.5) == 1.0
+    assert times.quantile(0.5, min_samples=2) is None
+
+
+def test_samples_expire() -> None:
+    """Else a server that was slow once, and is given up without a call since then, stayed slow for ever."""
+    clock = Clock()
+    times = RecentTimes(window_s=60.0, clock=clock)
+    times.add(9.0)
+    clock.now += 30.0
+    times.add(1.0)
+    assert times.quantile(0.99) == 9.0
+    clock.now += 31.0
+    assert times.quantile(0.99) == 1.0
+    clock.now += 30.0
+    assert times.quantile(0.99) is None
+
+
+def test_memory_is_bounded_and_the_latest_are_kept() -> None:
+    times = RecentTimes(clock=Clock())
+    for _ in range(1_000):
+        times.add(9.0)
+    for _ in range(256):
+        times.add(1.0)
+    assert times.quantile(0.99) == 1.0
+
+
+def breaker(clock: Clock, **changes: Any) -> CircuitBreaker:
+    values: dict[str, Any] = {"window_s": 10.0, "min_calls": 4, "open_s": 5.0}
+    return CircuitBreaker("llm:test", clock, **values | changes)
+
+
+def state(tested: CircuitBreaker) -> State:
+    return tested.state
+
+
+def end(tested: CircuitBreaker, *results: bool | None) -> None:
+    for ok in results:
+        admission = tested.admit()
+        assert admission is not None
+        admission.record(ok=ok)
+
+
+def opened(clock: Clock, **changes: Any) -> CircuitBreaker:
+    tested = breaker(clock, **changes)
+    end(tested, False, False, False, False)
+    assert state(tested) is State.OPEN
+    return tested
+
+
+def test_it_opens_when_the_share_of_failures_is_reached() -> None:
+    tested = breaker(Clock())
+    end(tested, True, True, False)
+    assert state(tested) is State.CLOSED
+    end(tested, False)
+    assert state(tested) is State.OPEN
+    assert tested.admit() is None
+
+
+def test_few_failures_do_not_open_it() -> None:
+    tested = breaker(Clock())
+    end(tested, False, False, False)
+    assert state(tested) is State.CLOSED
+
+
+def test_a_smaller_share_of_failures_does_not_open_it() -> None:
+    tested = breaker(Clock())
+    end(tested, *[True, True, True, False] * 20)
+    assert state(tested) is State.CLOSED
+
+
+def test_what_is_older_than_the_window_does_not_count() -> None:
+    clock = Clock()
+    tested = breaker(clock)
+    end(tested, False, False, False)
+    clock.now += 10.0
+    end(tested, False)
+    assert state(tested) is State.CLOSED
+    end(tested, False, False, False)
+    assert state(tested) is State.OPEN
+
+
+def test_what_ended_without_telling_anything_does_not_count() -> None:
+    tested = breaker(Clock())
+    end(tested, False, False, False, None, None, None)
+    assert state(tested) is State.CLOSED
+
+
+def test_after_a_time_it_lets_a_few_probes_through_and_no_more() -> None:
+    clock = Clock()
+    tested = opened(clock)
+    clock.now += 4.9
+    assert tested.admit() is None
+    clock.now += 0.1
+    assert state(tested) is State.HALF_OPEN
+    assert tested.admit() is not None
+    assert tested.admit() is not None
+    assert tested.admit() is None
+
+
+def test_it_closes_when_all_probes_succeed() -> None:
+    clock = Clock()
+    tested = opened(clock)
+    clock.now += 5.0
+    end(tested, True)
+    assert state(tested) is State.HALF_OPEN
+    end(tested, True)
+    assert state(tested) is State.CLOSED
+    # What failed before it opened is forgotten.
+    end(tested, False, False, False)
+    assert state(tested) is State.CLOSED
+
+
+def test_one_probe_that_fails_opens_it_again_for_the_whole_time() -> None:
+    clock = Clock()
+    tested = opened(clock)
+    clock.now += 5.0
+    end(tested, True, False)
+    assert state(tested) is State.OPEN
+    clock.now += 4.9
+    assert tested.admit() is None
+    clock.now += 0.1
+    assert tested.admit() is not None
+
+
+def test_a_probe_that_was_cancelled_makes_room_for_another() -> None:
+    clock = Clock()
+    tested = opened(clock, probes=1)
+    clock.now += 5.0
+    end(tested, None, None, None)
+    assert state(tested) is State.HALF_OPEN
+    end(tested, True)
+    assert state(tested) is State.CLOSED
+
+
+def test_a_call_from_before_it_opened_says_nothing_of_the_probes() -> None:
+    clock = Clock()
+    tested = breaker(clock)
+    late_good, late_bad = tested.admit(), tested.admit()
+    assert late_good is not None
+    assert late_bad is not None
+    end(tested, False, False, False, False)
+    clock.now += 5.0
+    assert state(tested) is State.HALF_OPEN
+    late_good.record(ok=True)
+    late_bad.record(ok=False)
+    assert state(tested) is State.HALF_OPEN
+    end(tested, True, True)
+    assert state(tested) is State.CLOSED
+
+
+def test_only_the_first_word_on_a_call_counts() -> None:
+    clock = Clock()
+    tested = opened(clock)
+    clock.now += 5.0
+    admission = tested.admit()
+    assert admission is not None
+    admission.record(ok=True)
+    admission.record(ok=None)
+    admission.record(ok=True)
+    assert state(tested) is State.HALF_OPEN
+
+
 def adaptive(maximum: int = 64, **changes: Any) -> AdaptiveLimit:
-    return AdaptiveLimit(ConcurrencySettings.model_validate(changes), maximum)
+    return AdaptiveLimit(maximum, **changes)
 
 
 def run_round(limit: AdaptiveLimit, capacity: int) -> int:
@@ -68,7 +245,7 @@ def test_a_limit_that_is_far_too_high_is_halved_until_a_call_succeeds() -> None:
 
 
 def test_it_never_leaves_its_bounds() -> None:
-    limit = adaptive(maximum=6, min=3, initial=100)
+    limit = adaptive(maximum=6, minimum=3, initial=100)
     assert limit.limit == 6
     for _ in range(50):
         limit.overloaded(limit.round)
@@ -76,7 +253,7 @@ def test_it_never_leaves_its_bounds() -> None:
 
 
 def test_the_minimum_yields_to_a_smaller_maximum() -> None:
-    assert adaptive(maximum=2, min=5, initial=5).limit == 2
+    assert adaptive(maximum=2, minimum=5, initial=5).limit == 2
 
 
 def test_calls_refused_together_count_once() -> None:
@@ -116,15 +293,6 @@ def test_noise_and_a_lasting_change_are_no_overload() -> None:
     for _ in range(1_000):
         limit.succeeded(limit.round, BUSY, 0.5)
     assert limit.limit >= low
-
-
-def test_latency_is_let_alone_where_that_is_set() -> None:
-    limit = adaptive(initial=32, latency_tolerance=None)
-    for _ in range(100):
-        limit.succeeded(limit.round, 1, 0.1)
-    for _ in range(100):
-        limit.succeeded(limit.round, 1, 60.0)
-    assert limit.limit == 32
 
 
 async def _queue(slots: Slots, *response_ids: str) -> tuple[list[str], list[asyncio.Task[None]]]:
@@ -222,3 +390,28 @@ async def test_one_that_was_cancelled_and_is_not_yet_gone_is_passed_over() -> No
     assert turns == ["b"]
     slots.release()
     assert (slots.in_flight, slots.waiting) == (0, 0)
+
+
+def test_second_calls_are_a_share_of_all() -> None:
+    hedging = Hedging(max_share=0.1)
+    taken = 0
+    for _ in range(1_000):
+        hedging.called()
+        taken += hedging.take()
+    assert 95 <= taken <= 101
+
+
+def test_a_quiet_time_does_not_save_up_for_a_flood() -> None:
+    hedging = Hedging(max_share=0.5)
+    for _ in range(10_000):
+        hedging.called()
+    assert sum(hedging.take() for _ in range(1_000)) == 10
+
+
+def test_a_call_is_late_when_nearly_all_recent_ones_were_sooner() -> None:
+    times = RecentTimes(clock=Clock())
+    hedging = Hedging(quantile=0.9, min_samples=10)
+    for number in range(10):
+        assert hedging.late_s(times) is None
+        times.add(float(number))
+    assert hedging.late_s(times) == 9.0

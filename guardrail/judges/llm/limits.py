@@ -1,0 +1,340 @@
+"""What holds back the calls to one model: its failures, what it can take at once, and how late a call is.
+
+All of it is learned from the calls themselves, so nothing of it is a setting. The numbers are the defaults of
+the classes here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from guardrail.errors import JudgeUnavailable
+
+_log = logging.getLogger(__name__)
+
+_MOST_SAMPLES: Final = 256
+
+# The breaker counts its window in so many parts, which bounds its memory.
+_PARTS: Final = 10
+
+# The level of the latency follows a change within some ten calls. Its lowest level drifts up within hundreds,
+# so that a server that has become slower for good is not taken for an overloaded one.
+_FOLLOW: Final = 0.2
+_DRIFT: Final = 1.005
+_GENTLE_DECREASE: Final = 0.9
+_MIN_TIMED: Final = 10
+
+_MOST_CREDIT: Final = 10.0  # second calls that may be saved up while none is needed
+
+
+class RecentTimes:
+    """The durations of recent calls.
+
+    They expire. Otherwise a server that was slow once, and so is not called, would never be timed again.
+    """
+
+    def __init__(self, window_s: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._window_s = window_s
+        self._clock = clock
+        self._samples: deque[tuple[float, float]] = deque(maxlen=_MOST_SAMPLES)
+
+    def add(self, seconds: float) -> None:
+        self._samples.append((self._clock(), seconds))
+
+    def quantile(self, share: float, min_samples: int = 1) -> float | None:
+        """The seconds within which this share of the calls ended; None if there are fewer samples."""
+        oldest = self._clock() - self._window_s
+        while self._samples and self._samples[0][0] < oldest:
+            self._samples.popleft()
+        if len(self._samples) < max(1, min_samples):
+            return None
+        times = sorted(seconds for _, seconds in self._samples)
+        return times[min(len(times) - 1, int(share * len(times)))]
+
+
+class State(StrEnum):
+    CLOSED = "closed"  # calls are sent
+    OPEN = "open"  # no call is sent
+    HALF_OPEN = "half_open"  # a few calls are sent as a probe
+
+
+@dataclass(slots=True)
+class _Part:
+    begun: float
+    calls: int = 0
+    failed: int = 0
+
+
+class CircuitBreaker:
+    """Leaves a failing server alone for a while, then tries it with a few calls.
+
+    It opens when at least ``min_calls`` calls ended within ``window_s`` seconds and ``failure_rate`` of them
+    failed. After ``open_s`` seconds it sends ``probes`` calls: if all succeed it closes, at the first failure
+    it opens again. A call that ends after the state has changed says nothing about the new state, and is not
+    counted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        failure_rate: float = 0.5,
+        window_s: float = 30.0,
+        min_calls: int = 10,
+        open_s: float = 10.0,
+        probes: int = 2,
+    ) -> None:
+        """``name`` is for the log; ``clock`` gives seconds."""
+        self._name = name
+        self._clock = clock
+        self._failure_rate = failure_rate
+        self._window_s = window_s
+        self._min_calls = min_calls
+        self._open_s = open_s
+        self._probes = probes
+        self._parts: deque[_Part] = deque(maxlen=_PARTS)
+        self._state = State.CLOSED
+        self._epoch = 0  # counts changes of the state
+        self._open_until = 0.0
+        self._probing = 0
+        self._probed = 0
+
+    @property
+    def state(self) -> State:
+        if self._state is State.OPEN and self._clock() >= self._open_until:
+            self._enter(State.HALF_OPEN)
+        return self._state
+
+    @property
+    def would_admit(self) -> bool:
+        """Whether a call would be sent now."""
+        state = self.state
+        free = self._probing + self._probed < self._probes
+        return state is State.CLOSED or (state is State.HALF_OPEN and free)
+
+    def admit(self) -> Admission | None:
+        """Permission for one call, whose end must be recorded; None if the call must not be sent."""
+        if not self.would_admit:
+            return None
+        if self._state is State.HALF_OPEN:
+            self._probing += 1
+        return Admission(self, self._epoch)
+
+    def record(self, epoch: int, *, ok: bool | None) -> None:
+        """Count the end of a call that was admitted in ``epoch``; ``ok`` is None if it says nothing."""
+        if epoch != self._epoch:
+            return
+        if self._state is State.HALF_OPEN:
+            self._probing -= 1
+            if ok:
+                self._probed += 1
+                if self._probed >= self._probes:
+                    self._enter(State.CLOSED)
+            elif ok is False:
+                self._enter(State.OPEN)
+        elif ok is not None:
+            self._count(ok=ok)
+
+    def _count(self, *, ok: bool) -> None:
+        now, width = self._clock(), self._window_s / _PARTS
+        if not self._parts or now >= self._parts[-1].begun + width:
+            self._parts.append(_Part(now))
+        self._parts[-1].calls += 1
+        self._parts[-1].failed += not ok
+        recent = [part for part in self._parts if part.begun > now - width * _PARTS]
+        calls, failed = sum(part.calls for part in recent), sum(part.failed for part in recent)
+        if calls >= self._min_calls and failed / calls >= self._failure_rate:
+            self._enter(State.OPEN)
+
+    def _enter(self, state: State) -> None:
+        self._state = state
+        self._epoch += 1
+        self._probing = self._probed = 0
+        self._parts.clear()
+        if state is State.OPEN:
+            self._open_until = self._clock() + self._open_s
+            _log.warning("%s fails: no call is sent to it for %d ms", self._name, self._open_s * 1000)
+        elif state is State.CLOSED:
+            _log.info("%s answers again", self._name)
+
+
+class Admission:
+    """Permission for one call. Only the first record of how it ended counts."""
+
+    __slots__ = ("_breaker", "_epoch", "_recorded")
+
+    def __init__(self, breaker: CircuitBreaker, epoch: int) -> None:
+        self._breaker = breaker
+        self._epoch = epoch
+        self._recorded = False
+
+    def record(self, *, ok: bool | None) -> None:
+        if not self._recorded:
+            self._recorded = True
+            self._breaker.record(self._epoch, ok=ok)
+
+
+class AdaptiveLimit:
+    """How many calls a server can take at once, found as TCP finds the capacity of an unknown path.
+
+    Additive increase, multiplicative decrease. Up to the first sign of overload every success raises the
+    limit by one (it doubles in a round), afterwards by one in a round. It rises only while it is what holds
+    calls back, and falls once per round: of the calls that were under way together, the first that is refused
+    speaks for all. If nothing succeeded since it fell it is far too high, and is halved.
+    """
+
+    def __init__(
+        self,
+        maximum: int,
+        *,
+        minimum: int = 1,
+        initial: int | None = None,
+        decrease: float = 0.7,
+        latency_tolerance: float = 4.0,
+    ) -> None:
+        """Begins at ``initial``, or else at ``maximum``. ``decrease`` is the factor at a sign of overload.
+
+        A time to the first token of ``latency_tolerance`` times its lowest recent level is such a sign too:
+        the server queues calls instead of refusing them.
+        """
+        self._max = float(maximum)
+        self._min = float(min(minimum, maximum))
+        self._limit = min(self._max, max(self._min, float(initial or maximum)))
+        self._factor = decrease
+        self._tolerance = latency_tolerance
+        self._doubling = True
+        self._falling = False  # nothing has succeeded since the last decrease
+        self._level: float | None = None  # of the time to the first token, in seconds
+        self._lowest = 0.0
+        self._timed = 0
+        self.round = 0
+        """Counts decreases. A call remembers in which round it began."""
+
+    @property
+    def limit(self) -> int:
+        return int(self._limit)
+
+    def succeeded(self, began_in: int, demand: int, first_token_s: float | None) -> None:
+        """A call that began in that round succeeded; ``demand`` counts all in flight or waiting, with it."""
+        if first_token_s is not None and self._is_slow(first_token_s):
+            self._decrease(began_in, _GENTLE_DECREASE)
+        elif began_in == self.round:
+            self._falling = False
+            if demand >= self.limit:
+                self._limit = min(self._max, self._limit + (1.0 if self._doubling else 1.0 / self._limit))
+
+    def overloaded(self, began_in: int) -> None:
+        """The server refused a call for want of capacity, or kept it waiting for too long."""
+        self._decrease(began_in, min(self._factor, 0.5) if self._falling else self._factor)
+
+    def _decrease(self, began_in: int, factor: float) -> None:
+        if began_in != self.round:
+            return
+        self.round += 1
+        self._doubling = False
+        self._falling = True
+        self._limit = max(self._min, self._limit * factor)
+
+    def _is_slow(self, seconds: float) -> bool:
+        self._level = seconds if self._level is None else self._level + _FOLLOW * (seconds - self._level)
+        self._timed += 1
+        self._lowest = self._level if self._timed <= 1 else min(self._lowest * _DRIFT, self._level)
+        return self._timed >= _MIN_TIMED and self._level > self._tolerance * self._lowest
+
+
+class Slots:
+    """The calls in flight, at most as many as the limit says; those that wait take turns by response.
+
+    So a response with many calls waiting does not hold up a response with a single call.
+    """
+
+    def __init__(self, limit: Callable[[], int], max_queue: int = 1_000) -> None:
+        self._limit = limit
+        self._max_queue = max_queue
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self.in_flight = 0
+        self.waiting = 0
+
+    @property
+    def free(self) -> bool:
+        return self.in_flight < self._limit() and not self.waiting
+
+    def ahead(self, response_id: str) -> int:
+        """How many calls would have their turn before a new one of this response, at most."""
+        if self.free:
+            return 0
+        own = len(self._queues.get(response_id, ()))
+        others = (min(len(queue), own + 1) for key, queue in self._queues.items() if key != response_id)
+        return own + sum(others)
+
+    async def acquire(self, response_id: str) -> None:
+        """Wait for a turn. Raises JudgeUnavailable at once when too many calls wait."""
+        if self.free:
+            self.in_flight += 1
+            return
+        if self.waiting >= self._max_queue:
+            raise JudgeUnavailable(f"{self.waiting} calls wait for their turn already")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(response_id, deque()).append(turn)
+        self.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._leave(response_id, turn)
+            else:  # it had its turn in the same moment
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """A call has ended; as many waiting calls have their turn as the limit now allows."""
+        self.in_flight -= 1
+        while self._queues and self.in_flight < self._limit():
+            response_id, queue = self._queues.popitem(last=False)
+            turn = queue.popleft()
+            if queue:
+                self._queues[response_id] = queue
+            self.waiting -= 1
+            if not turn.done():
+                self.in_flight += 1
+                turn.set_result(None)
+
+    def _leave(self, response_id: str, turn: asyncio.Future[None]) -> None:
+        queue = self._queues.get(response_id)
+        if queue is not None and turn in queue:
+            queue.remove(turn)
+            self.waiting -= 1
+            if not queue:
+                del self._queues[response_id]
+
+
+class Hedging:
+    """When a call is late, and whether a second one may be sent: these are a small share of all calls."""
+
+    def __init__(self, *, quantile: float = 0.95, min_samples: int = 20, max_share: float = 0.1) -> None:
+        """A call is late after the time within which ``quantile`` of the recent ones had a verdict."""
+        self._quantile = quantile
+        self._min_samples = min_samples
+        self._share = max_share
+        self._credit = 1.0
+
+    def late_s(self, times: RecentTimes) -> float | None:
+        """The seconds after which a call is late; None while fewer than ``min_samples`` were timed."""
+        return times.quantile(self._quantile, self._min_samples)
+
+    def called(self) -> None:
+        self._credit = min(_MOST_CREDIT, self._credit + self._share)
+
+    def take(self) -> bool:
+        if self._credit < 1.0:
+            return False
+        self._credit -= 1.0
+        return True

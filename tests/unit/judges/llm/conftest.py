@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.quick_retries import make_retries_quick
+
+
+@pytest.fixture(autouse=True)
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_retries_quick(monkeypatch)
