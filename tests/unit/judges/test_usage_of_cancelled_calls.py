@@ -78,10 +78,10 @@ async def test_what_is_cancelled_before_its_first_call_took_nothing() -> None:
     assert [each.judge for each in found] == ["llm:judge-1b"]  # there was room for the one call
 
 
-async def test_where_nothing_is_asked_a_block_takes_nothing() -> None:
+async def test_where_nothing_is_asked_nothing_is_consumed() -> None:
     async with LlmServer() as server:
         verdict, booked = await verdict_of(server, "llm", contexts=[])
-    assert verdict.decision is Decision.BLOCK
+    assert verdict.decision is Decision.FLAG
     assert verdict.usage == booked == Usage()
 
 
