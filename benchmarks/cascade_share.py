@@ -32,8 +32,7 @@ from benchmarks.labelled_answers import read_answers
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
 from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.events import SegmentKind, Severity, Verdict
-from guardrail.judges.cascade.bands import settled
-from guardrail.judges.cascade.settings import Band, CascadeSettings
+from guardrail.judges.cascade import Band, CascadeSettings, settled
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.settings import VerifierSettings

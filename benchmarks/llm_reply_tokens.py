@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from benchmarks.peers_tokens import Tokenize, tokenizer
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.prompt import Prompts, sample
 from guardrail.judges.llm.reply import ReplyForm
 from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning

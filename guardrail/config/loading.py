@@ -1,27 +1,285 @@
-"""Joins file, environment and command line into Settings, or tells every problem at once.
+"""Joins a YAML file, the environment and the command line into Settings, or tells every problem at once.
 
 Paths in a configuration file are relative to that file.
 """
 
 from __future__ import annotations
 
+import difflib
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, overload
 
+import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_settings import EnvSettingsSource
+from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.problems import Loc, SettingsError, dotted, explain, explain_unknown_policy
-from guardrail.config.settings import BUILT_IN_POLICY, SECTIONS_OF_OTHERS, Settings
-from guardrail.config.sources import FileValues, environment_variable, read_environment, read_file
+from guardrail.config.problems import (
+    Loc,
+    Problem,
+    SettingsError,
+    dotted,
+    explain,
+    explain_unknown_policy,
+    fields_of,
+)
+from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
 from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
+from guardrail.printable import escape_controls
+
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+MAX_VALUES: Final = 100_000
+"""Values in a file, those that an alias repeats counted every time: a few lines can stand for billions."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileValues:
+    """What a YAML file says, and on which line (from 1) it says so."""
+
+    path: Path | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+    lines: dict[Loc, int] = field(default_factory=dict)
+
+    def where(self, loc: Loc) -> str | None:
+        """``FILE:LINE`` of a setting, or of the section it stands in; None where no file was read."""
+        if self.path is None:
+            return None
+        for end in range(len(loc), 0, -1):
+            if loc[:end] in self.lines:
+                return f"{self.path}:{self.lines[loc[:end]]}"
+        return str(self.path)
+
+
+class _Loader(yaml.SafeLoader):
+    """Dates stay text: ``version: 2026-01-01`` is a name here, not a point in time."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - yaml's own attribute, replaced, never changed
+        first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def read_file(path: Path) -> FileValues:
+    """Read a YAML file. Raises SettingsError: missing, unreadable, not YAML, or a key given twice."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        remedy = "check the path, or begin with 'guardrail config show > guardrail.yaml'; no file is needed"
+        raise SettingsError([Problem("", "the file does not exist", remedy, where=str(path))]) from None
+    except OSError as error:
+        problem = Problem(
+            "", f"the file can't be read: {error.strerror}", "make it readable", where=str(path)
+        )
+        raise SettingsError([problem]) from None
+    if len(data) > MAX_FILE_BYTES:
+        problem = Problem("", "the file is larger than 4 MiB", "is it a configuration file?", where=str(path))
+        raise SettingsError([problem])
+    loader = None
+    try:
+        loader = _Loader(data)
+        node = loader.get_single_node()
+        if node is None:
+            return FileValues(path)
+        lines, problems = _survey(node, path)
+        if problems:
+            raise SettingsError(problems)
+        if _too_many(node):
+            wrong = f"the file stands for more than {MAX_VALUES} values, aliases (*NAME) written out"
+            raise SettingsError([Problem("", wrong, "write values out, or repeat less", where=str(path))])
+        values = loader.construct_document(node)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise SettingsError([_not_yaml(path, error)]) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if values is None:
+        return FileValues(path)
+    if not isinstance(values, dict):
+        problem = Problem(
+            "",
+            "the file is no mapping",
+            "write 'section:' lines, as 'guardrail config show' does",
+            where=str(path),
+        )
+        raise SettingsError([problem])
+    odd = [escape_controls(str(key)) for key in values if not isinstance(key, str)]
+    if odd:
+        problems = [
+            Problem(key, "no such setting", "section names are words", where=str(path)) for key in odd
+        ]
+        raise SettingsError(problems)
+    return FileValues(path, values, lines)
+
+
+def _not_yaml(path: Path, error: Exception) -> Problem:
+    mark = getattr(error, "problem_mark", None)
+    where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark is not None else str(path)
+    said = (
+        getattr(error, "problem", None)
+        or getattr(error, "reason", None)
+        or str(error)
+        or type(error).__name__
+    )
+    return Problem("", f"not valid YAML: {escape_controls(str(said))}", "mend the line", where=where)
+
+
+def _too_many(root: yaml.Node) -> bool:
+    """Whether a document has more than MAX_VALUES values once its aliases are written out.
+
+    Every node is counted once and its count is then used again, so this is quick where writing out is not.
+    A node that stands within itself is yaml's to refuse.
+    """
+    sizes: dict[int, int] = {}
+    entered: set[int] = set()
+    todo = [root]
+    while todo:
+        node = todo[-1]
+        if id(node) in sizes:
+            todo.pop()
+            continue
+        below = _children(node)
+        if id(node) not in entered:
+            entered.add(id(node))
+            todo.extend(child for child in below if id(child) not in entered)
+            continue
+        todo.pop()
+        sizes[id(node)] = min(MAX_VALUES + 1, 1 + sum(sizes.get(id(child), 1) for child in below))
+    return sizes[id(root)] > MAX_VALUES
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _survey(root: yaml.Node, path: Path) -> tuple[dict[Loc, int], list[Problem]]:
+    """The line of every key, and the keys that stand twice in one mapping. No recursion, no node twice."""
+    lines: dict[Loc, int] = {}
+    problems: list[Problem] = []
+    seen: set[int] = set()
+    todo: list[tuple[yaml.Node, Loc]] = [(root, ())]
+    while todo:
+        node, loc = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            for i, item in enumerate(node.value):
+                lines[(*loc, i)] = item.start_mark.line + 1
+                todo.append((item, (*loc, i)))
+        elif isinstance(node, yaml.MappingNode):
+            first: dict[Any, int] = {}
+            for key, value in node.value:
+                line = key.start_mark.line + 1
+                if key.value == "<<" or not isinstance(key.value, str):
+                    continue
+                here = (*loc, key.value)
+                if key.value in first:
+                    wrong = f"given twice, first on line {first[key.value]}"
+                    problems.append(Problem(dotted(here), wrong, "keep one of them", where=f"{path}:{line}"))
+                first.setdefault(key.value, line)
+                lines[here] = line
+                todo.append((value, here))
+    return lines, problems
+
+
+def read_environment(kind: type[Settings], file_values: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that environment variables give: ``GUARDRAIL_KAFKA__GROUP_ID=a`` is kafka.group_id.
+
+    Lists and mappings are JSON. Names that only begin alike (``GUARDRAIL_SERVICE_HOST``, which Kubernetes
+    sets for a service called guardrail) are left alone; what looks like a misspelt setting is not.
+    Raises SettingsError.
+    """
+    problems = [problem for name in sorted(os.environ) if (problem := _misspelt(kind, name)) is not None]
+    values: dict[str, Any] = {}
+    try:
+        values = EnvSettingsSource(kind)()
+    except EnvDecodeError:
+        problems += [
+            _env_problem(name, "write lists and mappings as JSON", "not valid JSON")
+            for name in _broken_json(kind)
+        ]
+    if problems:
+        raise SettingsError(problems)
+    return _restore_names(values, file_values)
+
+
+def environment_variable(loc: Loc) -> str | None:
+    """The variable that sets ``loc``, or a section it stands in, or else something in it, if there is one."""
+    names = {name.upper(): name for name in os.environ}
+    for end in range(len(loc), 0, -1):
+        parts = (re.sub(r"\W", "_", str(part)).upper() for part in loc[:end])
+        found = names.get(ENV_PREFIX + ENV_DELIMITER.join(parts))
+        if found is not None:
+            return found
+    below = ENV_PREFIX + ENV_DELIMITER.join((*(str(part).upper() for part in loc), ""))
+    return next((names[name] for name in sorted(names) if name.startswith(below)), None)
+
+
+def _misspelt(kind: type[Settings], name: str) -> Problem | None:
+    if not name.upper().startswith(ENV_PREFIX):
+        return None
+    rest = name[len(ENV_PREFIX) :].lower()
+    known = fields_of(kind)
+    head, delimiter, _ = rest.partition(ENV_DELIMITER)
+    if head in known or head in SECTIONS_OF_OTHERS:
+        return None
+    for section, info in known.items():
+        inner = rest.removeprefix(section + "_")
+        if inner != rest and inner.partition(ENV_DELIMITER)[0] in fields_of(info.annotation):
+            right = ENV_PREFIX + (section + ENV_DELIMITER + inner).upper()
+            return _env_problem(name, f"write {right}, with two underscores between the levels")
+    close = difflib.get_close_matches(head, known, n=1, cutoff=0.6 if delimiter else 0.85)
+    if close:
+        return _env_problem(name, f"did you mean {ENV_PREFIX}{close[0].upper()}{delimiter}…?")
+    return _env_problem(name, f"the sections are {', '.join(known)}") if delimiter else None
+
+
+def _env_problem(name: str, remedy: str, wrong: str = "no such setting") -> Problem:
+    return Problem(escape_controls(name), wrong, remedy, where="environment variable")
+
+
+def _broken_json(kind: type[Settings]) -> list[str]:
+    """The variables that hold no JSON where a section, list or mapping is meant."""
+    broken = []
+    for name, value in sorted(os.environ.items()):
+        if name.upper().startswith(ENV_PREFIX):
+            head, *below = name[len(ENV_PREFIX) :].lower().split(ENV_DELIMITER)
+            if head in kind.model_fields and (not below or value.lstrip()[:1] in {"{", "["}):
+                try:
+                    json.loads(value)
+                except ValueError:
+                    broken.append(name)
+    return broken
+
+
+def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give policies and verdicts the spelling that variable names can't carry (case, dashes)."""
+    policies = values.get("policies")
+    if not isinstance(policies, dict):
+        return values
+    in_file = file_values.get("policies")
+    spelt = (
+        {re.sub(r"\W", "_", str(key)).lower(): key for key in in_file} if isinstance(in_file, dict) else {}
+    )
+    restored = {spelt.get(key, key): policy for key, policy in policies.items()}
+    for policy in restored.values():
+        if isinstance(policy, dict) and isinstance(policy.get("credits"), dict):
+            policy["credits"] = {str(key).upper(): credit for key, credit in policy["credits"].items()}
+    return values | {"policies": restored}
+
 
 # Text that is a path only where it looks like one: "acme/model" is an id on the hub, "check" is in PATH.
 _NAMES_OR_PATHS: Final = ((ClassifierSettings, "model"), (ClassifierSettings, "tokenizer"))

@@ -30,10 +30,12 @@ from guardrail.engine.runs import (
     Output,
     Run,
     RunTable,
+    capture,
     digest,
+    read_head,
+    restored_session,
     size_of,
 )
-from guardrail.engine.state import capture, read_head, restored_session
 from guardrail.errors import ProtocolError, UnreadableSession
 from guardrail.events import (
     Response,

@@ -9,18 +9,20 @@ from typing import Any, Final
 
 from guardrail.evidence.tokens import CITATION
 from guardrail.figures import calendar, tables
-from guardrail.figures.affixes import (
+from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, Found, is_year
+from guardrail.figures.model import Bound, Day, Figure, Kind
+from guardrail.figures.numbers import (
+    Amount,
     Suffix,
+    read_amount,
     read_bound,
     read_noun,
+    read_numeral,
     read_prefix,
     read_rate,
     read_suffix,
     singular,
 )
-from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, Found, is_year
-from guardrail.figures.model import Bound, Day, Figure, Kind
-from guardrail.figures.numbers import Amount, read_amount, read_numeral
 from guardrail.figures.tables import ARTICLES, MONTHS, NO_NOUN, NUMBER_WORDS, ORDINALS, SIGNS, find_unit
 from guardrail.figures.tokens import Tok, Token, tokenize, touches
 

@@ -1,20 +1,23 @@
-"""The sentences that a claim's figures are compared with, read when they are needed."""
+"""The sentences that a claim's figures are compared with, read when they are needed.
+
+Of texts that are too long to be read, a cheap index of the ways to write a figure's digits tells which
+sentences may have it.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
-from guardrail.figures.agreement import agrees, dimension, keys, opposed
+from guardrail.figures.agreement import agrees, base, dimension, keys, opposed
 from guardrail.figures.arithmetic import Written, written
-from guardrail.figures.digits import digits_of, written_digits
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (
@@ -26,10 +29,52 @@ from guardrail.figures.tables import (
     FILLERS,
     NEGATIONS,
     NONE,
+    ONES,
     OPEN,
     PRONOUNS,
+    TENS,
+    UNIT,
     alternatives,
 )
+
+_NUMERAL: Final = re.compile(r"\d++(?:[.,'’]\d++)*+")
+_PART: Final = re.compile(r"[.,'’]")
+_WORD: Final = re.compile(r"[^\W\d_]++")
+_WORDS: Final = {word: str(number).strip("0") for word, number in {**ONES, **TENS}.items() if number}
+_LONGEST: Final = 40
+_HOURS: Final = (0, 12)
+
+
+def digits_of(text: str) -> set[str]:
+    """The digits of every numeral of a text and of its parts, and those of number words, without zeros before
+    and after: "1,200" and "twelve" have 12. Linear."""
+    found = {_WORDS[word] for word in _WORD.findall(text.casefold()) if word in _WORDS}
+    for numeral in _NUMERAL.findall(text):
+        parts = _PART.split(numeral)
+        found.update(part.strip("0") for part in ("".join(parts), *parts) if len(part) <= _LONGEST)
+    return found
+
+
+def written_digits(figure: Figure) -> set[str]:
+    """The digits that ``digits_of`` finds where a text has this figure, in any unit."""
+    found = {f"{value:.10g}" for value in _amounts(figure)}
+    return {digits for text in found if "e" not in text and (digits := text.replace(".", "").strip("0-"))}
+
+
+def _amounts(figure: Figure) -> Iterator[float]:
+    for day in (*figure.days, *((figure.last,) if figure.last else ())):
+        yield from (float(part) for part in (day.day, day.year) if part)
+    if figure.kind is Kind.TIME:
+        yield from (time // 60 - before for time in figure.values for before in _HOURS)
+        return
+    yield from figure.values
+    if figure.upper is not None:
+        yield figure.upper
+    measure = dimension(figure)
+    for unit in UNIT.values():
+        if figure.kind is Kind.QUANTITY and unit.dimension == measure:
+            yield from ((reading[0] - unit.zero) / unit.factor for reading in base(figure))
+
 
 MEETING: Final = re.compile(
     r"[,;–—](?:\s{0,4}(?:and|or|but|while|whereas)\b)?|\b(?:and|or|but|while|whereas)\b", re.IGNORECASE

@@ -26,7 +26,7 @@ from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.events import ClaimPart, Context, Evidence, Finding, Span, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
-from guardrail.judges.secret_files import read_secret
+from guardrail.judges.secrets import read_secret
 from guardrail.judges.streams import checked, closing, merged
 from guardrail.verdicts import Judgement, sound
 

@@ -120,7 +120,7 @@ class _Builder:
         settings = self._settings
         if settings.kind != "cascade":
             return self._one(settings.kind)
-        from guardrail.judges.cascade.judge import CascadeJudge
+        from guardrail.judges.cascade import CascadeJudge
 
         cascade = settings.cascade
         return CascadeJudge(self._one(cascade.first), self._one(cascade.second), cascade)

@@ -1,11 +1,17 @@
-"""What a judge's verdicts depend on besides the claim and its contexts, as one short text."""
+"""What a judge's verdicts depend on besides the claim and its contexts, as one short text.
+
+Files and folders of gigabytes are told apart by name, size and time, without reading them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
+import stat
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +21,44 @@ from pydantic import BaseModel
 from guardrail import __version__
 from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.judges.file_stamps import stamps
-from guardrail.judges.hidden_settings import WHOLE
+from guardrail.judges.secrets import WHOLE
+
+# More than any model or program has; an argument may name a folder of data, or the root.
+_MOST_FILES: Final = 2_000
+
+
+def stamps(path: Path) -> list[str]:
+    """A line for each file at or below ``path``: its name there, size and time of change.
+
+    Empty where there is nothing that can be looked at: whoever needs it says so. ``path`` may be any text: an
+    argument of a program, as long as it likes.
+    """
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):  # none there, no right to look, a name that is too long or none at all
+        return []
+    names = _names(path) if is_folder else [""]
+    return [_stamp(path / name, name or path.name) for name in names]
+
+
+def _names(folder: Path) -> Iterator[str]:
+    left = _MOST_FILES
+    for where, below, names in os.walk(folder, onerror=None):
+        below.sort()
+        for name in sorted(names)[:left]:
+            yield os.path.relpath(Path(where, name), folder)
+            left -= 1
+        if left <= 0:
+            return
+
+
+def _stamp(path: Path, name: str) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return f"{name} gone"
+    return f"{name} {found.st_size} {found.st_mtime_ns}"
+
 
 # Files and folders that say nothing of how a claim is judged, and some of which are secret.
 _NOT_READ: Final = re.compile(r"key|token|secret|password|ca_?file|cert|cwd|cache_dir|^model$")

@@ -28,8 +28,8 @@ from pydantic import (
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
-from guardrail.judges.hidden_settings import wants_all
 from guardrail.judges.llm.settings import shown_body
+from guardrail.judges.secrets import wants_all
 from guardrail.judges.streams import closing
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import Judgement, unverified

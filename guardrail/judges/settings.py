@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import PydanticCustomError
 
 from guardrail.judges.cache import CacheSettings
-from guardrail.judges.cascade.settings import CascadeSettings
+from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.classifier.settings import ClassifierSettings, HhemSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings

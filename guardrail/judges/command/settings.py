@@ -17,8 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from guardrail.judges.hidden_settings import MASK, wants_all
-from guardrail.judges.http_headers import check_headers
+from guardrail.judges.secrets import MASK, check_headers, wants_all
 
 _FLAG: Final = re.compile(r"(--[A-Za-z][A-Za-z0-9_-]*|-[A-Za-z])(=|$)")
 

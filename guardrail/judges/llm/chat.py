@@ -10,8 +10,8 @@ from typing import Any, Final
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.answer import Answer
 from guardrail.judges.llm.endpoint import Endpoint, Outcome, Prices, Question, make_client
+from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.failures import Failure, wait_s
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted

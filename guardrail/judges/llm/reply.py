@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.answer import (
+from guardrail.judges.llm.exchange import (
     ASSUMED_CONFIDENCE,
     MAX_REASONING_CHARS,
     MOST_NUMBERS,

@@ -27,9 +27,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from guardrail.errors import ConfigError
-from guardrail.judges.hidden_settings import MASK, wants_all
-from guardrail.judges.http_headers import check_headers
-from guardrail.judges.secret_files import read_secret
+from guardrail.judges.secrets import MASK, check_headers, read_secret, wants_all
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"

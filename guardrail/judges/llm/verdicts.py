@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.prompt import Prompt
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.verdicts import Judgement, unverified

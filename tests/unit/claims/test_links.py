@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from guardrail.engine.judging import claims_with_absent_links
 from guardrail.engine.runs import Cutters
 from guardrail.events import Context
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.taking_in import claims_with_absent_links
 from guardrail.policy import Policy
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("links.yaml").read_text("utf-8"))

@@ -14,8 +14,7 @@ from pydantic import ValidationError
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.events import Evidence, Finding, Severity, Usage, Verdict
 from guardrail.judges.base import GatheringJudge, JudgeRequest
-from guardrail.judges.cascade.judge import CascadeJudge
-from guardrail.judges.cascade.settings import DEFAULT_BANDS, Band, CascadeSettings
+from guardrail.judges.cascade import DEFAULT_BANDS, Band, CascadeJudge, CascadeSettings
 from guardrail.verdicts import Judgement
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request

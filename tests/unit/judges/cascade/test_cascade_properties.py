@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Severity, Usage, Verdict
-from guardrail.judges.cascade.judge import CascadeJudge
-from guardrail.judges.cascade.settings import Band, CascadeSettings
+from guardrail.judges.cascade import Band, CascadeJudge, CascadeSettings
 from guardrail.verdicts import Judgement
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request

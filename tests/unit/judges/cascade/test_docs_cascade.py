@@ -10,7 +10,7 @@ import yaml
 
 from guardrail.engine.judging import LAST_HELD_S
 from guardrail.judges.cache import RedisSettings
-from guardrail.judges.cascade.settings import DEFAULT_BANDS, CascadeSettings
+from guardrail.judges.cascade import DEFAULT_BANDS, CascadeSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.support.examples import run_example
 from tests.support.llm_server import LlmServer

@@ -9,8 +9,7 @@ from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.llm.prompt import Selection, Shown, select
-from guardrail.judges.llm.sentences import Sentences
+from guardrail.judges.llm.prompt import Selection, Sentences, Shown, select
 from tests.support.judges import joined
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.answer import Answer
 from guardrail.judges.llm.chat import Announcer, Voice, hedged
 from guardrail.judges.llm.endpoint import Outcome
+from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.failures import Failure
 
 C1, C2 = Answer("c1"), Answer("c2")

@@ -10,7 +10,7 @@ import pytest
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.hearing import split
+from guardrail.judges.llm.judge import split
 from guardrail.verdicts import Judgement
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
 from guardrail.judges.llm import reply
-from guardrail.judges.llm.answer import Answer
+from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.reply import MAX_REPLY_CHARS, ReplyForm, ReplyReader, read_reply
 from tests.support.llm_server import member, verdicts
 

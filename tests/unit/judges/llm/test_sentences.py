@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.events import Context
-from guardrail.judges.llm.sentences import MAX_SENTENCE_CHARS, Sentences, defuse_numbers, numbered
+from guardrail.judges.llm.prompt import MAX_SENTENCE_CHARS, Sentences, defuse_numbers, numbered
 
 
 def sentences(*texts: str) -> Sentences:
