@@ -20,9 +20,8 @@ from typing import Any, Final
 
 from benchmarks.peers_tokens import Tokenize, tokenizer
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.prompt import Prompts, sample
-from guardrail.judges.llm.reply import ReplyForm
+from guardrail.judges.llm.reply import Answer, ReplyForm
 from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 
 # What a model says of four claims: sentence, verdict, reason, and the claim as two statements.

@@ -16,9 +16,10 @@ import httpx2
 import openai
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.exchange import Answer, Exchange, NotAnApi, Progress, ReplyRefused, Stalled
+from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused, Stalled
 from guardrail.judges.llm.failures import Failure, describe, server_of, wait_s
 from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
+from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url
 
 # The longest that all calls wait because one of them got a Retry-After: the server may recover earlier.

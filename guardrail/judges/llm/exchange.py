@@ -17,46 +17,8 @@ import httpx2
 import openai
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm import failures as connection
+from guardrail.judges.llm import failures
 from guardrail.judges.llm.reply import EventStream
-from guardrail.printable import shorten
-
-MAX_REASONING_CHARS: Final = 2_000
-MOST_NUMBERS: Final = 10
-"""Of sentences that a claim's evidence may name; the settings ask for no more (``max_quotes``)."""
-ASSUMED_CONFIDENCE: Final = 0.9
-"""In a verdict that says none: none was asked for, or a compact one is not in doubt."""
-
-_SHOWN_CHARS: Final = 40
-
-
-def shown(word: object) -> str:
-    """`` 'WORD'`` for a sentence on what a model wrote in a verdict's place, fit to print and short.
-
-    Empty where it wrote no text.
-    """
-    text = " ".join(word[: 2 * _SHOWN_CHARS].split()) if isinstance(word, str) else ""
-    return f" {shorten(text, _SHOWN_CHARS)!r}" if text else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a reply says of one claim, by the claim's short id. ``problem`` says why it can't be used.
-
-    ``evidence`` and ``against`` are numbers of sentences as they were given, which may not exist; 0, which
-    never does, stands for what is no number.
-    """
-
-    label: str
-    verdict: Verdict = Verdict.UNVERIFIED
-    confidence: float = 0.0
-    evidence: tuple[int, ...] = ()
-    against: tuple[int, ...] = ()
-    reasoning: str = ""
-    parts: tuple[ClaimPart, ...] = ()
-    problem: str = ""
-
 
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000
@@ -108,7 +70,7 @@ class Exchange:
         stall_timeout_ms: int | None,
     ) -> None:
         self._client = client
-        self._server = connection.server_of(str(client.base_url))
+        self._server = failures.server_of(str(client.base_url))
         self._progress = progress
         self._on_text = on_text
         self._stall_ms = stall_timeout_ms
@@ -136,7 +98,7 @@ class Exchange:
         except httpx2.TimeoutException:
             raise Stalled("the call timed out") from None
         except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise JudgeUnavailable(connection.failed(self._server, error)) from None
+            raise JudgeUnavailable(failures.failed(self._server, error)) from None
         self._check_end()
 
     async def _stream(self, response: Any, silence: asyncio.Timeout, stall_s: float | None) -> None:
@@ -169,7 +131,7 @@ class Exchange:
         if not self._progress.is_api:
             raise NotAnApi("the server's answer is no chat completion; check judge.llm.base_url")
         if self._progress.finish_reason is None:
-            raise JudgeUnavailable(connection.failed(self._server))
+            raise JudgeUnavailable(failures.failed(self._server))
 
     def _done(self) -> None:
         """The server says that this was all, even where it gave no reason for the end."""

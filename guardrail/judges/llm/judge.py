@@ -15,9 +15,8 @@ from guardrail.events import Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Endpoint, Prices, Question, Spent
-from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
-from guardrail.judges.llm.reply import ReplyReader
+from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import dropped_quotes, settle, uncovered
 from guardrail.judges.spending import BudgetExhausted

@@ -31,8 +31,7 @@ from guardrail.events import ClaimPart, Context, Evidence, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex, Passage
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.judges.base import JudgeRequest
-from guardrail.judges.llm.exchange import Answer
-from guardrail.judges.llm.reply import ReplyForm
+from guardrail.judges.llm.reply import Answer, ReplyForm
 from guardrail.judges.llm.settings import (
     Example,
     ExampleClaim,

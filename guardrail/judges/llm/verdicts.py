@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.prompt import Prompt
+from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.verdicts import Judgement, unverified
 

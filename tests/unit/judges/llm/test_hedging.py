@@ -11,8 +11,8 @@ import pytest
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.llm.chat import Announcer, Voice, hedged
 from guardrail.judges.llm.endpoint import Outcome
-from guardrail.judges.llm.exchange import Answer
 from guardrail.judges.llm.failures import Failure
+from guardrail.judges.llm.reply import Answer
 
 C1, C2 = Answer("c1"), Answer("c2")
 C1_AGAIN = Answer("c1", problem="another verdict")

@@ -8,8 +8,7 @@ from jsonschema import Draft202012Validator
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
-from guardrail.judges.llm.exchange import Answer
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, ReplyForm, read_reply
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, ReplyForm, read_reply
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.llm_server import member, verdicts
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Verdict
 from guardrail.judges.llm import reply
-from guardrail.judges.llm.exchange import Answer
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, ReplyForm, ReplyReader, read_reply
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, ReplyForm, ReplyReader, read_reply
 from tests.support.llm_server import member, verdicts
 
 FORM = ReplyForm()
