@@ -17,6 +17,7 @@ _ABOUT: Final = 0.1
 _LIMIT: Final = 0.25  # how far an amount may be from a limit that it keeps: "over 3 million"
 _COUNTS: Final = frozenset({"tablet", "capsule", "pill", "drop", "puff", "spray", "time", "deg"})
 _KEYED: Final = frozenset({Kind.VERSION, Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL})
+_DECIMALS: Final = re.compile(r"\d\.\d+")
 _STRICT: Final = (Bound.OVER, Bound.UNDER)
 _DOSES: Final = frozenset({"mg", "µg", "ng", "ml", "IU"})
 _LOCAL: Final = 7  # digits of a telephone number without its area
@@ -167,7 +168,8 @@ def _near(claim: Figure, source: Figure, ours: tuple[float, ...], theirs: tuple[
 def _close(claim: Figure, source: Figure, ours: float, theirs: float) -> bool:
     gap, size = abs(ours - theirs), max(abs(ours), abs(theirs))
     if gap <= size * _LOSS:
-        return True
+        named = claim.name and source.name  # "version 1.20" is not 1.2
+        return not named or _DECIMALS.findall(claim.text) == _DECIMALS.findall(source.text)
     if claim.name or source.name or (claim.unit in _DOSES and claim.bound is not Bound.ABOUT):
         return False  # "version 3.1" is not 3.11, nor a dose of 1.8 mg one of 1.75
     if dimension(claim) == "temperature":  # whose zero is far off

@@ -260,6 +260,8 @@ def _check(
             if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
                 share = frame.said(source, number)
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
+    if found is None and (parted := _other_half_of_week(figure, frame, source, near)) is not None:
+        return parted
     if of_two.wrong:
         return FigureCheck(figure, State.ABSENT, best)
     words = max(len(frame.told), 1)
@@ -330,6 +332,20 @@ def _none(figure: Figure, source: FigureSource, near: list[int]) -> FigureCheck 
     for number in near:
         if (none := source.sentence(number).nones.get(term_of(figure.noun))) is not None:
             return FigureCheck(figure, State.FOUND, 0.0, number, none)
+    return None
+
+
+def _other_half_of_week(
+    figure: Figure, frame: _Frame, source: FigureSource, near: list[int]
+) -> FigureCheck | None:
+    """A conflict where a claim says of weekdays what a source says of weekends, or the other way round."""
+    own = days_of_week(figure) if figure.name and figure.kind is Kind.DATE else frozenset()
+    for number in near if own else ():
+        if (share := frame.said(source, number)) < _FRAME:
+            continue
+        for other in source.sentence(number).figures[:MANY]:
+            if other.name and days_of_week(other) == ALL_WEEK - own:
+                return FigureCheck(replace(figure, name=False), State.CONFLICT, share, number, other)
     return None
 
 
