@@ -18,6 +18,7 @@ import asyncio
 import gc
 import os
 import time
+from collections import deque
 from pathlib import Path
 
 from benchmarks.segmentation import ANSWER, repeated
@@ -30,7 +31,7 @@ from guardrail.judges.local import LocalJudge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import Judge
+from guardrail.session.effects import CutOn, Effect, Judge
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement
 
@@ -43,13 +44,20 @@ def run_session(deltas: list[str], policy: Policy, rater: SeverityRater) -> None
     head = ResponseStarted(response_id="bench")
     session = Session(head, policy, ClaimCutter(rater), now=0.0, max_answer_chars=10_000_000)
     for seq, delta in enumerate(deltas):
-        for effect in session.delta(seq, delta, 0.0):
-            if isinstance(effect, Judge):
-                session.judged([supported(claim_id) for claim_id, _ in effect.claims], 0.0)
-    for effect in session.complete(len(deltas), 0.0):
+        carry_out(session, session.delta(seq, delta, 0.0))
+    carry_out(session, session.complete(len(deltas), 0.0))
+    assert session.closed
+
+
+def carry_out(session: Session, effects: list[Effect]) -> None:
+    """Judge what is to be judged, and cut on, until there is no more to do."""
+    left = deque(effects)
+    while left:
+        effect = left.popleft()
         if isinstance(effect, Judge):
             session.judged([supported(claim_id) for claim_id, _ in effect.claims], 0.0)
-    assert session.closed
+        elif isinstance(effect, CutOn):
+            left.extend(session.cut_on(0.0))
 
 
 def supported(claim_id: str) -> Judgement:
