@@ -34,6 +34,8 @@ MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
 _MOST_LINES: Final = 16  # that a total may be of
 _WORDS_OF_A_TOTAL: Final = 12
+_MOST_OF_A_LINE: Final = 80  # characters; items that are added up are short
+_DIGIT: Final = re.compile(r"\d")
 
 # A sentence that begins with one of these words or phrases, or is this short, is understood from what
 # stands before it.
@@ -332,8 +334,11 @@ class _Surroundings:
     def note(self, segment: Segment, body: str, statement: Statement, *, depends: bool) -> None:
         """Remember a segment for those that follow it."""
         kind = segment.kind
-        if kind is not SegmentKind.BLANK:
-            self._lines = [] if kind is SegmentKind.HEADING else [*self._lines[1 - _MOST_LINES :], body]
+        if kind is SegmentKind.HEADING:
+            self._lines.clear()
+        elif len(body) <= _MOST_OF_A_LINE and _DIGIT.search(body):
+            self._lines.append(body)
+            del self._lines[:-_MOST_LINES]
         if kind is SegmentKind.HEADING:
             self._heading, self._list_lead_in = body, ""
             self._items.clear()
