@@ -31,7 +31,7 @@ from guardrail.judges.local import LocalJudge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import CutOn, Effect, Judge
+from guardrail.session.effects import AskJudge, CutOn, Effect
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement
 
@@ -54,7 +54,7 @@ def carry_out(session: Session, effects: list[Effect]) -> None:
     left = deque(effects)
     while left:
         effect = left.popleft()
-        if isinstance(effect, Judge):
+        if isinstance(effect, AskJudge):
             session.judged([supported(claim_id) for claim_id, _ in effect.claims], 0.0)
         elif isinstance(effect, CutOn):
             left.extend(session.cut_on(0.0))

@@ -16,7 +16,7 @@ from typing import Final, Self
 import structlog
 
 from consumers.guarantee import Holding
-from consumers.offsets import OffsetTracker, Reading
+from consumers.offsets import OffsetTracker, StartStatus
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail.engine.engine import ClosedResponse, Engine
 from guardrail.errors import PartitionLost, TransportError
@@ -27,7 +27,7 @@ RESUME_AT: Final = MAX_OUTBOX // 2
 log = structlog.get_logger(__name__)
 
 
-class _Held:
+class _HeldPartition:
     """A partition, as long as it is assigned."""
 
     __slots__ = ("_owner", "partition")
@@ -39,7 +39,7 @@ class _Held:
     def admits(self, record: Record) -> bool:  # noqa: ARG002 - part of Holding
         return self._owner.holds(self)
 
-    def reading(self, offset: int) -> Reading:
+    def reading(self, offset: int) -> StartStatus:
         return self._owner.tracker.reading(self.partition, offset)
 
     def put(self, record: OutRecord) -> None:
@@ -169,7 +169,7 @@ class AtLeastOnce:
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
         self.tracker.assign({partition: found.commit for partition, found in restored.items()})
         for partition in restored:
-            self._held[partition] = _Held(partition, self)
+            self._held[partition] = _HeldPartition(partition, self)
 
     async def revoked(self, partitions: Collection[Partition]) -> None:
         """Responses in flight are left to the next owner, from their start."""

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple, Self
 import structlog
 
 from consumers.guarantee import Holding
-from consumers.offsets import Reading, SecondReading
+from consumers.offsets import SecondReading, StartStatus
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
 from guardrail.engine.engine import ClosedResponse, Engine
@@ -113,7 +113,7 @@ class Lane:
         self._count(record)
         return record
 
-    def reading(self, offset: int) -> Reading:
+    def reading(self, offset: int) -> StartStatus:
         """Part of Holding."""
         return self._second_reading.reading(offset)
 

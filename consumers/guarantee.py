@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
-from consumers.offsets import Reading
+from consumers.offsets import StartStatus
 from consumers.transport import OutRecord, Partition, Record, Restored
 from guardrail.engine.engine import ClosedResponse
 
@@ -25,7 +25,7 @@ class Holding(Protocol):
         """May ``record`` be taken now? Otherwise it is kept for later, or is another holder's to read."""
         ...
 
-    def reading(self, offset: int) -> Reading:
+    def reading(self, offset: int) -> StartStatus:
         """What a record at ``offset`` means that begins a response."""
         ...
 

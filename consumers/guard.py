@@ -22,7 +22,7 @@ from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, Holding
-from consumers.offsets import Reading
+from consumers.offsets import StartStatus
 from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail.engine.engine import Engine, Headers, Output
@@ -138,16 +138,18 @@ class Intake:
             response_id = None  # not in flight on this one
         holding.taken(record.offset, response_id)
 
-    def _begin(self, event: ResponseStarted | Response, record: Record, reading: Reading) -> None:
+    def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
         """A response begins, here or before a restart."""
         headers, lane, born = _trace(record.headers), record.partition, record.offset
-        if reading is Reading.DECIDED:
+        if reading is StartStatus.DECIDED:
             self._engine.pass_over(event, headers, lane=lane, born=born)
-        elif reading is not Reading.OVER or self._engine.knows(event.response_id):
+        elif reading is not StartStatus.OVER or self._engine.knows(event.response_id):
             # One that was over while its id is in flight is a second start, which does now what it did then.
             self._engine.handle(event, headers, lane=lane, born=born)
 
-    def _unusable(self, holding: Holding, record: Record, error: InputError, reading: Reading) -> str | None:
+    def _unusable(
+        self, holding: Holding, record: Record, error: InputError, reading: StartStatus
+    ) -> str | None:
         """Dead-letter it, and end the response that its key names: nobody is to wait for it in vain."""
         self._dead_letter(holding, record, error, reading)
         try:
@@ -156,7 +158,7 @@ class Intake:
             return None
         if not 0 < len(response_id) <= 256:
             return None
-        if reading in {Reading.FIRST, Reading.AGAIN} or self._engine.knows(response_id):
+        if reading in {StartStatus.FIRST, StartStatus.AGAIN} or self._engine.knows(response_id):
             self._engine.reject(
                 response_id,
                 error.reason,
@@ -166,8 +168,8 @@ class Intake:
             )
         return response_id
 
-    def _dead_letter(self, holding: Holding, record: Record, error: InputError, reading: Reading) -> None:
-        if reading is not Reading.FIRST:
+    def _dead_letter(self, holding: Holding, record: Record, error: InputError, reading: StartStatus) -> None:
+        if reading is not StartStatus.FIRST:
             return  # was written before the restart
         log.warning(
             "guard.dead_letter",

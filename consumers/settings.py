@@ -551,19 +551,23 @@ class _KafkaSection(BaseSettings):
     )
 
 
-class Settings(config.Settings, _KafkaSection):  # in this order, ``kafka`` stands first where all are shown
+class GuardSettings(
+    config.Settings, _KafkaSection
+):  # in this order, ``kafka`` stands first where all are shown
     """The whole configuration of a guard on Kafka: the core's sections, and ``kafka``."""
 
     model_config = config.Settings.model_config
 
 
-def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+def load_settings(
+    path: Path | str | None = None, overrides: Mapping[str, Any] | None = None
+) -> GuardSettings:
     """As ``guardrail.config.load_settings``, with the section ``kafka``. Raises SettingsError."""
-    return config.load_settings(path, overrides, kind=Settings)
+    return config.load_settings(path, overrides, kind=GuardSettings)
 
 
 def with_places(
     error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
 ) -> ConfigError:
     """As ``guardrail.config.with_places``, with the section ``kafka``."""
-    return config.with_places(error, path, overrides, kind=Settings)
+    return config.with_places(error, path, overrides, kind=GuardSettings)

@@ -20,7 +20,7 @@ from guardrail.cli.options import ConfigOption, naming_places, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
     from guardrail.judges.cache import RedisSettings
     from guardrail.judges.classifier.settings import ClassifierSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FOLDERS: Final = frozenset({"cache_dir", "cwd"})
 
 
-def unreadable_files(settings: Settings) -> list[tuple[str, str]]:
+def unreadable_files(settings: GuardSettings) -> list[tuple[str, str]]:
     """The settings that name a file which can't be opened, with their value, and why."""
     found = []
     for setting, path in _named_files(settings):
@@ -45,7 +45,7 @@ def unreadable_files(settings: Settings) -> list[tuple[str, str]]:
     return found
 
 
-def _named_files(settings: Settings) -> Iterator[tuple[str, Path]]:
+def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
     from guardrail.judges.factory import uses_local
 
     judge = settings.judge
@@ -261,9 +261,9 @@ def check_command(
 @config_app.command("schema", epilog=SCHEMA_EPILOG)
 def schema_command() -> None:
     """Print the JSON Schema of the settings: every name, its meaning, its default and what it may hold."""
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
 
-    _write(json.dumps(Settings.model_json_schema(), indent=2))
+    _write(json.dumps(GuardSettings.model_json_schema(), indent=2))
 
 
 @config_app.command("show", epilog=SHOW_EPILOG)

@@ -15,7 +15,7 @@ import typer
 from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, settings_from
 
 if TYPE_CHECKING:
-    from consumers.dead_letter_replay import ReplayReport, Selection
+    from consumers.dead_letter_replay import DeadLetterFilter, ReplayReport
     from consumers.settings import KafkaSettings
     from guardrail.cli.dead_letter_report import Listing
 
@@ -132,7 +132,7 @@ def list_command(
     listing.finish()
 
 
-async def _list(settings: KafkaSettings, selection: Selection, listing: Listing) -> None:
+async def _list(settings: KafkaSettings, selection: DeadLetterFilter, listing: Listing) -> None:
     from consumers.dead_letter_replay import open_reader
 
     async with open_reader(settings) as reader:
@@ -208,12 +208,12 @@ def _status(report: ReplayReport) -> int:
     return _EXIT_UNUSABLE if report.unusable else 0
 
 
-def _selection(reason: str | None, key: str | None, since: str | None) -> Selection:
-    from consumers.dead_letter_replay import Selection
+def _selection(reason: str | None, key: str | None, since: str | None) -> DeadLetterFilter:
+    from consumers.dead_letter_replay import DeadLetterFilter
 
     since_ms = None if since is None else since_time_ms(since, time.time())
     # Bytes that are no UTF-8 come as an argument in the form that os.fsencode takes back.
-    return Selection(reason, None if key is None else os.fsencode(key), since_ms)
+    return DeadLetterFilter(reason, None if key is None else os.fsencode(key), since_ms)
 
 
 def since_time_ms(text: str, now_s: float) -> int:

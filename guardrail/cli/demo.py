@@ -14,7 +14,7 @@ from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodabl
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from guardrail.demo.summary import Example
+    from guardrail.demo.summary import DemoAnswer
     from guardrail.demo.views import Symbols, View
 
 EPILOG = """[bold]Examples[/]
@@ -79,7 +79,7 @@ def demo_command(
         raise typer.Exit(1)
 
 
-async def _demo(examples: tuple[Example, ...], speed: float | None, no_color: bool) -> bool:
+async def _demo(examples: tuple[DemoAnswer, ...], speed: float | None, no_color: bool) -> bool:
     """Play everything; was every answer decided?"""
     from rich.console import Console
 

@@ -24,7 +24,7 @@ from guardrail.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
 
 EPILOG = """[bold]Examples[/]
 
@@ -109,7 +109,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) -> None:
+async def serve(settings: GuardSettings, on_stop: Callable[[], None] = lambda: None) -> None:
     """Guard until a signal comes, then drain. ``on_stop`` is called with the first signal.
 
     Raises ConfigError and TransportError.
@@ -146,14 +146,14 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
         await judge.aclose()
 
 
-def told(settings: Settings) -> dict[str, Any]:
+def told(settings: GuardSettings) -> dict[str, Any]:
     """What the log says of the settings: those that differ from the defaults, secrets masked.
 
     Every policy is compared with the default one, from which all begin; rules are told by their names.
     """
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
 
-    values, defaults = settings.masked(), Settings().masked()
+    values, defaults = settings.masked(), GuardSettings().masked()
     policies, begun_from = values.pop("policies"), defaults.pop("policies")["default"]
     different = _difference(values, defaults)
     for name, policy in policies.items():

@@ -26,7 +26,7 @@ from guardrail.engine.runs import (
     ClosedResponse,
     Cutters,
     Headers,
-    Lane,
+    LaneRuns,
     Output,
     Run,
     RunTable,
@@ -50,8 +50,7 @@ from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import Cancel, CutOn, Effect, Emit
-from guardrail.session.effects import Judge as AskJudge
+from guardrail.session.effects import AskJudge, Cancel, CutOn, Effect, Emit
 from guardrail.session.machine import Session
 from guardrail.session.stored import UNREADABLE, StoredSession
 from guardrail.verdicts import Judgement
@@ -398,7 +397,7 @@ class Engine:
         head: ResponseHead,
         headers: Headers,
         fingerprint: bytes,
-        lane: Lane,
+        lane: LaneRuns,
         born: int,
         policy: Policy | None = None,
     ) -> Run:

@@ -49,7 +49,7 @@ def digest(head: ResponseHead) -> bytes:
     return blake2b(head.to_json(), digest_size=8).digest()
 
 
-class _Finished(NamedTuple):
+class _Remembered(NamedTuple):
     forget_at: float
     digest: bytes
     next_seq: int
@@ -61,7 +61,7 @@ class FinishedResponses:
     def __init__(self, max_entries: int, ttl_s: float) -> None:
         self._max_entries = max_entries
         self._ttl_s = ttl_s
-        self._entries: OrderedDict[str, _Finished] = OrderedDict()
+        self._entries: OrderedDict[str, _Remembered] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -69,7 +69,7 @@ class FinishedResponses:
     def add(self, response_id: str, fingerprint: bytes, next_seq: int, now: float) -> None:
         """Remember a response that has just finished, with the number of deltas read."""
         self._entries.pop(response_id, None)
-        self._entries[response_id] = _Finished(now + self._ttl_s, fingerprint, next_seq)
+        self._entries[response_id] = _Remembered(now + self._ttl_s, fingerprint, next_seq)
         while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
 
@@ -160,7 +160,7 @@ class Captured:
 
 
 @dataclass(slots=True, eq=False)
-class Lane:
+class LaneRuns:
     """Responses that are read from one place and written to one place: a partition."""
 
     key: Hashable
@@ -174,7 +174,7 @@ class Run:
     """A session and what the engine keeps beside it."""
 
     session: Session
-    lane: Lane
+    lane: LaneRuns
     born: int
     headers: Headers
     digest: bytes
@@ -234,9 +234,9 @@ class RunTable:
         self._hot: set[Hashable] = set()
         self.bounds = Bounds(limits)
         self.by_id: dict[str, Run] = {}
-        self.lanes: dict[Hashable, Lane] = {}
+        self.lanes: dict[Hashable, LaneRuns] = {}
 
-    def lane(self, key: Hashable) -> Lane:
+    def lane(self, key: Hashable) -> LaneRuns:
         """The lane, from its first response on until it is dropped."""
         lane = self.lanes.get(key)
         if lane is None:
@@ -244,10 +244,10 @@ class RunTable:
             finished = FinishedResponses(
                 limits.finished_responses_remembered, limits.finished_response_ttl_ms / 1000
             )
-            lane = self.lanes[key] = Lane(key, finished)
+            lane = self.lanes[key] = LaneRuns(key, finished)
         return lane
 
-    def add(self, session: Session, headers: Headers, digest: bytes, lane: Lane, born: int) -> Run:
+    def add(self, session: Session, headers: Headers, digest: bytes, lane: LaneRuns, born: int) -> Run:
         """Put a response into flight."""
         head = session.head
         chars = size_of(head) + (len(head.answer) if isinstance(head, Response) else session.answer_chars)
@@ -286,7 +286,7 @@ class RunTable:
         return set(lanes) if bounds.saturated else set(self._hot)
 
 
-class _StoredHead(BaseModel):
+class _HeadRecord(BaseModel):
     """What is stored of a response. ``headers`` holds bytes as characters of the same number."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -336,7 +336,7 @@ def read_head(head: Mapping[str, Any]) -> StoredHead:
     """
     check_version(head)
     try:
-        stored = _StoredHead.model_validate(head)
+        stored = _HeadRecord.model_validate(head)
         headers = tuple((name, value.encode("latin-1")) for name, value in stored.headers)
         digest = bytes.fromhex(stored.digest)
         return StoredHead(stored.event, headers, stored.started_ms, digest, stored.silent)

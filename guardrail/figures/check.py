@@ -22,7 +22,7 @@ from guardrail.figures.agreement import (
     of_a_sort,
     opposed,
 )
-from guardrail.figures.arithmetic import Cues, Reckoning, Way, derived
+from guardrail.figures.arithmetic import Cues, Derivation, Reckoning, derived
 from guardrail.figures.comparing import Compared, compared
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.pairing import exchanged
@@ -655,14 +655,14 @@ class _Operands:
         """Whether a reckoning is of the claim's things."""
         parts = [found for part in reckoning.parts if (found := self._of(part)) is not None]
         match reckoning.way:
-            case Way.OF_ONE:
+            case Derivation.OF_ONE:
                 like = [p for p in parts if dimension(p[1]) == dimension(self._figure)]
                 return len(like) != 1 or not self._of_another(like[0])
-            case Way.LENGTH:
+            case Derivation.LENGTH:
                 return not parts or self._spoken_of(parts, _ENOUGH)
-            case Way.REST:
+            case Derivation.REST:
                 return not parts or self._is_rest(parts[0])
-            case Way.CHANGE:
+            case Derivation.CHANGE:
                 return self._changed_so(reckoning.parts, parts)
             case _:
                 return True

@@ -45,7 +45,7 @@ _VERB: Final = re.compile(r"\b(?:is|are|was|were|comes|amounts|of)\b", re.IGNORE
 _Span = tuple[int, int]
 
 
-class Way(Enum):
+class Relation(Enum):
     """What a claim's figure is of its two: by how much the first is MORE or LESS than the second, how far
     they are APART, how many TIMES as much the first is, or both TOGETHER."""
 
@@ -56,7 +56,7 @@ class Way(Enum):
     TOGETHER = "together"
 
 
-_OPPOSITE: Final = {Way.MORE: Way.LESS, Way.LESS: Way.MORE}
+_OPPOSITE: Final = {Relation.MORE: Relation.LESS, Relation.LESS: Relation.MORE}
 
 
 class Compared(NamedTuple):
@@ -84,7 +84,7 @@ def compared(
     if said is None or not plain:
         return Compared()
     way, sides = said
-    measure = None if figure.kind is Kind.PERCENT or way is Way.TIMES else dimension(figure)
+    measure = None if figure.kind is Kind.PERCENT or way is Relation.TIMES else dimension(figure)
     first, second = (
         [f for f in claim.figures if start <= f.start < end and f is not figure and _fits(f, figure, measure)]
         for start, end in sides
@@ -97,15 +97,15 @@ def compared(
         return _with_any(figure, way, first or _best(pool, told[0], told[1])[:_MOST], rest, measure)
     first = first or _best(pool, told[0], told[1])
     second = second or _best(pool, told[1], told[0])
-    if not first and way is not Way.TOGETHER:
+    if not first and way is not Relation.TOGETHER:
         first = [f for f in before if _fits(f, figure, measure)]
     wrong = False
     for one, other in product(first[:_MOST], second[:_MOST]):
         if one is other or dimension(one) != dimension(other) or not same_rate(one, other):
             continue
         if _holds(figure, way, one, other):
-            operands = (one, other) if way is not Way.LESS else (other, one)
-            return Compared(operands, added=way is Way.TOGETHER)
+            operands = (one, other) if way is not Relation.LESS else (other, one)
+            return Compared(operands, added=way is Relation.TOGETHER)
         opposite = _OPPOSITE.get(way)
         share = figure.kind is Kind.PERCENT  # "25% less" is not "25% more" the other way round
         wrong = wrong or (
@@ -118,7 +118,7 @@ def compared(
 
 
 def _with_any(
-    figure: Figure, way: Way, first: Sequence[Figure], rest: Sequence[Figure], measure: str | None
+    figure: Figure, way: Relation, first: Sequence[Figure], rest: Sequence[Figure], measure: str | None
 ) -> Compared:
     """A comparison of one thing, which alone is named, with any of few others."""
     others = [f for f in rest if f not in first and _fits(f, figure, measure)][:_MANY_OTHERS]
@@ -126,11 +126,11 @@ def _with_any(
     right = next((pair for pair in pairs if _holds(figure, way, *pair)), None)
     if right is not None:
         few = len({(f.values, f.unit) for f in others}) <= _FEW
-        return Compared() if not few else Compared(right if way is Way.MORE else right[::-1])
+        return Compared() if not few else Compared(right if way is Relation.MORE else right[::-1])
     return Compared(reckoned=not any(_holds(figure, _OPPOSITE[way], *pair) for pair in pairs))
 
 
-def _sides(claim: Sentence, figure: Figure) -> tuple[Way, tuple[_Span, _Span]] | None:
+def _sides(claim: Sentence, figure: Figure) -> tuple[Relation, tuple[_Span, _Span]] | None:
     """What a figure says of two stretches of its claim."""
     text, (start, end) = claim.text, (figure.start, figure.end)
     if (said := _MORE_OR_LESS.match(text, end, end + _BEHIND)) is not None:
@@ -138,7 +138,7 @@ def _sides(claim: Sentence, figure: Figure) -> tuple[Way, tuple[_Span, _Span]] |
         return None if way is None else _than(claim, figure, said.end(), way)
     if figure.unit == "time" and figure.kind is Kind.QUANTITY and (said := _AS_MUCH.match(text, end)):
         return _than(
-            claim, figure, said.end() - len("of") * said.group().casefold().endswith("of"), Way.TIMES
+            claim, figure, said.end() - len("of") * said.group().casefold().endswith("of"), Relation.TIMES
         )
     if figure.kind is Kind.PERCENT or figure.unit == "time":
         return None
@@ -148,20 +148,22 @@ def _sides(claim: Sentence, figure: Figure) -> tuple[Way, tuple[_Span, _Span]] |
     return _joined(text, start, end) if figure.kind is Kind.MONEY else None
 
 
-def _way(figure: Figure, more: str, less: str) -> Way | None:
+def _way(figure: Figure, more: str, less: str) -> Relation | None:
     """The direction that a word gives; what is faster takes less time, and "20% faster" may be either."""
     if (more or less).casefold() in SPEEDS:
         if figure.kind is Kind.PERCENT:
             return None
         if dimension(figure) == "time":
-            return Way.LESS if more else Way.MORE
-    return Way.MORE if more else Way.LESS
+            return Relation.LESS if more else Relation.MORE
+    return Relation.MORE if more else Relation.LESS
 
 
-def _than(claim: Sentence, figure: Figure, at: int, way: Way) -> tuple[Way, tuple[_Span, _Span]] | None:
+def _than(
+    claim: Sentence, figure: Figure, at: int, way: Relation
+) -> tuple[Relation, tuple[_Span, _Span]] | None:
     """More or less, or so many times as much, "than" what is named next, or "compared with" it before."""
     text, start = claim.text, max(0, figure.start - _REACH)
-    than = (_AS if way is Way.TIMES else _THAN).search(text, at, _end(text, at, _BEHIND))
+    than = (_AS if way is Relation.TIMES else _THAN).search(text, at, _end(text, at, _BEHIND))
     if than is None:
         beside = _BESIDE.search(text, max(0, start - _REACH), figure.start)
         if beside is None:
@@ -176,23 +178,23 @@ def _than(claim: Sentence, figure: Figure, at: int, way: Way) -> tuple[Way, tupl
     return way, (near if _naming(claim, figure, near) else (start, than.start()), (than.end(), last))
 
 
-def _apart(text: str, at: int) -> tuple[Way, tuple[_Span, _Span]] | None:
+def _apart(text: str, at: int) -> tuple[Relation, tuple[_Span, _Span]] | None:
     """The difference between two."""
     last = _end(text, at, 2 * _REACH)
     both = _AND.search(text, at, last)
     verb = _VERB.search(text, both.end(), last) if both is not None else None
     return None if both is None else (
-        Way.APART, ((at, both.start()), (both.end(), verb.start() if verb is not None else last))
+        Relation.APART, ((at, both.start()), (both.end(), verb.start() if verb is not None else last))
     )  # fmt: skip
 
 
-def _joined(text: str, start: int, end: int) -> tuple[Way, tuple[_Span, _Span]] | None:
+def _joined(text: str, start: int, end: int) -> tuple[Relation, tuple[_Span, _Span]] | None:
     """One with another, in the clause of an amount of money."""
     first, last = _begin(text, start), _end(text, end, _REACH)
     joined = [m for m in _TOGETHER.finditer(text, first, last) if not start <= m.start() < end]
     if len(joined) != 1:
         return None
-    return Way.TOGETHER, ((first, joined[0].start()), (joined[0].end(), last))
+    return Relation.TOGETHER, ((first, joined[0].start()), (joined[0].end(), last))
 
 
 def _begin(text: str, at: int) -> int:
@@ -223,14 +225,14 @@ def _fits(figure: Figure, claimed: Figure, measure: str | None) -> bool:
 
 
 def _pool(
-    figure: Figure, source: FigureSource, near: Sequence[int], measure: str | None, way: Way
+    figure: Figure, source: FigureSource, near: Sequence[int], measure: str | None, way: Relation
 ) -> Iterator[tuple[Figure, frozenset[int]]]:
     """The sources' figures that may be of one thing, each with the terms of its part of the sentence."""
     for number in near[:_MOST_SENTENCES]:
         sentence = source.sentence(number)
         leaning = source.terms(number) - sentence.terms
         for amount, terms in sentence.amounts:
-            apart = way is not Way.TOGETHER and sentence.is_difference(amount)
+            apart = way is not Relation.TOGETHER and sentence.is_difference(amount)
             if not apart and _fits(amount, figure, measure):
                 yield amount, terms | leaning
 
@@ -250,16 +252,16 @@ def _best(
     return [figure for share, _, figure in fitting if share == most]
 
 
-def _holds(figure: Figure, way: Way, first: Figure, second: Figure) -> bool:
+def _holds(figure: Figure, way: Relation, first: Figure, second: Figure) -> bool:
     """Whether a figure says rightly what two amounts are to each other."""
     one, other = base(first)[0][0], base(second)[0][0]
-    if way is Way.TIMES:
+    if way is Relation.TIMES:
         return comes_to(figure, one / other, figure.values[0])
     target, rate = base(figure)[0][0], _rate(figure, first)
-    if way is Way.TOGETHER:
+    if way is Relation.TOGETHER:
         return comes_to(figure, (one + other) * rate, target)
-    difference = one - other if way is not Way.LESS else other - one
-    if way is Way.APART:
+    difference = one - other if way is not Relation.LESS else other - one
+    if way is Relation.APART:
         difference = abs(difference)
     if figure.kind is Kind.PERCENT:
         return difference > 0 and comes_to(figure, 100 * difference / other, target)

@@ -322,7 +322,7 @@ class CachedJudge:
         else:
             digest = request_digest(request, self._fingerprint)
         now = self._clock()
-        work = _Work(
+        work = _OpenRequest(
             request,
             {claim_id: claim_key(digest, claim) for claim_id, claim in request.claims.items()},
             patient_until=now + (request.deadline - now) / 2,
@@ -346,7 +346,7 @@ class CachedJudge:
             if self._shared is not None:
                 await self._shared.aclose()
 
-    async def _looked_up(self, work: _Work) -> list[Judgement]:
+    async def _looked_up(self, work: _OpenRequest) -> list[Judgement]:
         found: list[Judgement] = []
         for claim_id in list(work.open):
             data = self._get(work.keys[claim_id])
@@ -365,7 +365,7 @@ class CachedJudge:
             found += used
         return found
 
-    def _round(self, work: _Work, *, wait: bool) -> AsyncIterator[Judgement]:
+    def _round(self, work: _OpenRequest, *, wait: bool) -> AsyncIterator[Judgement]:
         """Ask for what nobody asks for; wait for the rest, which stays open where that comes to nothing."""
         mine: dict[bytes, str] = {}
         theirs: dict[bytes, asyncio.Future[bytes | None]] = {}
@@ -382,7 +382,7 @@ class CachedJudge:
             return merged(leading, following)
         return leading if mine else following
 
-    async def _lead(self, work: _Work, mine: dict[bytes, str]) -> AsyncIterator[Judgement]:
+    async def _lead(self, work: _OpenRequest, mine: dict[bytes, str]) -> AsyncIterator[Judgement]:
         """Ask the judge, and tell whoever waits for the same claims as soon as each is known."""
         request = work.request
         loop = asyncio.get_running_loop()
@@ -416,7 +416,7 @@ class CachedJudge:
             await self._shared.put(found, self._settings.ttl_seconds)
 
     async def _follow(
-        self, work: _Work, theirs: dict[bytes, asyncio.Future[bytes | None]]
+        self, work: _OpenRequest, theirs: dict[bytes, asyncio.Future[bytes | None]]
     ) -> AsyncIterator[Judgement]:
         waiting = dict(theirs)
         while waiting:
@@ -452,7 +452,7 @@ class CachedJudge:
             self._kept.popitem(last=False)
 
 
-class _Work:
+class _OpenRequest:
     """One request on its way: which claims are open, and the error that ended a call for some."""
 
     def __init__(self, request: JudgeRequest, keys: dict[str, bytes], patient_until: float) -> None:

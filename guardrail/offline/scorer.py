@@ -12,7 +12,7 @@ from guardrail.events import Response, ResponseVerdict, parse_input
 from guardrail.guard import Guard
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
-from guardrail.offline.lines import MAX_LINE_BYTES, Line
+from guardrail.offline.lines import MAX_LINE_BYTES, InputLine
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
@@ -27,7 +27,7 @@ Check = Callable[[Response], Awaitable[ResponseVerdict]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScoredLine:
     """What became of a line: a verdict, or the reason why it could not be read. ``size`` is in bytes."""
 
     line: int
@@ -61,7 +61,7 @@ def checker(judge: Judge, router: PolicyRouter, limits: Limits | None = None) ->
     return check
 
 
-def decode_line(line: Line) -> Response:
+def decode_line(line: InputLine) -> Response:
     """Read one line. Raises InputError with a message that quotes nothing of it."""
     if line.data is None:
         raise DecodeError(
@@ -87,9 +87,9 @@ def decode_line(line: Line) -> Response:
 
 
 async def score_lines(
-    lines: AsyncIterator[Line],
+    lines: AsyncIterator[InputLine],
     check: Check,
-    on_outcome: Callable[[Outcome], None],
+    on_outcome: Callable[[ScoredLine], None],
     *,
     concurrency: int,
     max_held_bytes: int = _HELD_BYTES,
@@ -102,16 +102,16 @@ async def score_lines(
     ends everything and is raised here.
     """
     slots = asyncio.Semaphore(concurrency)
-    ahead = asyncio.Queue[asyncio.Task[Outcome] | None](concurrency * _LINES_PER_SLOT)
-    held = _Held(max_held_bytes)
+    ahead = asyncio.Queue[asyncio.Task[ScoredLine] | None](concurrency * _LINES_PER_SLOT)
+    held = _BytesHeld(max_held_bytes)
 
-    async def score(line: Line) -> Outcome:
+    async def score(line: InputLine) -> ScoredLine:
         async with slots:
             try:
                 verdict = await check(decode_line(line))
             except InputError as error:
-                return Outcome(line.number, line.size, None, str(error))
-            return Outcome(line.number, line.size, verdict, None)
+                return ScoredLine(line.number, line.size, None, str(error))
+            return ScoredLine(line.number, line.size, verdict, None)
 
     async def read(group: asyncio.TaskGroup) -> None:
         async for line in lines:
@@ -131,7 +131,7 @@ async def score_lines(
         raise only_cause(errors) from None
 
 
-class _Held:
+class _BytesHeld:
     """Bytes of lines between being read and being done. One taker."""
 
     def __init__(self, limit: int) -> None:

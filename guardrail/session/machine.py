@@ -30,7 +30,7 @@ from guardrail.errors import ProtocolError
 from guardrail.events import ClaimVerdict, Decision, ResponseHead, Usage, Verdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper
-from guardrail.session.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
+from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
 from guardrail.session.outputs import Deliveries, OutputEvents, timings
 from guardrail.verdicts import Judgement, unverified
 
@@ -45,7 +45,7 @@ _WAITED: Final = 0.25
 
 
 @dataclass(slots=True)
-class Held:
+class HeldSegment:
     """A segment that is not resolved yet, and what its claims have come to."""
 
     segment: Segment
@@ -58,7 +58,7 @@ class Pending:
     """A claim without a verdict. ``taken``: it is with the judge, and no longer behind others."""
 
     claim: Claim
-    held: Held
+    held: HeldSegment
     asked_at: float
     due: float
     taken: bool = False
@@ -126,7 +126,7 @@ class Session:
         self._parts: list[str] = []
         self._keep = self._parts.append
         self._uncut: deque[str] = deque()  # of what has come, in pieces of MOST_CUT_CHARS
-        self._queue: deque[Held] = deque()
+        self._queue: deque[HeldSegment] = deque()
         self._pending: dict[str, Pending] = {}
         self._claims: list[ClaimVerdict] = []
         self._score = ScoreKeeper(policy.score, policy.weights, policy.credits)
@@ -379,7 +379,7 @@ class Session:
         asked: list[tuple[str, Claim]] = []
         due = min(now + self._claim_timeout_s, self._due)
         for segment, claims in cut:
-            held = Held(segment, len(claims))
+            held = HeldSegment(segment, len(claims))
             self._queue.append(held)
             for claim in claims:
                 claim_id = self._make.claim_id(claim)
@@ -388,7 +388,7 @@ class Session:
         if asked and self._judging_stopped is not None:
             return self._give_up([claim_id for claim_id, _ in asked], self._judging_stopped, now)
         if asked:
-            effects.append(Judge(tuple(asked)))
+            effects.append(AskJudge(tuple(asked)))
         self._advance(effects, now)
         return effects
 
@@ -437,7 +437,7 @@ class Session:
         if self._text_ended_at is not None and not self._queue and not self._uncut and not self.decided:
             self._finish(effects, now)
 
-    def _decide_segment(self, held: Held) -> tuple[Decision, str]:
+    def _decide_segment(self, held: HeldSegment) -> tuple[Decision, str]:
         policy = self.policy
         worst, rule = _RELEASE, ""
         if held.segment.kind in self._segment_kinds:

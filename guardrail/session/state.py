@@ -99,7 +99,7 @@ class _StoredVerdict(_Stored):
     reasons: tuple[str, ...] = ()
 
 
-class _Progress(_Stored):
+class _ProgressRecord(_Stored):
     """One progress record. A field that is None, or empty, says nothing new."""
 
     number: _Count | None = None
@@ -206,12 +206,12 @@ def read_state(head: ResponseHead, policy: Policy, progress: Sequence[Mapping[st
     if progress and stands_alone(progress[-1]):
         progress = progress[-1:]
     try:
-        records = [_Progress.model_validate(stored) for stored in progress]
+        records = [_ProgressRecord.model_validate(stored) for stored in progress]
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UnreadableSession(f"{where}: {first['msg']}") from None
-    state = _Reader(head, policy, records).read()
+    state = _RecordReader(head, policy, records).read()
     state.standing = {name: stored[name] for stored in progress for name in _STANDING if name in stored}
     return state
 
@@ -236,10 +236,10 @@ def _count(value: object, most: int) -> int:
     return value if isinstance(value, int) and 0 < value <= most else 0
 
 
-class _Reader:
+class _RecordReader:
     """Puts the records of one session together."""
 
-    def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_Progress]) -> None:
+    def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_ProgressRecord]) -> None:
         self._head = head
         self._make = OutputEvents(head.response_id, policy)
         self._citations = CitationReader(head.contexts, policy.citation_pattern, KnownLinks(head.contexts))

@@ -13,8 +13,8 @@ from guardrail.claims.cutter import ClaimCutter, CutSegment, Cutter, ResumingCut
 from guardrail.claims.model import Claim, Segment
 from guardrail.events import ClaimVerdict, Context, Evidence, Response, ResponseHead
 from guardrail.policy import Policy
-from guardrail.session.effects import Effect, Judge
-from guardrail.session.machine import Held, Pending, Session
+from guardrail.session.effects import AskJudge, Effect
+from guardrail.session.machine import HeldSegment, Pending, Session
 from guardrail.session.outputs import Deliveries
 from guardrail.session.state import STATE_VERSION, SessionState, read_state, salvage
 from guardrail.verdicts import Judgement
@@ -259,7 +259,7 @@ class StoredSession(Session):
         effects: list[Effect] = []
         if self._pending:
             asked = ((claim_id, pending.claim) for claim_id, pending in self._pending.items())
-            effects.append(Judge(tuple(asked)))
+            effects.append(AskJudge(tuple(asked)))
         if self._reading and (self.input_ended or self._incomplete_rule is not None):
             self._reading = False
             self._text_ended_at = now
@@ -378,7 +378,7 @@ class StoredSession(Session):
             self._score.add(verdict.severity, verdict.verdict, verdict.support)
         due = min(now + self._claim_timeout_s, self._due)
         for found in state.open:
-            held = Held(found.segment, len(found.pending), found.verdicts)
+            held = HeldSegment(found.segment, len(found.pending), found.verdicts)
             self._queue.append(held)
             for claim in found.pending:
                 self._pending[self._make.claim_id(claim)] = Pending(claim, held, now, due)

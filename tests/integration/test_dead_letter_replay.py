@@ -15,9 +15,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from consumers import dead_letter_replay
 from consumers.dead_letter_replay import (
+    DeadLetterFilter,
     ReplayReport,
     ReplayRequest,
-    Selection,
     open_reader,
     plan_replay,
     run_replay,
@@ -176,12 +176,12 @@ async def test_a_record_without_key_and_value_goes_back(side: Side) -> None:
 async def test_what_a_filter_leaves_behind_is_replayed_later_and_nothing_twice(side: Side) -> None:
     reasons = ["invalid_json", "unknown_schema", "sequence_gap"]
     await side.write(side.letter(number, reasons[number % 3]) for number in range(60))
-    chosen = ReplayRequest(Selection(reason="unknown_schema"))
+    chosen = ReplayRequest(DeadLetterFilter(reason="unknown_schema"))
     assert (await side.replay(replace(chosen, limit=7))).written == 7
     assert (await side.replay(chosen)).written == 13
     report = await side.replay(chosen)
     assert (report.written, report.left) == (0, 40)
-    by_key = await side.replay(ReplayRequest(Selection(key=b"response-3")))
+    by_key = await side.replay(ReplayRequest(DeadLetterFilter(key=b"response-3")))
     assert by_key.written == len([n for n in range(60) if n % 7 == 3 and n % 3 != 1])
     rest = await side.replay()
     assert rest.left == 0

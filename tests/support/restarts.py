@@ -12,7 +12,7 @@ from guardrail.claims.model import Claim
 from guardrail.errors import ProtocolError
 from guardrail.events import Evidence, Finding, Response, ResponseHead, ResponseStarted, Usage
 from guardrail.policy import Policy
-from guardrail.session.effects import Cancel, Effect, Emit, Judge
+from guardrail.session.effects import AskJudge, Cancel, Effect, Emit
 from guardrail.session.stored import StoredSession
 from guardrail.verdicts import Judgement
 from tests.support.sessions import PlainRater, judgement, verdict_by_hash
@@ -134,7 +134,7 @@ class Restartable:
     def apply(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Judge(claims):
+                case AskJudge(claims):
                     self.pending.update(claims)
                     self.effects.append(effect)
                 case Cancel():
@@ -185,7 +185,7 @@ class Restartable:
 
 
 def asked_by(effect: Effect) -> tuple[tuple[str, Claim], ...]:
-    assert isinstance(effect, Judge), "restoring emits nothing"
+    assert isinstance(effect, AskJudge), "restoring emits nothing"
     return effect.claims
 
 

@@ -22,7 +22,7 @@ from guardrail.events import (
     Verdict,
 )
 from guardrail.policy import Policy
-from guardrail.session.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
+from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement
 
@@ -145,7 +145,7 @@ class Driver:
     def apply(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Judge(claims):
+                case AskJudge(claims):
                     assert not self.session.decided
                     for claim_id, claim in claims:
                         assert claim_id not in self.asked, "a claim is asked once"

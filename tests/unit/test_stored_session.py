@@ -13,7 +13,7 @@ from guardrail.claims.cutter import ClaimCutter
 from guardrail.errors import StateError, UnreadableSession
 from guardrail.events import Context, Response, ResponseStarted, ResponseVerdict, Verdict
 from guardrail.policy import Policy
-from guardrail.session.effects import Emit, Judge
+from guardrail.session.effects import AskJudge, Emit
 from guardrail.session.state import STATE_VERSION
 from guardrail.session.stored import StoredSession
 from tests.support.restarts import Restartable, Step, asked_by
@@ -95,7 +95,7 @@ def test_what_was_left_to_cut_of_an_ended_text_is_cut_after_a_restart(
     assert written is not None
     again = restored([written], policy)
     effects = again.resume(1.0)
-    assert [type(effect) for effect in effects] == [Judge, Judge]  # said nothing twice
+    assert [type(effect) for effect in effects] == [AskJudge, AskJudge]  # said nothing twice
     asked = [claim for effect in effects for claim in asked_by(effect)]
     assert [claim.text for _, claim in asked] == [sentence.strip() for sentence in SENTENCES]
     assert again.answer_chars == sum(map(len, SENTENCES))

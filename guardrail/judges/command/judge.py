@@ -34,7 +34,7 @@ from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 _REMEDIES: Final = {401: "check headers or token_file", 403: "check headers or token_file", 404: "check url"}
 
 
-class Endpoint:
+class HttpEndpoint:
     """POSTs requests, so many at once, and reads replies of bounded length. Redirects are not followed."""
 
     def __init__(self, settings: CommandJudgeSettings, section: str) -> None:
@@ -129,9 +129,9 @@ class CommandJudge:
             self._port = Processes(settings, section)
             name = Path(settings.argv[0]).name
         elif settings.url is not None:
-            from guardrail.judges.command.judge import Endpoint
+            from guardrail.judges.command.judge import HttpEndpoint
 
-            self._port = Endpoint(settings, section)
+            self._port = HttpEndpoint(settings, section)
             name = urlsplit(settings.url).hostname or ""
         else:
             raise ConfigError(

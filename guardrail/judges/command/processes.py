@@ -30,7 +30,7 @@ _log = structlog.stdlib.get_logger("guardrail.judges.command")
 
 
 @dataclass(slots=True)
-class _Work:
+class _QueuedRequest:
     line: bytes
     request_id: str
     deadline: float
@@ -60,7 +60,7 @@ class Processes:
         if settings.cwd is not None and not settings.cwd.is_dir():
             raise ConfigError(f"{section}.cwd: {settings.cwd} is no folder; correct the path")
         self._settings = settings
-        self._queue: asyncio.Queue[_Work] = asyncio.Queue(settings.max_queued_requests)
+        self._queue: asyncio.Queue[_QueuedRequest] = asyncio.Queue(settings.max_queued_requests)
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 
@@ -76,7 +76,7 @@ class Processes:
                 )
                 for number in range(self._settings.workers)
             ]
-        work = _Work(line, request_id, deadline, loop.create_future(), meter)
+        work = _QueuedRequest(line, request_id, deadline, loop.create_future(), meter)
         try:
             self._queue.put_nowait(work)
         except asyncio.QueueFull:
@@ -104,14 +104,16 @@ class Processes:
 class _Worker:
     """One process after the other."""
 
-    def __init__(self, settings: CommandJudgeSettings, queue: asyncio.Queue[_Work], number: int) -> None:
+    def __init__(
+        self, settings: CommandJudgeSettings, queue: asyncio.Queue[_QueuedRequest], number: int
+    ) -> None:
         self._settings = settings
         self._queue = queue
         self._number = number
         self._process: Process | None = None
         self._failures = 0
         self._served = False  # whether this process has answered a request
-        self._work: _Work | None = None
+        self._work: _QueuedRequest | None = None
 
     async def run(self) -> None:
         try:
@@ -149,7 +151,7 @@ class _Worker:
             if not work.future.done():
                 work.future.set_result(reply)
 
-    async def _exchange(self, process: Process, work: _Work) -> dict[str, Any]:
+    async def _exchange(self, process: Process, work: _QueuedRequest) -> dict[str, Any]:
         stdin, stdout = process.stdin, process.stdout
         if stdin is None or stdout is None:
             raise JudgeUnavailable("the command has no pipes")
@@ -243,7 +245,7 @@ class _Worker:
             self._process = None
 
 
-def _fail(work: _Work, error: JudgeError) -> None:
+def _fail(work: _QueuedRequest, error: JudgeError) -> None:
     if not work.future.done():
         work.future.set_exception(error)
 

@@ -16,7 +16,7 @@ import httpx2
 import openai
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused, Stalled
+from guardrail.judges.llm.exchange import Exchange, NotAnApi, ReplyProgress, ReplyRefused, Stalled
 from guardrail.judges.llm.failures import Failure, describe, server_of, wait_s
 from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
 from guardrail.judges.llm.reply import Answer
@@ -37,7 +37,7 @@ Outcome: TypeAlias = list[Answer] | Failure
 # ---------------------------------------------------------------------------------------------- what is asked
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """Reads one reply as it arrives. ``feed`` and ``finish`` together return every answer once."""
 
     def feed(self, text: str) -> list[Answer]:
@@ -114,7 +114,7 @@ class Question:
 
     messages: Sequence[dict[str, str]]
     schema: dict[str, Any]
-    reader: Callable[[], Reader]
+    reader: Callable[[], AnswerReader]
     heard: Callable[[Sequence[Answer]], None]
     spent: Spent
     response_id: str = ""
@@ -237,7 +237,7 @@ def _names(name: str, words: str) -> bool:
 # -------------------------------------------------------------------------------------------------- the calls
 
 
-class Endpoint:
+class ModelEndpoint:
     """Calls to one model. Concurrent questions share all its state."""
 
     def __init__(
@@ -429,7 +429,7 @@ class _Attempt:
 
     def __init__(self, question: Question, say: Callable[[Sequence[Answer]], None]) -> None:
         self.question = question
-        self.progress = Progress()
+        self.progress = ReplyProgress()
         self.first_answer_at: float | None = None  # event loop's time
         self.failure: Failure | None = None
         self.cut_short = False

@@ -47,7 +47,7 @@ class NotAnApi(JudgeReplyError):
 
 
 @dataclass(slots=True)
-class Progress:
+class ReplyProgress:
     """What a reply has told so far; it holds, too, when the call ends in the middle."""
 
     usage: object = None
@@ -65,7 +65,7 @@ class Exchange:
     def __init__(
         self,
         client: openai.AsyncOpenAI,
-        progress: Progress,
+        progress: ReplyProgress,
         on_text: Callable[[str], None],
         stall_timeout_ms: int | None,
     ) -> None:

@@ -14,7 +14,7 @@ from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.endpoint import Endpoint, Prices, Question, Spent
+from guardrail.judges.llm.endpoint import ModelEndpoint, Prices, Question, Spent
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -285,7 +285,7 @@ class _Case:
         )
         self._hearing.take(_to(answers, asked), self._speaker())
 
-    def _endpoint(self) -> Endpoint:
+    def _endpoint(self) -> ModelEndpoint:
         """Who is to answer: models are asked in order, and each that failed has left a note."""
         endpoints = self._chat.endpoints
         return endpoints[min(len(self._spent.models), len(endpoints) - 1)]

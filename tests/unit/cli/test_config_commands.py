@@ -12,7 +12,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from consumers.settings import Settings, load_settings
+from consumers.settings import GuardSettings, load_settings
 from guardrail.cli import app
 
 EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
@@ -382,4 +382,4 @@ def test_arguments_and_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path
 
 def test_show_as_json_is_the_settings(runner: CliRunner) -> None:
     result = runner.invoke(app, ["config", "show", "-f", "json"])
-    assert json.loads(result.stdout) == Settings().masked()
+    assert json.loads(result.stdout) == GuardSettings().masked()

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.settings import KafkaSettings, Settings, Topics
+from consumers.settings import GuardSettings, KafkaSettings, Topics
 from guardrail.cli import app, run
 from guardrail.errors import TransportUnavailable
 from guardrail.events import Context, Response, ResponseDelta, ResponseStarted, ResponseVerdict, parse_output
@@ -59,7 +59,7 @@ async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
     broker: MemoryBroker, number: signal.Signals
 ) -> None:
     """A response whose text ended before the signal gets its verdict, and its input is committed."""
-    guard = asyncio.create_task(run.serve(Settings()))
+    guard = asyncio.create_task(run.serve(GuardSettings()))
     stream = verdicts(broker)
     send(broker, Response(response_id="before", answer="The Pro plan costs $20 per month.", **HEAD))
     assert (await anext(stream)).response_id == "before"
@@ -71,7 +71,7 @@ async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
 
 
 async def test_what_could_not_finish_is_left_to_the_next_guard(broker: MemoryBroker) -> None:
-    settings = Settings.model_validate({"shutdown": {"budget_ms": 500}})
+    settings = GuardSettings.model_validate({"shutdown": {"budget_ms": 500}})
     guard = asyncio.create_task(run.serve(settings))
     stream = verdicts(broker)
     send(
@@ -96,7 +96,7 @@ async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch:
         left.set()
 
     monkeypatch.setattr(os, "_exit", leave)
-    guard = asyncio.create_task(run.serve(Settings.model_validate({"shutdown": {"budget_ms": 60_000}})))
+    guard = asyncio.create_task(run.serve(GuardSettings.model_validate({"shutdown": {"budget_ms": 60_000}})))
     stream = verdicts(broker)
     send(
         broker,
@@ -119,11 +119,11 @@ async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda settings, topics: MemoryTransport(empty, settings.group_id, topics),
     )
     with pytest.raises(TransportUnavailable, match=r"rag\.responses does not exist"):
-        await run.serve(Settings())
+        await run.serve(GuardSettings())
 
 
 def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
-    settings = Settings.model_validate(
+    settings = GuardSettings.model_validate(
         {
             "kafka": {"group_id": "mine"},
             "judge": {"llm": {"api_key": "sk-hidden"}},
@@ -135,14 +135,14 @@ def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
     assert set(told) == {"kafka", "judge", "policies"}
     assert told["policies"] == {"a": {}, "b": {"rules": ["always: flag"]}}
     assert "sk-hidden" not in json.dumps(told)
-    assert run.told(Settings()) == {}
+    assert run.told(GuardSettings()) == {}
 
 
 @pytest.mark.parametrize("kind", get_args(JudgeSettings.model_fields["kind"].annotation))
 def test_every_kind_of_judge_can_be_chosen(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = []
 
-    async def serve(settings: Settings, on_stop: Any) -> None:
+    async def serve(settings: GuardSettings, on_stop: Any) -> None:
         chosen.append(settings.judge.kind)
 
     monkeypatch.setattr(run, "serve", serve)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from consumers.settings import Settings, load_settings
+from consumers.settings import GuardSettings, load_settings
 from guardrail.judges.classifier.settings import HhemSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.policy import Policy
@@ -75,10 +75,10 @@ class TestShow:
 class TestExample:
     def test_it_covers_every_section_and_every_setting_of_kafka_and_limits(self) -> None:
         given = yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))
-        assert set(given) == set(Settings.model_fields)
-        assert set(given["limits"]) == set(Settings().masked()["limits"])
+        assert set(given) == set(GuardSettings.model_fields)
+        assert set(given["limits"]) == set(GuardSettings().masked()["limits"])
         secrets = {"sasl_password", "ssl_key_password", "sasl_oauth_client_secret"}
-        assert set(given["kafka"]) | secrets == set(Settings().masked()["kafka"])
+        assert set(given["kafka"]) | secrets == set(GuardSettings().masked()["kafka"])
         assert set(given["policies"]["default"]) | {"name", "severity"} == set(Policy.model_fields)
 
     def test_it_holds_every_setting(self) -> None:
@@ -87,8 +87,8 @@ class TestExample:
         whole = yaml.safe_load(re.sub(r"^( {2,4})# ([a-z_]+: )", r"\1\2", text, flags=re.MULTILINE))
         example = re.findall(r"^# {3}(judge:\n(?:#.*\n)+)", text, re.MULTILINE)
         [shown] = [yaml.safe_load(re.sub(r"^# {3}", "", each, flags=re.MULTILINE)) for each in example]
-        assert _absent(Settings, [whole, shown]) == []
-        Settings.model_validate(shown)
+        assert _absent(GuardSettings, [whole, shown]) == []
+        GuardSettings.model_validate(shown)
         assert JudgeSettings.model_validate(whole["judge"]).hhem == HhemSettings()
 
     def test_what_is_not_an_example_is_the_default(self) -> None:
@@ -97,7 +97,7 @@ class TestExample:
         assert settings.routes
         assert (
             settings.model_copy(update={"policies": {"default": settings.policies["default"]}, "routes": ()})
-            == Settings()
+            == GuardSettings()
         )
 
     def test_its_routes_lead_to_its_policies(self) -> None:
@@ -116,7 +116,7 @@ class TestExample:
                         found += undescribed(inner, f"{prefix}{name}.")
             return found
 
-        assert undescribed(Settings) == []
+        assert undescribed(GuardSettings) == []
 
 
 def test_settings_need_no_extra() -> None:
@@ -124,6 +124,6 @@ def test_settings_need_no_extra() -> None:
     absent = ("redis", "torch", "transformers", "aiohttp", "httpx_sse")
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "
-        "import guardrail.cli, consumers.guard; from consumers.settings import Settings; Settings()"
+        "import guardrail.cli, consumers.guard; from consumers.settings import GuardSettings; GuardSettings()"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

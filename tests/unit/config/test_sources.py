@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from consumers.settings import Settings, load_settings
+from consumers.settings import GuardSettings, load_settings
 from guardrail.config.loading import anchored
 from guardrail.events import Severity, Verdict
 from guardrail.policy import Policy
@@ -27,12 +27,12 @@ def _paths_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[
 
 class TestSources:
     def test_without_any_source_all_is_default(self) -> None:
-        assert load_settings() == Settings()
-        assert Settings().policies == {"default": Policy()}
+        assert load_settings() == GuardSettings()
+        assert GuardSettings().policies == {"default": Policy()}
 
     @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "policies:\nroutes:\n"])
     def test_an_empty_file_is_all_defaults(self, tmp_path: Path, text: str) -> None:
-        assert load_settings(write(tmp_path, text)) == Settings()
+        assert load_settings(write(tmp_path, text)) == GuardSettings()
 
     def test_the_file_may_be_named_by_text(self, tmp_path: Path) -> None:
         assert load_settings(str(write(tmp_path, "kafka: {group_id: a}"))).kafka.group_id == "a"
@@ -80,13 +80,13 @@ class TestSources:
 
     def test_embedded_settings_do_not_read_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "other")
-        assert Settings().kafka.group_id == "guardrail"
+        assert GuardSettings().kafka.group_id == "guardrail"
 
     def test_names_that_only_begin_alike_are_left_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Kubernetes sets such variables for a service called guardrail."""
         for name in ("GUARDRAIL_SERVICE_HOST", "GUARDRAIL_PORT_8080_TCP", "GUARDRAIL_KAFKA_SERVICE_PORT"):
             monkeypatch.setenv(name, "tcp://10.0.0.1:8080")
-        assert load_settings() == Settings()
+        assert load_settings() == GuardSettings()
 
     def test_a_date_as_version_is_text(self, tmp_path: Path) -> None:
         path = write(tmp_path, "policies: {default: {version: 2026-01-15}}")
@@ -94,7 +94,7 @@ class TestSources:
 
     def test_settings_can_not_be_changed(self) -> None:
         with pytest.raises(ValueError, match="frozen"):
-            Settings().default_policy = "other"  # type: ignore[misc]
+            GuardSettings().default_policy = "other"  # type: ignore[misc]
 
 
 class TestPaths:
@@ -161,14 +161,14 @@ judge:
 
     def test_every_path_there_is_is_known(self) -> None:
         """A setting whose type hides a path from the walk would stay relative to the current folder."""
-        schema = Settings.model_json_schema()
+        schema = GuardSettings.model_json_schema()
         named = {
             name
             for model in (schema, *schema["$defs"].values())
             for name, field in model.get("properties", {}).items()
             if '"format": "path"' in json.dumps(field)
         }
-        walked = {path[-1] for path in _paths_in(Settings)}
+        walked = {path[-1] for path in _paths_in(GuardSettings)}
         assert named - walked == set()
 
     @pytest.mark.parametrize("text", ["judge: {llm: {api_key_file: [a]}}", "judge: {llm: 7}", "judge: [x]"])
@@ -192,7 +192,7 @@ class TestPolicies:
         assert router.choose("any", None).name == "default"
 
     def test_a_policy_object_gets_the_name_of_its_key(self) -> None:
-        assert Settings(policies={"a": Policy(mode="hold")}).policies["a"].name == "a"
+        assert GuardSettings(policies={"a": Policy(mode="hold")}).policies["a"].name == "a"
 
     def test_unknown_policies_are_named_with_their_place(self, tmp_path: Path) -> None:
         path = write(tmp_path, "policies: {strict: {}}\nroutes:\n  - {tenant: a, policy: strikt}\n")
