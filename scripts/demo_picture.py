@@ -16,7 +16,7 @@ from typing import Final
 
 from rich.console import Console
 
-from guardrail.cli.demo_stage import play_all
+from guardrail.cli.demo import play_all
 from guardrail.config import LoggingSettings
 from guardrail.demo.board import Board, BoardEvent, Card
 from guardrail.demo.summary import load_demo_settings, load_examples

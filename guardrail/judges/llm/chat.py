@@ -11,7 +11,7 @@ import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.endpoint import ModelEndpoint, Outcome, Prices, Question, make_client
-from guardrail.judges.llm.failures import Failure, wait_s
+from guardrail.judges.llm.exchange import Failure, wait_s
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted

@@ -16,8 +16,17 @@ import httpx2
 import openai
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.exchange import Exchange, NotAnApi, ReplyProgress, ReplyRefused, Stalled
-from guardrail.judges.llm.failures import Failure, describe, server_of, wait_s
+from guardrail.judges.llm.exchange import (
+    Exchange,
+    Failure,
+    NotAnApi,
+    ReplyProgress,
+    ReplyRefused,
+    Stalled,
+    describe,
+    server_of,
+    wait_s,
+)
 from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url

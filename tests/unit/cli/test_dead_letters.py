@@ -26,8 +26,7 @@ from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
-from guardrail.cli.dead_letter_report import print_table
-from guardrail.cli.dead_letters import since_time_ms
+from guardrail.cli.dead_letters import print_table, since_time_ms
 from guardrail.errors import DecodeError, TransportUnavailable
 from tests.support.terminal import OnTerminal
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.cli.demo_stage import play_all
+from guardrail.cli.demo import play_all
 from guardrail.demo.board import Board, BoardEvent, Card
 from guardrail.demo.summary import DemoAnswer, as_expected, load_demo_settings, load_examples
 from guardrail.demo.views import PlainView, symbols_for
