@@ -18,7 +18,7 @@ import structlog
 from consumers.guarantee import Holding
 from consumers.offsets import OffsetTracker, StartStatus
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
-from guardrail.engine.engine import ClosedResponse, Engine
+from guardrail.engine.engine import Change, ClosedResponse, Engine
 from guardrail.errors import PartitionLost, TransportError
 
 MAX_OUTBOX: Final = 20_000
@@ -46,9 +46,7 @@ class _HeldPartition:
         self._owner.append(record)
 
     def taken(self, offset: int, response_id: str | None) -> None:
-        if response_id is not None:
-            self._owner.tracker.open(self.partition, response_id, offset)
-        self._owner.tracker.read(self.partition, offset)
+        self._owner.taken(self.partition, offset, response_id)
 
 
 class AtLeastOnce:
@@ -100,7 +98,7 @@ class AtLeastOnce:
     def busy(self) -> bool:
         return bool(self._outbox)
 
-    def put(self, partition: Partition, response_id: str, record: OutRecord) -> None:  # noqa: ARG002
+    def put(self, partition: Partition, record: OutRecord) -> None:  # noqa: ARG002
         self.append(record)
 
     def append(self, record: OutRecord) -> None:
@@ -108,7 +106,13 @@ class AtLeastOnce:
         self._outbox.append(record)
         self._has_output.set()
 
-    def touch(self, partition: Partition, response_id: str) -> None:  # noqa: ARG002
+    def taken(self, partition: Partition, offset: int, response_id: str | None) -> None:
+        """The record at ``offset`` is read; note its response, if that is in flight on this partition."""
+        if response_id is not None and self._engine.lane_of(response_id) == partition:
+            self.tracker.open(partition, response_id, offset)
+        self.tracker.read(partition, offset)
+
+    def changed(self, change: Change) -> None:  # noqa: ARG002 - part of Guarantee
         return  # nothing is stored of a session
 
     def closed(self, response: ClosedResponse) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import structlog
@@ -97,11 +97,8 @@ class Intake:
         limits: Limits,
         *,
         max_record_bytes: int,
-        changed: Callable[[Partition, str], None],
     ) -> None:
-        """``changed`` is told of a response that a record of another partition has changed."""
         self._engine = engine
-        self._changed = changed
         self._dead_letters = topics.dead_letters
         self._max_record_bytes = max_record_bytes
         self._bad_records = BadRecords(limits, topics.responses)
@@ -131,11 +128,6 @@ class Intake:
             log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)  # noqa: TRY400
             internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
             response_id = self._unusable(holding, record, internal, reading)
-        lane = None if response_id is None else self._engine.lane_of(response_id)
-        if response_id is not None and lane != record.partition:
-            if isinstance(lane, Partition):
-                self._changed(lane, response_id)  # it was ended by an event that came on the wrong partition
-            response_id = None  # not in flight on this one
         holding.taken(record.offset, response_id)
 
     def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
@@ -240,15 +232,14 @@ class GuardConsumer:
             router,
             emit=self._emit,
             on_closed=lambda response: self._guarantee.closed(response),
+            on_change=(lambda change: self._guarantee.changed(change)) if exactly_once else None,
             limits=self._limits,
-            journal=exactly_once,
         )
         self._intake = Intake(
             self._engine,
             topics,
             self._limits,
             max_record_bytes=max_record_bytes,
-            changed=lambda partition, response_id: self._guarantee.touch(partition, response_id),
         )
         self._guarantee: Guarantee
         if exactly_once:
@@ -367,7 +358,7 @@ class GuardConsumer:
             log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
         record = OutRecord(self._topic_of[output.channel], event.response_id.encode(), value, output.headers)
         assert isinstance(output.lane, Partition)  # noqa: S101 - every event is handled with its partition
-        self._guarantee.put(output.lane, event.response_id, record)
+        self._guarantee.put(output.lane, record)
 
     async def _drain(self) -> None:
         """Take nothing more; wait for verdicts that are under way, within the budget."""

@@ -6,8 +6,9 @@ the Python API and offline scoring. Output events of one response come in order;
 each other.
 
 A response belongs to a lane, any hashable: for a consumer its partition. Lanes share the judge evenly, each
-remembers its own finished responses, and one can be dropped without a word. An engine that keeps journals
-says by ``capture`` what is new of a response, and goes on from that by ``restore`` in another process.
+remembers its own finished responses, and one can be dropped without a word. An engine that is given an
+``on_change`` hands out with the outputs of each step what the step has changed, and another process goes on
+from that by ``restore``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from guardrail.engine.judging import Gatherer, ask
 from guardrail.engine.load import FairSlots
 from guardrail.engine.runs import (
     Captured,
+    Change,
     ClosedResponse,
     Cutters,
     Headers,
@@ -30,7 +32,6 @@ from guardrail.engine.runs import (
     Output,
     Run,
     RunTable,
-    capture,
     digest,
     read_head,
     restored_session,
@@ -55,7 +56,7 @@ from guardrail.session.machine import Session
 from guardrail.session.stored import UNREADABLE, StoredSession
 from guardrail.verdicts import Judgement
 
-__all__ = ["OVERLOADED", "Captured", "ClosedResponse", "Engine", "Headers", "Output"]
+__all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Headers", "Output"]
 
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
@@ -70,7 +71,8 @@ class Engine:
 
     Use as an async context manager; leaving it cancels what is still under way. ``emit`` is called, on the
     event loop, for every output; ``on_closed`` once for every response of which nothing more will be
-    emitted or read. Neither may raise. ``journal`` has to be set for ``capture`` and ``restore``.
+    emitted or read; ``on_change`` when a response has something to store, until which nothing is said of its
+    further changes. None of them may raise. Without ``on_change`` nothing is journalled, nor restored.
     ``clock`` gives seconds on any monotonic clock, ``wall`` Unix time in seconds.
     """
 
@@ -81,8 +83,8 @@ class Engine:
         *,
         emit: Callable[[Output], None],
         on_closed: Callable[[ClosedResponse], None] | None = None,
+        on_change: Callable[[Change], None] | None = None,
         limits: Limits | None = None,
-        journal: bool = False,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -90,8 +92,9 @@ class Engine:
         self._router = router
         self._emit = emit
         self._on_closed = on_closed
+        self._on_change = on_change
         self._limits = limits or Limits()
-        self._session_type: type[Session] = StoredSession if journal else Session
+        self._session_type: type[Session] = StoredSession if on_change else Session
         self._clock = clock
         self._wall = wall
         self._table = RunTable(self._limits)
@@ -197,6 +200,8 @@ class Engine:
         begins, if it begins one: it tells two lives of one id apart.
         """
         run = self._runs.get(event.response_id)
+        if run is not None:
+            self._changed(run)
         if run is not None and run.lane.key is not lane and run.lane.key != lane:
             self._carry_out(run, run.session.end_early(WRONG_LANE, self._clock()))
             raise ProtocolError(
@@ -243,6 +248,7 @@ class Engine:
         run = self._runs.get(response_id)
         place = self._table.lane(lane)
         if run is not None:
+            self._changed(run)
             self._carry_out(run, run.session.end_early(reason, now))
         elif place.finished.get(response_id, now) is None:
             head = ResponseStarted(response_id=response_id)
@@ -281,14 +287,6 @@ class Engine:
 
     # -------------------------------------------------------------------------- stored sessions
 
-    def capture(self, response_id: str) -> Captured | None:
-        """What is new of a response since it was last captured; None when it is not in flight."""
-        run = self._runs.get(response_id)
-        if run is None:
-            return None
-        # Readings of a monotonic clock mean nothing to another process.
-        return capture(run, self._wall() - self._clock())
-
     def restore(
         self,
         response_id: str,
@@ -299,7 +297,7 @@ class Engine:
         lane: Hashable,
         born: int,
     ) -> None:
-        """Take up a response where its captures, in their order, left it, under the policy it began with.
+        """Take up a response where its increments, in their order, left it, under the policy it began with.
 
         Emits nothing and asks the judge for the claims only that have no verdict. When ``progress`` can't
         be read, or ``policy`` is None as that can't be, the response ends blocked, by the rule
@@ -307,12 +305,13 @@ class Engine:
         response's, and StateError when a newer version wrote any of it.
         """
         if not issubclass(self._session_type, StoredSession):
-            raise TypeError("an engine without journal restores nothing")
+            raise TypeError("an engine without on_change restores nothing")
         stored = read_head(head)
         if stored.event.response_id != response_id:
             raise UnreadableSession("head: it is another response's")
         other = self._runs.get(response_id)
         if other is not None:  # it had been begun on two partitions, held by two processes
+            self._changed(other)
             self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))
             self._tell_closed(ClosedResponse(response_id, lane, born, stored.digest.hex(), 0))
             return
@@ -324,7 +323,7 @@ class Engine:
             self._router,
             self._cutters,
             now=now,
-            epoch=self._wall() - now,
+            epoch=self._epoch(),
             max_answer_chars=self._limits.max_answer_chars,
         )
         run = self._table.add(session, stored.headers, stored.digest, self._table.lane(lane), born)
@@ -410,6 +409,7 @@ class Engine:
             max_answer_chars=self._limits.max_answer_chars,
         )
         run = self._table.add(session, headers, fingerprint, lane, born)
+        self._changed(run)
         self._arm(run)
         return run
 
@@ -417,6 +417,7 @@ class Engine:
         for effect in effects:
             if type(effect) is Emit:
                 self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key))
+                self._changed(run)
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)
             elif type(effect) is Cancel:
@@ -434,6 +435,15 @@ class Engine:
             run.calls.add(call)
             call.add_done_callback(run.calls.discard)
         self._arm(run)
+
+    def _changed(self, run: Run) -> None:
+        if run.stored and self._on_change is not None:
+            run.stored = False
+            self._on_change(Change(run, self._epoch))
+
+    def _epoch(self) -> float:
+        # Readings of a monotonic clock mean nothing to another process.
+        return self._wall() - self._clock()
 
     def _cut_on(self, run: Run) -> None:
         if not run.dropped:

@@ -159,6 +159,36 @@ class Captured:
     policy: Policy
 
 
+class Change(NamedTuple):
+    """Effect of a step: a response has something to store that was not stored before.
+
+    It comes with the outputs of the step, and once only until it is taken: what further steps add goes into
+    the same increment. So a writer that has every change has everything, and never has to ask the engine.
+    """
+
+    run: Run
+    epoch: Callable[[], float]
+    """Unix time, in seconds, at which the engine's clock was 0."""
+
+    @property
+    def lane(self) -> Hashable:
+        """Where the response is read from, and so whose state this is."""
+        return self.run.lane.key
+
+    @property
+    def response_id(self) -> str:
+        """The response that has changed."""
+        return self.run.session.head.response_id
+
+    def take(self) -> Captured | None:
+        """The increment since the last one, which counts as stored; None when the response is over."""
+        run = self.run
+        if run.dropped:
+            return None
+        run.stored = True
+        return capture(run, self.epoch())
+
+
 @dataclass(slots=True, eq=False)
 class LaneRuns:
     """Responses that are read from one place and written to one place: a partition."""
@@ -179,6 +209,8 @@ class Run:
     headers: Headers
     digest: bytes
     chars: int
+    stored: bool = True
+    """No Change of it is waiting to be taken."""
     head_captured: bool = False
     silence_captured: bool = False
     evidence: EvidenceIndex | None = None
@@ -352,7 +384,7 @@ def capture(run: Run, epoch: float) -> Captured:
     """What is new of a response. ``epoch``: Unix time, in seconds, at which the engine's clock was 0."""
     session = run.session
     if not isinstance(session, StoredSession):
-        raise TypeError("an engine without journal captures nothing")
+        raise TypeError("an engine without on_change captures nothing")
 
     def unix_ms(reading: float) -> int:
         return round((epoch + reading) * 1000)

@@ -14,7 +14,6 @@ from guardrail.events import (
     DeliveryCompleted,
     DeliverySegment,
     ResponseAborted,
-    ResponseStarted,
     ResponseVerdict,
     Verdict,
 )
@@ -41,7 +40,7 @@ async def test_outputs_and_closings_say_their_lane() -> None:
         [closed] = p.closed
         assert (closed.response_id, closed.lane, closed.born, closed.next_seq) == ("r1", ("topic", 3), 41, 1)
         assert len(bytes.fromhex(closed.digest)) == 8
-        assert p.engine.capture("r1") is None
+        assert p.changes["r1"].take() is None
 
 
 async def test_a_response_goes_on_in_another_process() -> None:
@@ -302,12 +301,25 @@ async def test_nothing_is_kept_of_closed_responses_but_a_bounded_number_of_ids()
         assert all(lane.runs == {} for lane in table.lanes.values())
 
 
-async def test_an_engine_without_journal_captures_nothing() -> None:
+async def test_an_engine_that_stores_nothing_restores_nothing() -> None:
     engine = Engine(WordJudge(), PolicyRouter.single(Policy()), emit=lambda _: None)
     async with engine:
-        assert engine.capture("unknown") is None
-        engine.handle(ResponseStarted(response_id="r1"))
-        with pytest.raises(TypeError, match="journal"):
-            engine.capture("r1")
-        with pytest.raises(TypeError, match="journal"):
+        with pytest.raises(TypeError, match="on_change"):
             engine.restore("r1", {}, [], Policy(), lane=None, born=0)
+
+
+async def test_a_change_is_said_once_until_it_is_taken() -> None:
+    async with process(WordJudge()) as p:
+        p.start()
+        change = p.changes.pop("r1")
+        p.delta(0, "Paris is ")
+        assert p.changes == {}, "the change at hand holds this, too"
+        taken = change.take()
+        assert taken is not None
+        assert taken.head is not None
+        assert taken.progress is not None
+        assert taken.progress["text"] == "Paris is "
+        p.delta(1, "in France.")
+        again = p.changes["r1"].take()
+        assert again is not None
+        assert (again.head, again.progress and again.progress["text"]) == (None, "in France.")

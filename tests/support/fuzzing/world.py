@@ -6,7 +6,7 @@ import asyncio
 import random
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from hashlib import blake2b
 
 from guardrail.claims.severity import BuiltinSeverityRater
@@ -160,7 +160,8 @@ class World:
         half = self._rng.randrange(len(records)) if self._restarts and records else 0
         async with self._engine() as engine:
             await self._feed(engine, records[:half])
-            self._capture(engine, self._open.values())
+            for lane in LANES:
+                self._store.step(lane, self._open)
         async with self._engine() as engine:
             for lane in LANES:
                 self._restore(engine, lane)
@@ -184,7 +185,7 @@ class World:
             emit=self._emitted,
             on_closed=self._closed,
             limits=self._limits,
-            journal=self._restarts,
+            on_change=self._store.changed if self._restarts else None,
             clock=loop.time,
             wall=lambda: 1_700_000_000 + loop.time(),
         )
@@ -203,14 +204,9 @@ class World:
 
     def _recover(self, engine: Engine, lane: str) -> None:
         """A lane is thrown away and taken up again, as after a failed step."""
-        self._capture(engine, [life for life in self._open.values() if life.lane == lane])
+        self._store.step(lane, self._open)
         engine.drop_lane(lane)
         self._restore(engine, lane)
-
-    def _capture(self, engine: Engine, lives: Iterable[Life]) -> None:
-        if self._restarts:
-            for life in lives:
-                self._store.capture(engine, life)
 
     def _restore(self, engine: Engine, lane: str) -> None:
         if self._restarts:
