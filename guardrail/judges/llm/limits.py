@@ -110,7 +110,9 @@ class CircuitBreaker:
         self._open_until = 0.0
         self._probing = 0
         self._probed = 0
-        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(name.removeprefix("llm:"))).set(_CIRCUIT[self._state])
+        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(name.removeprefix("llm:"))).set(
+            _CIRCUIT[self._state]
+        )
 
     @property
     def state(self) -> State:
@@ -164,7 +166,9 @@ class CircuitBreaker:
         self._epoch += 1
         self._probing = self._probed = 0
         self._parts.clear()
-        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(self._name.removeprefix("llm:"))).set(_CIRCUIT[state])
+        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(self._name.removeprefix("llm:"))).set(
+            _CIRCUIT[state]
+        )
         if state is State.OPEN:
             self._open_until = self._clock() + self._open_s
             _log.warning("%s fails: no call is sent to it for %d ms", self._name, self._open_s * 1000)
