@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.peers_tokens import Tokenize, tokenizer
-from guardrail.events import ClaimPart, Verdict
+from guardrail.events import ClaimPart
+from guardrail.judges import Verdict
+from guardrail.judges.llm import LlmJudgeSettings, ReplyForm
 from guardrail.judges.llm.prompt import Prompts, sample
-from guardrail.judges.llm.reply import Answer, ReplyForm
-from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+from guardrail.judges.llm.reply import Answer
+from guardrail.judges.llm.settings import Reasoning
 
 # What a model says of four claims: sentence, verdict, reason, and the claim as two statements.
 _SAID: Final = (

@@ -29,11 +29,11 @@ from typing import Any, Final, NamedTuple
 from unittest import mock
 
 from benchmarks.labelled_answers import read_answers
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.engine.runs import Cutters
-from guardrail.events import Context, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Context, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import JudgeRequest, Verdict
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.reader import Reader

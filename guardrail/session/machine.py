@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from guardrail.claims.cutter import CutSegment, Cutter
 from guardrail.claims.model import Claim, Segment
@@ -39,8 +39,6 @@ _NOTHING: Final[list[Effect]] = []
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
-MOST_CUT_CHARS: Final = 2_000
-"""Of a text, at a time: some milliseconds of work, for which other responses wait."""
 _WAITED: Final = 0.25
 
 
@@ -72,6 +70,9 @@ class Session:
     order. Methods raise ProtocolError for an event that does not fit; the session is unchanged then, and
     the caller ends it with ``end_early``.
     """
+
+    MOST_CUT_CHARS: ClassVar = 2_000
+    """Of a text, at a time: some milliseconds of work, for which other responses wait."""
 
     __slots__ = (
         "_claim_timeout_s",
@@ -235,7 +236,7 @@ class Session:
         self._last_event_at = now
         self.answer_chars = answer_chars
         self._keep(text)
-        if self._uncut or len(text) > MOST_CUT_CHARS:
+        if self._uncut or len(text) > self.MOST_CUT_CHARS:
             return self._put_off(text, now)
         cut = self._cut(text)
         if self._observing:
@@ -354,7 +355,8 @@ class Session:
         effects = self._let_through(text, (), now) if self._observing else []
         if not self._uncut:
             effects.append(CutOn())
-        self._uncut.extend(text[at : at + MOST_CUT_CHARS] for at in range(0, len(text), MOST_CUT_CHARS))
+        most = self.MOST_CUT_CHARS
+        self._uncut.extend(text[at : at + most] for at in range(0, len(text), most))
         return effects
 
     def _let_through(self, text: str, cut: Sequence[CutSegment], now: float) -> list[Effect]:

@@ -20,7 +20,7 @@ from typing import Any, Final
 import uvloop
 
 from consumers.guard import GuardConsumer
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport
 from consumers.settings import KafkaSettings
 from guardrail.config import LoggingSettings
 from guardrail.errors import GuardrailError

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from guardrail.events import Context, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, JudgeRequest
-from guardrail.judges.cache import CachedJudge
+from guardrail.events import Context
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import CachedJudge, Judge, JudgeRequest, Verdict
 from tests.injection.corpus import Attack, fill, load
 from tests.injection.judging import (
     AT_ONCE,

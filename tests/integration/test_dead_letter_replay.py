@@ -23,7 +23,7 @@ from consumers.dead_letter_replay import (
     run_replay,
 )
 from consumers.dead_letters import REPLAYED, dead_letter
-from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka import TransactionalProducer
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from consumers.kafka.recovery import Positions
+from consumers.kafka import Positions
 from consumers.transport import Commit, OutRecord, Partition, Transport
 from guardrail.errors import TransportUnavailable
 from tests.support.transports import KafkaHarness, RecordingListener, poll_until, poll_while

@@ -15,8 +15,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
-from consumers.kafka.client import client_options, connect_admin, require_topics
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport, client_options, connect_admin, require_topics
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import ConfigError, TransportUnavailable

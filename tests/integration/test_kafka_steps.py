@@ -12,9 +12,7 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.producer.transaction_manager import TransactionState
 
-from consumers.kafka.producing import TransactionalProducer, transactional_id
-from consumers.kafka.recovery import read_state
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport, TransactionalProducer, read_state, transactional_id
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError, TransportUnavailable

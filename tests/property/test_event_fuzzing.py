@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail.engine.engine import Engine
-from guardrail.engine.runs import FinishedResponses
+from guardrail.engine import Engine, FinishedResponses
 from guardrail.events import Decision
-from guardrail.session.machine import Session
+from guardrail.session import Session
 from tests.support.fuzzing.run import run_bytes, run_seeds
 from tests.support.fuzzing.virtual_time import NothingScheduled, VirtualTimeLoop
 from tests.support.fuzzing.watch import Hang, Watchdog

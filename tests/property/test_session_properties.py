@@ -12,6 +12,7 @@ from guardrail.errors import ProtocolError
 from guardrail.events import ResponseVerdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy, Rule
 from guardrail.scoring import Formula
+from guardrail.session import Session
 from tests.support.sessions import Driver, verdict_by_hash, verdict_by_word
 
 SENTENCES = (
@@ -71,7 +72,7 @@ def chunks(text: str, cuts: list[int]) -> list[str]:
 def test_invariants_hold_for_every_interleaving(
     text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str, most_cut: int
 ) -> None:
-    with mock.patch("guardrail.session.machine.MOST_CUT_CHARS", most_cut):
+    with mock.patch.object(Session, "MOST_CUT_CHARS", most_cut):
         interleave(text, cuts, policy, steps, accident)
 
 
@@ -138,7 +139,7 @@ def test_the_outcome_depends_on_text_and_verdicts_only(
 
     driver = Driver(policy, verdict_of=verdict_by_word)
     waiting = chunks(text, cuts)
-    with mock.patch("guardrail.session.machine.MOST_CUT_CHARS", most_cut):
+    with mock.patch.object(Session, "MOST_CUT_CHARS", most_cut):
         for read, number in order:
             if read and waiting:
                 driver.feed(waiting.pop(0))

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from guardrail.claims.model import Claim
-from guardrail.events import Context, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.claims import Claim
+from guardrail.events import Context, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import JudgeRequest, Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from tests.support.judges import Reply
 from tests.support.llama_server import LlamaServer

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from guardrail.engine.engine import Captured, Change, ClosedResponse, Engine, Output
+from guardrail.engine import Captured, Change, ClosedResponse, Engine, Output
 from guardrail.events import DeliverySegment, ResponseCompleted, ResponseDelta, ResponseStarted
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

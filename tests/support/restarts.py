@@ -6,15 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail.claims.citations import CitationReader
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.model import Claim
+from guardrail.claims import CitationReader, Claim, ClaimCutter
 from guardrail.errors import ProtocolError
-from guardrail.events import Evidence, Finding, Response, ResponseHead, ResponseStarted, Usage
+from guardrail.events import Finding, Response, ResponseHead, ResponseStarted
+from guardrail.judges import Evidence, Judgement, Usage
 from guardrail.policy import Policy
-from guardrail.session.effects import AskJudge, Cancel, Effect, Emit
-from guardrail.session.stored import StoredSession
-from guardrail.verdicts import Judgement
+from guardrail.session import AskJudge, Cancel, Effect, Emit, StoredSession
 from tests.support.sessions import PlainRater, judgement, verdict_by_hash
 
 MAX_ANSWER_CHARS = 120

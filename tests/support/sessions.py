@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim, ClaimCutter
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -19,12 +18,10 @@ from guardrail.events import (
     ResponseVerdict,
     SegmentKind,
     Severity,
-    Verdict,
 )
+from guardrail.judges import Judgement, Verdict
 from guardrail.policy import Policy
-from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
-from guardrail.session.machine import Session
-from guardrail.verdicts import Judgement
+from guardrail.session import AskJudge, Cancel, Channel, CutOn, Effect, Emit, Session
 
 VerdictOf = Callable[[Claim], Verdict]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.judges.local import packaged_folder
 from tests.training.made_data import write_work
 from tests.unit.judges.classifier.tiny import VOCABULARY, write_tokenizer
 from training.examples import DataError, Example, write_examples

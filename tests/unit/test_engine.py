@@ -7,20 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from guardrail.engine.engine import OVERLOADED
+from guardrail.engine import OVERLOADED
 from guardrail.errors import JudgeUnavailable, ProtocolError
-from guardrail.events import (
-    Context,
-    Decision,
-    DeliveryBlocked,
-    Response,
-    ResponseAborted,
-    Verdict,
-)
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Context, Decision, DeliveryBlocked, Response, ResponseAborted
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from guardrail.verdicts import Judgement
 from tests.support.engine_bench import bench
 from tests.support.judges import FaultyJudge, GatedJudge, WordJudge
 from tests.support.sessions import judgement

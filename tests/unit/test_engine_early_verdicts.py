@@ -10,17 +10,10 @@ import pytest
 
 from guardrail.engine import judging
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import (
-    Context,
-    Decision,
-    Response,
-    Usage,
-    Verdict,
-)
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Context, Decision, Response
+from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, Policy
-from guardrail.verdicts import Judgement
 from tests.support.engine_bench import bench
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.sessions import judgement

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail.events import Decision, Verdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Decision
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import Policy
-from guardrail.verdicts import Judgement
 from tests.support.engine_bench import Bench, bench
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.sessions import judgement

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from guardrail.engine.engine import Engine
+from guardrail.engine import Engine
 from guardrail.errors import ProtocolError
 from guardrail.events import (
     DeliveryBlocked,
@@ -15,13 +15,11 @@ from guardrail.events import (
     DeliverySegment,
     ResponseAborted,
     ResponseVerdict,
-    Verdict,
 )
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.verdicts import Judgement
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.processes import TRACE, captured_halfway, process
 

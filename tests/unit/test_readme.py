@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import yaml
 
 from consumers.settings import GuardSettings, Topics
-from guardrail.demo.summary import load_examples
+from guardrail.demo import load_examples
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -376,9 +376,11 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         return None
 
 
-# Bounds of the random wait before a retry, in seconds: of the first one, which doubles with each, and of all.
-FIRST_WAIT_S: Final = 0.25
-LONGEST_WAIT_S: Final = 4.0
+class RetryWaits:
+    """Bounds of the random wait before a retry: of the first, which doubles with each, and of all."""
+
+    FIRST_S = 0.25
+    LONGEST_S = 4.0
 
 
 def wait_s(retry: int, asked: float | None, random_: Callable[[], float] = random.random) -> float:
@@ -388,5 +390,5 @@ def wait_s(retry: int, asked: float | None, random_: Callable[[], float] = rando
     don't come back together; never shorter than what the server asks for.
     """
     if asked is not None:
-        return asked + random_() * FIRST_WAIT_S
-    return random_() * min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0**retry)
+        return asked + random_() * RetryWaits.FIRST_S
+    return random_() * min(RetryWaits.LONGEST_S, RetryWaits.FIRST_S * 2.0**retry)

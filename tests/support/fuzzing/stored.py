@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail.engine.engine import Captured, Change, ClosedResponse, Engine
+from guardrail.engine import Captured, Change, ClosedResponse, Engine
 from guardrail.errors import StateError, UnreadableSession
 from tests.support.fuzzing.accounts import Life, require
 from tests.support.fuzzing.texts import NASTY_VALUES

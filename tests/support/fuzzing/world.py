@@ -9,24 +9,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from hashlib import blake2b
 
-from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.engine.engine import ClosedResponse, Engine, Output
-from guardrail.engine.runs import digest
+from guardrail.claims import BuiltinSeverityRater
+from guardrail.engine import ClosedResponse, Engine, Output, digest
 from guardrail.errors import DecodeError, InputError, JudgeUnavailable
-from guardrail.events import (
-    Finding,
-    Response,
-    ResponseCompleted,
-    ResponseDelta,
-    ResponseStarted,
-    Verdict,
-    parse_input,
-)
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Finding, Response, ResponseCompleted, ResponseDelta, ResponseStarted, parse_input
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.routing import PolicyRouter, Route
-from guardrail.verdicts import Judgement
 from tests.support.fuzzing.accounts import (
     BEGAN,
     PASSED_OVER,

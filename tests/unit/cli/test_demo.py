@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from guardrail.cli import app
 from guardrail.cli.demo import play_all
-from guardrail.demo.board import Board, BoardEvent, Card
-from guardrail.demo.summary import DemoAnswer, as_expected, load_demo_settings, load_examples
+from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
+from guardrail.demo.board import BoardEvent, Card
+from guardrail.demo.summary import as_expected
 from guardrail.demo.views import PlainView, symbols_for
 from guardrail.events import Context, Decision, DeliveryBlocked, Response
 from tests.unit.cli.conftest import Program

@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from consumers.settings import GuardSettings, load_settings
 from guardrail.config.loading import anchored
-from guardrail.events import Severity, Verdict
+from guardrail.events import Severity
+from guardrail.judges import Verdict
 from guardrail.policy import Policy
 from tests.support.config_files import models_in, problems_of, write
 

@@ -16,7 +16,7 @@ from consumers.partitioning import partition_of
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord
 from guardrail.errors import StateError, TooManyBadRecords, TransportUnavailable
 from guardrail.events import DeliveryBlocked, DeliverySegment, Event, ResponseCompleted, ResponseStarted
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

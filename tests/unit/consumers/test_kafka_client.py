@@ -16,7 +16,8 @@ from aiokafka.errors import (
 )
 from pydantic import SecretStr, ValidationError
 
-from consumers.kafka.client import client_options, quiet_client_log, translated
+from consumers.kafka import client_options
+from consumers.kafka.client import quiet_client_log, translated
 from consumers.kafka.security import sasl_password, ssl_context
 from consumers.settings import KafkaSettings, Topics
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from consumers.kafka.client import client_options
+from consumers.kafka import client_options
 from consumers.kafka.security import (
     ClientCredentials,
     FileTokens,

@@ -10,9 +10,9 @@ import pytest
 
 from consumers.sessions_topic import SavedSession, SessionStore
 from consumers.transport import StateRecord
-from guardrail.engine.engine import Captured, ClosedResponse
+from guardrail.engine import Captured, ClosedResponse
 from guardrail.errors import StateError
-from guardrail.events import Verdict
+from guardrail.judges import Verdict
 from guardrail.policy import Policy
 
 POLICY = Policy(name="strict", mode="hold")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.demo.summary import DemoAnswer, kinds, load_demo_settings, load_examples
+from guardrail.demo import DemoAnswer, load_demo_settings, load_examples
+from guardrail.demo.summary import kinds
 from guardrail.errors import InputError
 from guardrail.events import Decision
 

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from guardrail.demo.board import Board, BoardEvent
-from guardrail.demo.summary import DemoAnswer, as_expected, summary
+from guardrail.demo import Board, DemoAnswer
+from guardrail.demo.board import BoardEvent
+from guardrail.demo.summary import as_expected, summary
 from guardrail.demo.views import LiveView, PlainView, View, symbols_for
-from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted, Verdict
+from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted
+from guardrail.judges import Verdict
 from tests.unit.demo.events import blocked, case, claim, completed, segment, verdict
 
 TEXT = "Take one. Take nine."

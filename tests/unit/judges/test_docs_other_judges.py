@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from guardrail.events import Verdict
+from guardrail.judges import Verdict
 from guardrail.judges.classifier.presets import PRESETS
 from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.judge import CommandJudge

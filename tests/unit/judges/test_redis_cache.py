@@ -19,8 +19,8 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from guardrail.errors import ConfigError
-from guardrail.events import Verdict
-from guardrail.judges.cache import CachedJudge, RedisSettings
+from guardrail.judges import CachedJudge, Verdict
+from guardrail.judges.cache import RedisSettings
 from guardrail.judges.redis_cache import RedisCache
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, request

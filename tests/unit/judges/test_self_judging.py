@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import ValidationError
 
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Severity, Usage, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.self_judging import ModelIdentity, SelfJudged, SelfJudgingGuard, SelfJudgingSettings
-from guardrail.verdicts import Judgement
 from tests.support.judges import reply_of
 
 SAME = """

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from guardrail import Guard
-from guardrail.events import Decision, ResponseVerdict, Usage
+from guardrail.events import Decision, ResponseVerdict
+from guardrail.judges import Usage
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import ClaimPart, Context, Evidence, Finding, Usage, Verdict
-from guardrail.judges.cache import CachedJudge, CacheSettings, pack, unpack
-from guardrail.verdicts import Judgement
+from guardrail.events import ClaimPart, Context, Finding
+from guardrail.judges import CachedJudge, Evidence, Judgement, Usage, Verdict
+from guardrail.judges.cache import CacheSettings, pack, unpack
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import CONTEXTS, ScriptedJudge, judgement, request
 

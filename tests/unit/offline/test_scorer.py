@@ -11,7 +11,7 @@ import pytest
 
 from guardrail.errors import InputError, JudgeUnavailable, ProtocolError
 from guardrail.events import Response, ResponseVerdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import Judgement, JudgeRequest
 from guardrail.offline.lines import InputLine
 from guardrail.offline.scorer import (
     Check,
@@ -23,7 +23,6 @@ from guardrail.offline.scorer import (
 )
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.verdicts import Judgement
 from tests.support.judges import WordJudge
 from tests.unit.demo.events import verdict
 

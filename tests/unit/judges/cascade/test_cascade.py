@@ -12,10 +12,9 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.events import Evidence, Finding, Severity, Usage, Verdict
-from guardrail.judges.base import GatheringJudge, JudgeRequest
+from guardrail.events import Finding, Severity
+from guardrail.judges import Evidence, GatheringJudge, Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS, Band, CascadeJudge, CascadeSettings
-from guardrail.verdicts import Judgement
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Severity, Usage, Verdict
+from guardrail.events import Severity
+from guardrail.judges import Judgement, Usage, Verdict
 from guardrail.judges.cascade import Band, CascadeJudge, CascadeSettings
-from guardrail.verdicts import Judgement
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
 

@@ -13,12 +13,10 @@ import jsonschema
 import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.events import Verdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.verdicts import Judgement
 from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.classifier.asking import claim, request
 from tests.unit.judges.command.endpoint_server import Answer, EndpointServer, http, replying, serving

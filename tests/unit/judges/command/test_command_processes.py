@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.events import Verdict
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge, Verdict
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.settings import CommandJudgeSettings
 from tests.support.judges import joined, reply_of

@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.events import Context, Severity
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
-from guardrail.verdicts import Judgement
 from tests.support.judges import Reply as Judged
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer

@@ -3,7 +3,8 @@ from __future__ import annotations
 import httpx2
 import openai
 
-from guardrail.judges.llm.endpoint import Dialect, OutputMode
+from guardrail.judges.llm import OutputMode
+from guardrail.judges.llm.endpoint import Dialect
 from tests.unit.judges.llm.asking import settings
 
 SCHEMA = {"type": "object"}

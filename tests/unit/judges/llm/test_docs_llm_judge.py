@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from guardrail.events import Verdict
-from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges import Verdict
+from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.llm.verdicts import support_of
 from guardrail.judges.settings import JudgeSettings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from guardrail.claims.citations import Citation
-from guardrail.claims.model import Claim
-from guardrail.events import Context, Verdict
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.claims import Citation, Claim
+from guardrail.events import Context
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Verdict
 from guardrail.judges.llm.prompt import Sentences, Shown, ShownSentences, select
 from tests.support.judges import joined
 from tests.support.llm_server import LlmServer, Reply, member, verdicts

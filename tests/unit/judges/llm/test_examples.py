@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from guardrail.claims.prose import read_prose
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError
+from guardrail.judges.llm import LlmJudgeSettings, ReplyForm, read_reply
 from guardrail.judges.llm.prompt import Prompts, default_examples, fences, render
-from guardrail.judges.llm.reply import ReplyForm, read_reply
-from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+from guardrail.judges.llm.settings import Reasoning
 from tests.unit.judges.llm.asking import request, settings
 
 CLAIM = {"text": "Es kostet 5 €.", "verdict": "SUPPORTED", "evidence": [1]}

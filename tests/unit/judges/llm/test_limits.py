@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.limits import (
-    AdaptiveLimit,
-    BreakerState,
-    CircuitBreaker,
-    Hedging,
-    RecentTimes,
-    Slots,
-)
+from guardrail.judges.llm import CircuitBreaker
+from guardrail.judges.llm.limits import AdaptiveLimit, BreakerState, Hedging, RecentTimes, Slots
 from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit

@@ -8,8 +8,8 @@ import openai
 import pytest
 
 from guardrail.errors import ConfigError, JudgeReplyError
-from guardrail.events import Context, Verdict
-from guardrail.judges.base import Judge
+from guardrail.events import Context
+from guardrail.judges import Judge, Verdict
 from guardrail.judges.llm import LlmJudge
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import LlmServer, Recorded, Reply, Status, member, obliging, verdicts

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from guardrail.config import load_settings
 from guardrail.config.problems import SettingsError
 from guardrail.errors import ConfigError
+from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.llm import settings as settings_module
-from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.settings import JudgeSettings
 
 LOCAL = "http://localhost:8000/v1"

@@ -13,10 +13,10 @@ import pytest
 
 from guardrail import Guard
 from guardrail.errors import JudgeError
-from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
+from guardrail.events import Decision, ResponseVerdict
+from guardrail.judges import Judgement, Usage, Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from guardrail.policy import Policy
-from guardrail.verdicts import Judgement
 from tests.support.judges import Reply as Said
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import (
