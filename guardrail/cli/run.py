@@ -121,6 +121,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
     from consumers.ops import Health, OpsServer
     from guardrail import telemetry
     from guardrail.judges.factory import build_judge, check_time
+    from guardrail.tracing import Traces
 
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
@@ -128,6 +129,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
     topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
+    traces = Traces.from_environment() if settings.ops.traces else None
     judge = build_judge(settings.judge)
     try:
         guard = GuardConsumer(
@@ -141,6 +143,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
             max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
             leave_timeout_ms=settings.shutdown.leave_timeout_ms,
+            traces=traces,
         )
         log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
         telemetry.BUILD.labels(__version__, judge.name).set(1)
@@ -150,6 +153,8 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
             await guard.run(stop)
     finally:
         await judge.aclose()
+        if traces is not None:
+            await asyncio.to_thread(traces.close)
 
 
 def told(settings: Settings) -> dict[str, Any]:
