@@ -1,7 +1,7 @@
 """OpenTelemetry: a span for each response and each verdict, and an evaluation event for each response.
 
 Needs the extra ``otel``; exporters are set up by OpenTelemetry's own variables
-(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_SERVICE_NAME``, ``OTEL_TRACES_SAMPLER``). The trace is the one that the
+(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_SERVICE_NAME``, ``OTEL_TRACES_SAMPLER``). The trace is that which the
 producer of the response began, if its events carry a ``traceparent``; whether it is sampled is then the
 producer's decision.
 
