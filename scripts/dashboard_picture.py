@@ -1,4 +1,4 @@
-"""Draws the dashboard's panels from a running Prometheus: docs/dashboard.png. Grafana itself can't be had here.
+"""Draws the panels of the dashboard from a running Prometheus: docs/dashboard.png. Grafana can't be had here.
 
 python -m scripts.dashboard_picture --prometheus http://localhost:9090 --minutes 10
 """
@@ -18,7 +18,8 @@ from typing import Any, Final
 import matplotlib as mpl
 
 mpl.use("Agg")
-from matplotlib import dates, pyplot
+from matplotlib import dates
+from matplotlib import pyplot as plt
 
 from scripts.dashboard import dashboard
 
@@ -49,7 +50,7 @@ def draw(prometheus: str, seconds: float, target: Path) -> int:
     """Draw all panels; gives how many have data."""
     panels = [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
     rows = math.ceil(len(panels) / _COLUMNS)
-    figure, axes = pyplot.subplots(rows, _COLUMNS, figsize=(18, 2.9 * rows), layout="constrained")
+    figure, axes = plt.subplots(rows, _COLUMNS, figsize=(18, 2.9 * rows), layout="constrained")
     drawn = 0
     for axis, panel in zip(axes.flat, panels, strict=False):
         axis.set_title(panel["title"], fontsize=10, loc="left")
@@ -67,7 +68,7 @@ def draw(prometheus: str, seconds: float, target: Path) -> int:
             drawn += 1
         else:
             axis.text(0.5, 0.5, "no data", ha="center", va="center", color="grey", transform=axis.transAxes)
-        axis.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))
+        axis.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))  # type: ignore[no-untyped-call]
         unit = panel["fieldConfig"]["defaults"]["unit"]
         if unit == "percentunit":
             axis.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0))

@@ -115,6 +115,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
     Raises ConfigError and TransportError.
     """
     import structlog
+    from prometheus_client import disable_created_metrics
 
     from consumers.guard import GuardConsumer
     from consumers.kafka.transport import KafkaTransport
@@ -148,6 +149,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
         log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
         telemetry.BUILD.labels(__version__, judge.name).set(1)
         telemetry.serve_state(guard.state)
+        disable_created_metrics()  # a second series for each counter, which nobody queries
         health = Health(started=True, waits_for=guard.waits_for)
         async with OpsServer(health).listening(settings.ops.host, settings.ops.port):
             await guard.run(stop)

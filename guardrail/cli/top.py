@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from guardrail.printable import escape_controls
+
 if TYPE_CHECKING:
     import httpx2
     from rich.console import RenderableType
@@ -80,13 +82,13 @@ async def _watch(urls: Sequence[str], interval_s: float, *, once: bool) -> int:
         if once:
             await asyncio.sleep(interval_s)
             now = await _read_all(client, urls)
-            console.print(table(urls, before, now))
+            console.print(view(urls, before, now))
             return 1 if any(reading.problem for reading in now) else 0
-        with Live(table(urls, before, before), console=console, auto_refresh=False) as live:
+        with Live(view(urls, before, before), console=console, auto_refresh=False) as live:
             while True:
                 await asyncio.sleep(interval_s)
                 now = await _read_all(client, urls)
-                live.update(table(urls, before, now), refresh=True)
+                live.update(view(urls, before, now), refresh=True)
                 before = now
 
 
@@ -195,7 +197,7 @@ _COLUMNS: Final = (
     _Column("waiting", _gauge("guardrail_pending_claims")),
     _Column("oldest", lambda _, now: _duration(now.known("guardrail_oldest_unreleased_seconds"))),
     _Column("unread", _gauge("guardrail_partition_lag_records")),
-    _Column("dead", _gauge("guardrail_dead_letters_total")),
+    _Column("dead letters", lambda _, now: f"{now.total('guardrail_dead_letters_total'):,.0f}"),
 )
 
 
@@ -221,10 +223,20 @@ def table(urls: Sequence[str], before: Sequence[Reading], now: Sequence[Reading]
     shown.add_row("partitions", *(_partitions(reading) for _, reading in pairs))
     for column in _COLUMNS:
         shown.add_row(column.title, *("" if two.problem else column.show(one, two) for one, two in pairs))
-    for url, reading in zip(urls, now, strict=True):
-        if reading.problem:
-            shown.caption = f"{shown.caption or ''}{safe(url)}: {safe(reading.problem)}\n"
     return shown
+
+
+def view(urls: Sequence[str], before: Sequence[Reading], now: Sequence[Reading]) -> RenderableType:
+    """The table, and below it why a guard has no figures."""
+    from rich.console import Group
+    from rich.text import Text
+
+    problems = [
+        Text(f"{escape_controls(url)}: {escape_controls(reading.problem)}", style="red")
+        for url, reading in zip(urls, now, strict=True)
+        if reading.problem
+    ]
+    return Group(table(urls, before, now), *problems)
 
 
 def _state(reading: Reading) -> str:
