@@ -149,7 +149,7 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
         log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
         telemetry.BUILD.labels(__version__, judge.name).set(1)
         telemetry.serve_state(guard.state)
-        disable_created_metrics()  # a second series for each counter, which nobody queries
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody queries
         health = Health(started=True, waits_for=guard.waits_for)
         async with OpsServer(health).listening(settings.ops.host, settings.ops.port):
             await guard.run(stop)
