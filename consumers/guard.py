@@ -43,6 +43,7 @@ from guardrail.limits import Limits
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Channel
 from guardrail.telemetry import GuardState, PartitionState
+from guardrail.tracing import Traces
 
 _KEPT_CHARS: Final = 10_000
 
@@ -214,6 +215,7 @@ class GuardConsumer:
         drain_timeout_ms: int = 10_000,
         leave_timeout_ms: int = 8_000,
         max_record_bytes: int = 8 * 1024 * 1024,
+        traces: Traces | None = None,
     ) -> None:
         """``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end."""
         self._transport = transport
@@ -263,6 +265,7 @@ class GuardConsumer:
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
         self._responses = ResponseLog()
+        self._traces = traces
 
     def waits_for(self) -> str:
         """What keeps the guard from being ready, in words; empty when nothing does."""
@@ -392,7 +395,9 @@ class GuardConsumer:
         event = output.event
         value, omitted = value_within(event, self._max_value_bytes)
         telemetry.count_output(event, output.waited_s)
-        self._responses.told(event)
+        self._responses.told(event, output.headers)
+        if self._traces is not None:
+            self._traces.told(event, output.headers)
         if omitted:
             telemetry.OVERSIZED.inc()
             log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)

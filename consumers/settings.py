@@ -560,6 +560,11 @@ class OpsSettings(BaseModel):
         description="Port of /livez, /readyz, /startupz and /metrics; null: none. Where it is taken, "
         "that is logged, and the guard runs without it.",
     )
+    traces: bool = Field(
+        default=False,
+        description="Export OpenTelemetry spans and evaluation events, as the OTEL_ variables say; needs the "
+        "extra otel.",
+    )
 
 
 class _ProcessSections(BaseSettings):

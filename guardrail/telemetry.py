@@ -114,9 +114,7 @@ RESTORED: Final = _counter("restored_sessions", "Responses in flight that were t
 OVERLOADS: Final = _counter("overloads", "Times that new responses were turned away for want of room.")
 
 # Configuration.
-RELOADS: Final = _counter(
-    "config_reloads", "Reloads of the policies. outcome: ok, unchanged or failed.", "outcome"
-)
+RELOADS: Final = _counter("config_reloads", "Reloads. outcome: ok, unchanged or failed.", "outcome")
 RELOAD_FAILED: Final = _gauge(
     "config_reload_failed", "1 while the latest reload failed and the former policies hold, else 0."
 )

@@ -115,12 +115,14 @@ async def serve(settings: GuardSettings, on_stop: Callable[[], None] = lambda: N
     Raises ConfigError and TransportError.
     """
     import structlog
+    from prometheus_client import disable_created_metrics
 
     from consumers.guard import GuardConsumer
     from consumers.kafka.transport import KafkaTransport
     from consumers.ops import Health, OpsServer
     from guardrail import telemetry
     from guardrail.judges.factory import build_judge, check_time
+    from guardrail.tracing import Traces
 
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
@@ -128,6 +130,7 @@ async def serve(settings: GuardSettings, on_stop: Callable[[], None] = lambda: N
     topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
+    traces = Traces.from_environment() if settings.ops.traces else None
     judge = build_judge(settings.judge)
     try:
         guard = GuardConsumer(
@@ -141,15 +144,19 @@ async def serve(settings: GuardSettings, on_stop: Callable[[], None] = lambda: N
             max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
             leave_timeout_ms=settings.shutdown.leave_timeout_ms,
+            traces=traces,
         )
         log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
         telemetry.BUILD.labels(__version__, judge.name).set(1)
         telemetry.serve_state(guard.state)
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody queries
         health = Health(started=True, waits_for=guard.waits_for)
         async with OpsServer(health).listening(settings.ops.host, settings.ops.port):
             await guard.run(stop)
     finally:
         await judge.aclose()
+        if traces is not None:
+            await asyncio.to_thread(traces.close)
 
 
 def told(settings: GuardSettings) -> dict[str, Any]:
