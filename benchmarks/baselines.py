@@ -13,9 +13,9 @@ from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.judges.local.verifier import load_verifier
-from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.judges.model.verifier import load_verifier
 from guardrail.verdicts import Judgement
 from training.calibrate import unfitted
 

@@ -11,14 +11,13 @@ import pytest
 import yaml
 
 from guardrail.events import Verdict
-from guardrail.judges.classifier.presets import PRESETS
-from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.model.settings import PRESETS, ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.support.judges import reply_of
-from tests.unit.judges.classifier.asking import request
+from tests.unit.judges.model.asking import request
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "other-judges.md").read_text("utf-8")

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.judges.classifier.labels import Scores
-from guardrail.judges.classifier.pairs import Pair
+from guardrail.judges.model.classifier import Scores
+from guardrail.judges.model.tokens import Pair
 
 Score = Callable[[Sequence[Pair]], Sequence[Scores | JudgeError]]
 """Scores of pairs, in their order, or why a pair has none. Blocks; runs in the batcher's thread only."""
@@ -68,9 +68,7 @@ class Batcher:
             if self._closed:
                 job.future.set_exception(JudgeUnavailable("the judge is closed"))
             elif self._queued and self._queued + len(pairs) > self._max_queued:
-                job.future.set_exception(
-                    JudgeUnavailable(f"{self._queued} pairs wait for the model (max_queued_pairs)")
-                )
+                job.future.set_exception(JudgeUnavailable(f"{self._queued} pairs wait for the model"))
             elif not pairs:
                 job.future.set_result([])
             else:
