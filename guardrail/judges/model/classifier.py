@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -16,7 +17,6 @@ from guardrail.judges.model.files import (
     ModelFiles,
     missing_extra,
     read_json,
-    tokenizer_files,
 )
 from guardrail.judges.model.runtime import Model, OnnxModel, TorchModel, installed, logistic, onnx_providers
 from guardrail.judges.model.settings import PRESETS, SECTION, Architecture, ClassifierSettings, LabelMeaning
@@ -226,7 +226,7 @@ def load_classifier(settings: ClassifierSettings) -> Classifier:
         _log.warning("classifier.unpinned", problem=files.unpinned)
     if _needs_torch(settings):
         _require_torch()  # ahead of any download
-    tokenizer, tokenizer_config = _tokenizer(tokenizer_files(files, settings))
+    tokenizer, tokenizer_config = _tokenizer(files, settings)
     form = PairForm(tokenizer, settings)
     config = read_json(files.folder([CONFIG]) / CONFIG)
     known = settings.known()
@@ -245,7 +245,6 @@ def start_notes(settings: ClassifierSettings) -> Iterator[str]:
     """What a start would find missing on this machine or not pinned, told without opening a model."""
     try:
         files = ModelFiles(settings.model, settings.revision, settings)
-        base = tokenizer_files(files, settings)
     except ConfigError as error:
         yield str(error)
         return
@@ -256,7 +255,9 @@ def start_notes(settings: ClassifierSettings) -> Iterator[str]:
         needed = [(module, "classifier-torch") for module in ("tokenizers", *_TORCH)]
     elif not installed(*_TORCH):  # which runs what onnxruntime doesn't
         needed.append(("onnxruntime", "classifier"))
-    if not (files.local and base.local):
+    known = settings.known()
+    lacks_tokenizer = known and known.tokenizer and not Path(files.name, TOKENIZER).is_file()
+    if not files.local or lacks_tokenizer:
         needed.append(("huggingface_hub", "classifier"))
     for module, extra in needed:
         if not installed(module):
@@ -275,17 +276,20 @@ def _require_torch() -> None:
             raise missing_extra(module, "classifier-torch")
 
 
-def _tokenizer(files: ModelFiles) -> tuple[Any, dict[str, Any]]:
+def _tokenizer(files: ModelFiles, settings: ClassifierSettings) -> tuple[Any, dict[str, Any]]:
     """The tokenizer, and what ``tokenizer_config.json`` says of it."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
         raise missing_extra("tokenizers", "classifier") from None
-    path = files.file(TOKENIZER, beside=[_TOKENIZER_CONFIG])
+    path = files.file(TOKENIZER, beside=[CONFIG, _TOKENIZER_CONFIG])
+    known = settings.known()
+    if path is None and known is not None and known.tokenizer is not None:
+        path = ModelFiles(*known.tokenizer, settings).file(TOKENIZER)
     if path is None:
         raise ConfigError(
             f"{SECTION}.model: {files.name} has no {TOKENIZER}; put it into a folder with the model's files "
-            "and name that, or choose a preset that knows where it is"
+            "and name that as model"
         )
     try:
         return Tokenizer.from_file(str(path)), read_json(path.with_name(_TOKENIZER_CONFIG))

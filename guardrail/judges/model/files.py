@@ -96,14 +96,6 @@ class ModelFiles:
         return next((folder / name for name in candidates if (folder / name).is_file()), None)
 
 
-def tokenizer_files(model: ModelFiles, settings: ClassifierSettings) -> ModelFiles:
-    """Where the model's tokenizer is: with the model, unless its preset knows that it has none."""
-    known = settings.known()
-    if known is None or known.tokenizer is None or (model.local and (Path(model.name) / TOKENIZER).is_file()):
-        return model
-    return ModelFiles(*known.tokenizer, settings)
-
-
 # ----------------------------------------------------------------------------------- the folder of a verifier
 
 MODEL: Final = "model.onnx"

@@ -35,15 +35,16 @@ class Preset:
     """How a published model is to be used. The first four are settings, and what is set wins."""
 
     model: str
+    revision: str
     template: str
     labels: Mapping[str, LabelMeaning]
-    revision: str | None = None
     architecture: Architecture = "sequence"
     max_tokens: int = 512
     tokenizer: tuple[str, str] | None = None
-    """Repository and commit of ``tokenizer.json`` where the model's repository has none."""
+    """Repository and commit of ``tokenizer.json``, in case that the model's has none."""
 
 
+_FLAN_T5: Final = ("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2")  # of all sizes alike
 _LABEL_1_SUPPORTS: Final = {"0": LabelMeaning.UNSUPPORTED, "1": LabelMeaning.SUPPORTED}
 
 PRESETS: Final[dict[str, Preset]] = {
@@ -51,7 +52,7 @@ PRESETS: Final[dict[str, Preset]] = {
     "hhem": Preset(
         model="vectara/hallucination_evaluation_model",
         revision="8e4a2e6e96c708cc76c2344f7e4757df2515292c",  # HHEM-2.1-Open
-        tokenizer=("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2"),
+        tokenizer=_FLAN_T5,
         architecture="hhem",
         template="<pad> Determine if the hypothesis is true given the premise?\n\n"
         "Premise: {premise}\n\nHypothesis: {hypothesis}",
@@ -61,6 +62,8 @@ PRESETS: Final[dict[str, Preset]] = {
     # apart into a word boundary (3) and the digit, so that the first token decides between 3 and 209.
     "minicheck-flan-t5-large": Preset(
         model="lytang/MiniCheck-Flan-T5-Large",
+        revision="96eafd01cee2d16cf81aaa2fb226b14f422a37b3",
+        tokenizer=_FLAN_T5,
         architecture="seq2seq",
         template="predict: {premise}</s>{hypothesis}",
         labels={"3": LabelMeaning.UNSUPPORTED, "209": LabelMeaning.SUPPORTED},
@@ -68,11 +71,13 @@ PRESETS: Final[dict[str, Preset]] = {
     ),
     "minicheck-roberta-large": Preset(
         model="lytang/MiniCheck-RoBERTa-Large",
+        revision="74c8919647e61ed0f71bc177d94f10930f090068",
         template="{premise}</s>{hypothesis}",
         labels=_LABEL_1_SUPPORTS,
     ),
     "minicheck-deberta-v3-large": Preset(
         model="lytang/MiniCheck-DeBERTa-v3-Large",
+        revision="2f2d01a54fa022a7ffadb76260e1ea8bc88c82bb",
         template="{premise}[SEP]{hypothesis}",
         labels=_LABEL_1_SUPPORTS,
     ),
@@ -102,7 +107,7 @@ class ClassifierSettings(BaseModel):
 
     preset: PresetName | None = Field(
         default=None,
-        description="A published model whose prompt and labels are known; what is set beside it wins.",
+        description="A published model: its commit, prompt and labels. What is set beside it wins.",
     )
     model: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="Id on the Hugging Face hub, or a folder with the model's files."

@@ -55,8 +55,9 @@ async def test_the_program_is_a_whole_judge() -> None:
 
 def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT)) - {"dropped_quotes", "unsupported_spans"}
+    named -= {"model_max_length", "max_position_embeddings"}  # of a model's files
     assert named <= set(ClassifierSettings.model_fields) | set(CommandJudgeSettings.model_fields)
-    assert len(named) > 12
+    assert len(named) > 8
 
 
 def test_every_preset_is_named() -> None:

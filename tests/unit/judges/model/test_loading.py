@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
-import re
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +68,14 @@ def test_a_model_that_is_not_there(tmp_path: Path) -> None:
         load()
 
 
-def test_presets_pin_what_they_bring() -> None:
-    commit = re.compile(r"[0-9a-f]{40}")
-    hhem = PRESETS["hhem"]
-    assert hhem.tokenizer is not None
-    assert commit.fullmatch(hhem.revision or "")
-    assert commit.fullmatch(hhem.tokenizer[1])
-    settings = ClassifierSettings(preset="hhem", allow_remote_code=True)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_pin_what_they_bring(preset: str) -> None:
+    settings = ClassifierSettings.model_validate({"preset": preset, "allow_remote_code": True})
     assert ModelFiles(settings.model, settings.revision, settings).unpinned is None
+    known = settings.known()
+    assert known is not None
+    if known.tokenizer is not None:
+        assert ModelFiles(*known.tokenizer, settings).unpinned is None
 
 
 @pytest.mark.parametrize("own", [False, True])
