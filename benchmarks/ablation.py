@@ -43,7 +43,7 @@ from guardrail.figures.comparing import Compared
 from guardrail.judges.factory import build_judge
 from guardrail.judges.local import check, reader, search, verdict
 from guardrail.judges.local.combiner import word_features
-from guardrail.judges.model.verifier import Verifier
+from guardrail.judges.model import Verifier
 from guardrail.logs import configure_logging
 from tests.chat_answers import ChatCase, load
 from training.rows import Row

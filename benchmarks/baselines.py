@@ -15,7 +15,7 @@ from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.judges.model.verifier import load_verifier
+from guardrail.judges.model import load_verifier
 from guardrail.verdicts import Judgement
 from training.calibrate import unfitted
 

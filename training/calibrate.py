@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import FEATURES, Combiner, Fit, Lines, Parameters
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.model.files import FittedVerifier
-from guardrail.judges.model.verifier import load_verifier
+from guardrail.judges.model import FittedVerifier, load_verifier
 from training.calibration_rows import MOST_ROWS, held_out_rows
 from training.examples import DataError
 from training.rows import LICENCES, Row

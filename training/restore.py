@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from guardrail.errors import ConfigError
 from guardrail.judges.local.combiner import packaged_folder
-from guardrail.judges.model.files import MANIFEST, MODEL, TOKENIZER, read_folder
+from guardrail.judges.model import read_folder
+from guardrail.judges.model.files import MANIFEST, MODEL, TOKENIZER
 from training.checkpoint import DESCRIPTION, described_in
 from training.examples import DataError
 from training.steps import running

@@ -94,7 +94,7 @@ def start_notes(judge: JudgeSettings) -> list[str]:
         if alternative is not None:
             notes += _of_llm(alternative, "judge.self_judging.alternative")
     if "classifier" in kinds:
-        from guardrail.judges.model.classifier import start_notes as of_classifier
+        from guardrail.judges.model import start_notes as of_classifier
 
         notes += of_classifier(judge.classifier)
     if "command" in kinds and judge.command.argv:
@@ -126,7 +126,8 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
 
 
 def _of_verifier(verifier: VerifierSettings) -> Iterator[str]:
-    from guardrail.judges.model.files import RUNTIME, missing_runtime
+    from guardrail.judges.model import missing_runtime
+    from guardrail.judges.model.files import RUNTIME
 
     if not verifier.enabled:
         yield "judge.local.verifier.enabled is false: claims are judged by words and figures alone"

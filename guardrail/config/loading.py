@@ -33,7 +33,7 @@ from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX
 from guardrail.errors import ConfigError
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.model.settings import ClassifierSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.printable import escape_controls
 

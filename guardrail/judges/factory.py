@@ -129,7 +129,7 @@ class _Builder:
         if kind == "llm":
             return self._llm()
         if kind in ("hhem", "classifier"):
-            from guardrail.judges.model.judge import ClassifierJudge
+            from guardrail.judges.model import ClassifierJudge
 
             return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
         if kind == "command":

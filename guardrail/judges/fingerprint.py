@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from guardrail import __version__
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.judges.model.settings import ClassifierSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.secrets import WHOLE
 
 # More than any model or program has; an argument may name a folder of data, or the root.

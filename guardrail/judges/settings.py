@@ -13,7 +13,7 @@ from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.model.settings import ClassifierSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import ModelIdentity, SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
 

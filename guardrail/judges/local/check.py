@@ -45,8 +45,7 @@ from guardrail.judges.local.verdict import (
     nothing_to_compare,
     with_silence,
 )
-from guardrail.judges.model.files import read_folder
-from guardrail.judges.model.verifier import Verifier, load_verifier
+from guardrail.judges.model import Verifier, load_verifier, read_folder
 from guardrail.verdicts import Judgement
 
 NAME: Final = "local"

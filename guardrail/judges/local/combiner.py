@@ -17,8 +17,8 @@ from guardrail.errors import ConfigError
 from guardrail.evidence.tokens import words
 from guardrail.figures import FigureCheck, State
 from guardrail.judges.local.search import Candidates, ClaimView, WindowText
-from guardrail.judges.model.files import MANIFEST, FittedVerifier
-from guardrail.judges.model.verifier import Reading
+from guardrail.judges.model import FittedVerifier, Reading
+from guardrail.judges.model.files import MANIFEST
 
 _SUREST: Final = 0.999  # beyond it, and its like at the other end, log-odds grow no more
 

@@ -20,7 +20,7 @@ from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local.check import NAME, build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.model.runtime import default_threads
+from guardrail.judges.model import default_threads
 from guardrail.verdicts import Judgement
 
 _Queue = OrderedDict[asyncio.Future[None], None]

@@ -15,7 +15,7 @@ from guardrail.figures import Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import dimension, interchangeable, opposed, same_rate
 from guardrail.judges.local.combiner import Read
 from guardrail.judges.local.search import WindowText
-from guardrail.judges.model.verifier import Verifier
+from guardrail.judges.model import Verifier
 
 if TYPE_CHECKING:
     from tokenizers import Encoding

@@ -14,7 +14,7 @@ from guardrail.events import Verdict
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.judges.model.settings import PRESETS, ClassifierSettings
+from guardrail.judges.model import PRESETS, ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.support.judges import reply_of
 from tests.unit.judges.model.asking import request

@@ -25,7 +25,7 @@ from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
-from guardrail.judges.model.settings import ClassifierSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 from tests.support.judges import reply_of

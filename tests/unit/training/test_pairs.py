@@ -15,7 +15,7 @@ import pytest
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.model.verifier import load_verifier
+from guardrail.judges.model import load_verifier
 from tests.training.made_data import document, fact
 from training import pairs
 from training.calibrate import unfitted

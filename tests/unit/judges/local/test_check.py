@@ -19,7 +19,7 @@ from guardrail.judges.local import check
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import FEATURES, WORDS, Parameters
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
-from guardrail.judges.model.verifier import Reading, Verifier, load_verifier
+from guardrail.judges.model import Reading, Verifier, load_verifier
 from tests.unit.judges.local.contexts import claim_of, index_of
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 

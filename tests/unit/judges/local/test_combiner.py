@@ -12,7 +12,7 @@ import pytest
 
 from guardrail.errors import ConfigError
 from guardrail.judges.local.combiner import Combiner, load_parameters, packaged_folder
-from guardrail.judges.model.files import read_folder
+from guardrail.judges.model import read_folder
 
 FIT: dict[str, Any] = {
     "combiner": {"biases": [0.0, 0.0, 0.0, 0.0], "weights": {"share": [1.0, 0.0, 0.0, 0.0]}},

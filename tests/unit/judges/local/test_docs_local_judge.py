@@ -11,7 +11,7 @@ from guardrail.events import ClaimVerdict, Finding
 from guardrail.judges.local import search
 from guardrail.judges.local.combiner import Combiner, Fit, Lines, Parameters
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
-from guardrail.judges.model.files import Manifest
+from guardrail.judges.model import Manifest
 from guardrail.judges.settings import JudgeSettings
 
 TEXT = (Path(__file__).parents[4] / "docs" / "local-judge.md").read_text("utf-8")

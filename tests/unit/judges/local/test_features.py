@@ -18,7 +18,7 @@ from guardrail.judges.local.combiner import (
     word_features,
 )
 from guardrail.judges.local.search import WindowText
-from guardrail.judges.model.verifier import Reading
+from guardrail.judges.model import Reading
 from tests.unit.judges.local.contexts import index_of, looked_up
 
 

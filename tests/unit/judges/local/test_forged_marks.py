@@ -11,9 +11,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from guardrail.judges.local.combiner import packaged_folder
-from guardrail.judges.model.files import Manifest
+from guardrail.judges.model import Manifest, Verifier
 from guardrail.judges.model.runtime import OnnxGraph
-from guardrail.judges.model.verifier import Verifier
 from training.encoding import encode
 
 PREMISE = "The warranty lasts two years."

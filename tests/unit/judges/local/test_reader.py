@@ -12,7 +12,7 @@ from guardrail.figures import FigureSource, SourceText, check_figures
 from guardrail.judges.local.combiner import Read
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded, unsupported_spans
 from guardrail.judges.local.search import WindowText
-from guardrail.judges.model.verifier import Reading, Verifier, load_verifier
+from guardrail.judges.model import Reading, Verifier, load_verifier
 from tests.unit.judges.model.tiny_verifier import write_verifier
 
 

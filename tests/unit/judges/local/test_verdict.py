@@ -12,7 +12,7 @@ from guardrail.judges.local.combiner import Combiner, Fit, Lines, Probabilities,
 from guardrail.judges.local.search import WindowText
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import Examined, judgement_of
-from guardrail.judges.model.verifier import Reading
+from guardrail.judges.model import Reading
 from guardrail.verdicts import Judgement
 from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
 

@@ -13,11 +13,10 @@ from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Verdict
 from guardrail.judges.base import Judge
+from guardrail.judges.model import ClassifierJudge, ClassifierSettings, Pair
 from guardrail.judges.model import judge as judging
 from guardrail.judges.model.classifier import Scores
-from guardrail.judges.model.judge import ClassifierJudge
-from guardrail.judges.model.settings import ClassifierSettings
-from guardrail.judges.model.tokens import Pair, PairForm, TokenisedText
+from guardrail.judges.model.tokens import PairForm, TokenisedText
 from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.model.asking import claim, request
 from tests.unit.judges.model.tiny import write_model

@@ -15,10 +15,10 @@ from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest
+from guardrail.judges.model import ClassifierSettings, Pair
 from guardrail.judges.model.classifier import Scores
 from guardrail.judges.model.judge import pairs_of, settle
-from guardrail.judges.model.settings import ClassifierSettings
-from guardrail.judges.model.tokens import Pair, PairForm
+from guardrail.judges.model.tokens import PairForm
 from tests.unit.judges.model.tiny import SPECIAL, write_tokenizer
 
 MOST_TOKENS = 96

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.judges.model import LabelMeaning
 from guardrail.judges.model.classifier import LabelMap, resolve_labels
-from guardrail.judges.model.settings import LabelMeaning
 
 NLI = ["ENTAILMENT", "neutral", "Contradiction"]
 

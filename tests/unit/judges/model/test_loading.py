@@ -15,9 +15,8 @@ from guardrail.config import SettingsError, load_settings
 from guardrail.errors import ConfigError
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.factory import build_judge
-from guardrail.judges.model.classifier import Classifier, load_classifier
+from guardrail.judges.model import PRESETS, Classifier, ClassifierSettings, LabelMeaning, load_classifier
 from guardrail.judges.model.files import ModelFiles
-from guardrail.judges.model.settings import PRESETS, ClassifierSettings, LabelMeaning
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.model.tiny import write_model
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrail.judges.model import runtime
-from guardrail.judges.model.runtime import default_threads, usable_processors
+from guardrail.judges.model import default_threads, runtime
+from guardrail.judges.model.runtime import usable_processors
 
 HERE = 8
 

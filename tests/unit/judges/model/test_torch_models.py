@@ -16,13 +16,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
-from guardrail.judges.model.classifier import load_classifier
-from guardrail.judges.model.judge import ClassifierJudge
-from guardrail.judges.model.settings import PRESETS, ClassifierSettings
-from guardrail.judges.model.tokens import Pair
+from guardrail.judges.model import PRESETS, ClassifierJudge, ClassifierSettings, Pair, load_classifier
 from tests.support.judges import reply_of
 from tests.unit.judges.model.asking import request
-from tests.unit.judges.model.tiny import write_config, write_tokenizer
+from tests.unit.judges.model.tiny import write_config, write_model, write_tokenizer
 
 _MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(
@@ -193,6 +190,17 @@ def test_a_device_that_is_not_there(tmp_path: Path) -> None:
         pytest.skip("there is a GPU")
     with pytest.raises(ConfigError, match=r"judge\.classifier\.device: cuda:7 is not available"):
         load_classifier(changed)
+
+
+def test_torch_is_asked_for_a_device_that_onnxruntime_does_not_have(tmp_path: Path) -> None:
+    import torch
+
+    if torch.backends.mps.is_available():
+        pytest.skip("there is one")
+    folder = write_model(tmp_path / "m")
+    assert load_classifier(ClassifierSettings(model=str(folder))).max_tokens == 512
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: mps is not available here; set cpu"):
+        load_classifier(ClassifierSettings(model=str(folder), device="mps"))
 
 
 def test_a_model_reads_as_many_tokens_as_its_files_say(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from guardrail.judges.local.combiner import Combiner, Fit, Lines, Parameters
-from guardrail.judges.model.files import FittedVerifier, Manifest
+from guardrail.judges.model import FittedVerifier, Manifest
 from tests.unit.judges.model.tiny import SPECIAL, VOCABULARY, write_tokenizer
 
 WORDS_THAT_COUNT = ("alpha", "beta", "gamma", "delta", "sky", "blue", "red", "costs", "29", "49")
