@@ -318,22 +318,25 @@ def _model(
     pad_id: int,
 ) -> Model:
     """onnxruntime where the model has such a file and it can run it on the device; else torch."""
-    graph = None
+    graph, unable = None, None
     if not settings.allow_remote_code:
         # Large models keep their weights beside the graph.
         graph = files.file(*_ONNX_FILES, beside=[f"{name}[._]data*" for name in _ONNX_FILES])
     if graph is not None:
         try:
             onnx_providers(settings.device)
-        except ConfigError:
-            if not installed(*_TORCH):
-                raise
+        except ConfigError as error:
+            unable = error
         else:
             return OnnxModel(graph, config, settings, pad_id)
+    if unable is not None and not installed(*_TORCH):
+        raise unable
     _require_torch()
     weights = files.folder([CONFIG, *_WEIGHTS, *(["*.py"] if settings.allow_remote_code else [])])
     if not any(weights.glob("*.safetensors")):
         weights = files.folder([CONFIG, *_PICKLED])  # which transformers reads as weights only
+        if unable is not None and not any(weights.glob(_PICKLED[0])):
+            raise unable
     return TorchModel(weights, architecture, settings, pad_id)
 
 

@@ -199,8 +199,12 @@ def test_torch_is_asked_for_a_device_that_onnxruntime_does_not_have(tmp_path: Pa
         pytest.skip("there is one")
     folder = write_model(tmp_path / "m")
     assert load_classifier(ClassifierSettings(model=str(folder))).max_tokens == 512
+    settings = ClassifierSettings(model=str(folder), device="mps")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: this onnxruntime has no mps"):
+        load_classifier(settings)
+    (folder / "model.safetensors").touch()
     with pytest.raises(ConfigError, match=r"judge\.classifier\.device: mps is not available here; set cpu"):
-        load_classifier(ClassifierSettings(model=str(folder), device="mps"))
+        load_classifier(settings)
 
 
 def test_a_model_reads_as_many_tokens_as_its_files_say(tmp_path: Path) -> None:
