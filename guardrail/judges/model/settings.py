@@ -84,7 +84,6 @@ PRESETS: Final[dict[str, Preset]] = {
 }
 
 _CONSTANT: Final = "take it out; the judge chooses it"
-_OF_THE_FILES: Final = "take it out; it follows from the preset or from the model's files"
 
 
 class ClassifierSettings(BaseModel):
@@ -97,8 +96,8 @@ class ClassifierSettings(BaseModel):
         "unpinned": "take it out; what comes without a pinned commit is warned of, so set revision",
         "backend": "take it out; onnxruntime runs a model that has an ONNX file, torch any other",
         "onnx_file": "take it out and call the file onnx/model.onnx or model.onnx",
-        "architecture": _OF_THE_FILES,
-        "max_length": _OF_THE_FILES,
+        "architecture": "take it out; it follows from the preset or from the model's config.json",
+        "max_length": "take it out; pairs have 512 tokens, or as many as a preset or the model's files say",
         "batch_size": _CONSTANT,
         "max_queued_pairs": _CONSTANT,
         "overlap_tokens": _CONSTANT,

@@ -237,7 +237,7 @@ def test_hhem_is_no_second_classifier(values: dict[str, Any], message: str) -> N
         ),
         ("classifier: {unpinned: refuse}", "judge.classifier.unpinned", "so set revision"),
         ("classifier: {batch_size: 4}", "judge.classifier.batch_size", "take it out"),
-        ("classifier: {max_length: 4}", "judge.classifier.max_length", "the model's files"),
+        ("classifier: {max_length: 4}", "judge.classifier.max_length", "pairs have 512 tokens"),
     ],
 )
 def test_settings_that_went_are_told_of(tmp_path: Path, judge: str, path: str, remedy: str) -> None:
