@@ -12,9 +12,9 @@ from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.judges.local.verifier import load_verifier
-from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.judges.model import load_verifier
 from training.calibrate import unfitted
 
 Scoring = Callable[[Claim, str, EvidenceIndex], float]

@@ -22,7 +22,6 @@ from guardrail.errors import ConfigError
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
     from guardrail.judges.cache import RedisSettings
-    from guardrail.judges.classifier.settings import ClassifierSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
     from guardrail.judges.local.settings import VerifierSettings
     from guardrail.judges.settings import JudgeSettings
@@ -76,9 +75,6 @@ def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
             yield from _below(item, f"{name}.{number}")
 
 
-_TORCH: Final = ("torch", "transformers")
-
-
 def start_notes(judge: JudgeSettings) -> list[str]:
     """A line for each thing that ``build_judge`` would find missing here, without building anything.
 
@@ -97,9 +93,10 @@ def start_notes(judge: JudgeSettings) -> list[str]:
         alternative = judge.alternative_llm()
         if alternative is not None:
             notes += _of_llm(alternative, "judge.self_judging.alternative")
-    for kind, settings in (("classifier", judge.classifier), ("hhem", judge.hhem)):
-        if kind in kinds:
-            notes += _of_classifier(settings, f"judge.{kind}")
+    if "classifier" in kinds:
+        from guardrail.judges.model import start_notes as of_classifier
+
+        notes += of_classifier(judge.classifier)
     if "command" in kinds and judge.command.argv:
         from guardrail.judges.command.processes import Processes
 
@@ -129,7 +126,8 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
 
 
 def _of_verifier(verifier: VerifierSettings) -> Iterator[str]:
-    from guardrail.judges.local.verifier_files import RUNTIME, missing_runtime
+    from guardrail.judges.model import missing_runtime
+    from guardrail.judges.model.files import RUNTIME
 
     if not verifier.enabled:
         yield "judge.local.verifier.enabled is false: claims are judged by words and figures alone"
@@ -141,30 +139,6 @@ def _of_verifier(verifier: VerifierSettings) -> Iterator[str]:
 
 def _one_server_model(one: LlmJudgeSettings, other: LlmJudgeSettings) -> bool:
     return (one.model, one.base_url) == (other.model, other.base_url)
-
-
-def _of_classifier(settings: ClassifierSettings, section: str) -> Iterator[str]:
-    from guardrail.judges.classifier.files import ModelFiles, missing_extra
-    from guardrail.judges.classifier.loading import needs_torch
-    from guardrail.judges.classifier.torch_model import EXTRA
-
-    # A start would only log what is not pinned; refusing it makes it the same words.
-    strict = settings.model_copy(update={"unpinned": "refuse"} if settings.unpinned == "warn" else {})
-    fields = ("model", "tokenizer") if settings.tokenizer else ("model",)
-    for field in fields:
-        yield from _refused(partial(ModelFiles, strict, field, section))
-    if needs_torch(settings):
-        for module in ("tokenizers", *_TORCH):
-            if not _installed(module):
-                yield str(missing_extra(module, EXTRA, section))
-    else:
-        runs = _installed("onnxruntime") or (settings.backend == "auto" and all(map(_installed, _TORCH)))
-        for module, there in (("tokenizers", _installed("tokenizers")), ("onnxruntime", runs)):
-            if not there:
-                yield str(missing_extra(module, "classifier", section))
-    names = [name for field in fields if (name := getattr(settings, field)) is not None]
-    if not all(Path(name).is_dir() for name in names) and not _installed("huggingface_hub"):
-        yield str(missing_extra("huggingface-hub", "classifier", section))
 
 
 def _of_redis(redis: RedisSettings) -> Iterator[str]:

@@ -31,9 +31,9 @@ from guardrail.config.problems import (
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
-from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.printable import escape_controls
 
@@ -282,7 +282,7 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
 
 
 # Text that is a path only where it looks like one: "acme/model" is an id on the hub, "check" is in PATH.
-_NAMES_OR_PATHS: Final = ((ClassifierSettings, "model"), (ClassifierSettings, "tokenizer"))
+_NAME_OR_PATH: Final = (ClassifierSettings, "model")
 _PROGRAM: Final = (CommandJudgeSettings, "argv")
 _PATH_BEGINS: Final = ("./", "../")
 # A mapping of any values for pydantic, since what is left out is as in judge.llm.
@@ -313,7 +313,7 @@ def _of_field(model: type[BaseModel], name: Any, value: Any, folder: Path) -> An
     field = model.model_fields.get(name) if isinstance(name, str) else None
     if field is None:
         return value
-    if any(issubclass(model, owner) and name == one for owner, one in _NAMES_OR_PATHS):
+    if issubclass(model, _NAME_OR_PATH[0]) and name == _NAME_OR_PATH[1]:
         return _named(value, folder)
     if issubclass(model, _PROGRAM[0]) and name == _PROGRAM[1] and isinstance(value, list):
         return [*(_named(program, folder) for program in value[:1]), *value[1:]]

@@ -43,11 +43,10 @@ def check_judge(settings: JudgeSettings) -> None:
         raise ConfigError(
             "judge.command: neither argv nor url is set; name the program to run or the endpoint to ask"
         )
-    for kind, chosen in (("hhem", settings.hhem), ("classifier", settings.classifier)):
-        if kind in kinds and chosen.model is None:
-            raise ConfigError(
-                f"judge.{kind}.model is not set; give an id on the Hugging Face hub or a folder"
-            )
+    if "classifier" in kinds and settings.classifier.model is None:
+        raise ConfigError(
+            "judge.classifier.model is not set; give an id on the Hugging Face hub or a folder, or a preset"
+        )
     if "llm" in kinds and settings.budgets.needs_prices:
         from guardrail.judges.spending import PriceTable
 
@@ -130,10 +129,9 @@ class _Builder:
         if kind == "llm":
             return self._llm()
         if kind in ("hhem", "classifier"):
-            from guardrail.judges.classifier.judge import ClassifierJudge
+            from guardrail.judges.model import ClassifierJudge
 
-            chosen = settings.hhem if kind == "hhem" else settings.classifier
-            return self._cached(kind, ClassifierJudge(chosen, section=f"judge.{kind}"), chosen)
+            return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
         if kind == "command":
             from guardrail.judges.command.judge import CommandJudge
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from guardrail import __version__
-from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.secrets import WHOLE
 
 # More than any model or program has; an argument may name a folder of data, or the root.
@@ -95,8 +95,7 @@ def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
 def _programs(settings: BaseModel) -> list[str]:
     """What there is to see of the models and programs on this machine that a judge runs."""
     if isinstance(settings, ClassifierSettings):
-        names = [name for name in (settings.model, settings.tokenizer) if name is not None]
-        return [line for name in names for line in stamps(Path(name))]
+        return stamps(Path(settings.model)) if settings.model is not None else []
     if not isinstance(settings, CommandJudgeSettings) or not settings.argv:
         return []
     path = settings.env.get("PATH")

@@ -112,7 +112,7 @@ NEAR = {"base_url": "http://near/v1"}
             ["judge.classifier.revision: a/b comes from the hub without a pinned commit"],
         ),
         (
-            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow"}},
+            {"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}},
             [],
         ),
         (
@@ -140,15 +140,10 @@ def test_check_notes_what_a_start_here_would_miss(
 @pytest.mark.parametrize(
     ("judge", "module", "remedy"),
     [
-        ({"kind": "hhem", "hhem": {"unpinned": "allow"}}, "torch", "[classifier-torch]"),
+        ({"kind": "hhem"}, "torch", "[classifier-torch]"),
         (
-            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow"}},
+            {"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}},
             "huggingface_hub",
-            "[classifier]",
-        ),
-        (
-            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow", "backend": "onnx"}},
-            "onnxruntime",
             "[classifier]",
         ),
         ({"kind": "local"}, "tokenizers", "enabled to false"),

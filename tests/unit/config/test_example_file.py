@@ -14,8 +14,6 @@ import yaml
 from pydantic import BaseModel
 
 from consumers.settings import GuardSettings, load_settings
-from guardrail.judges.classifier.settings import HhemSettings
-from guardrail.judges.settings import JudgeSettings
 from guardrail.policy import Policy
 from tests.support.config_files import models_in, write
 
@@ -89,7 +87,6 @@ class TestExample:
         [shown] = [yaml.safe_load(re.sub(r"^# {3}", "", each, flags=re.MULTILINE)) for each in example]
         assert _absent(GuardSettings, [whole, shown]) == []
         GuardSettings.model_validate(shown)
-        assert JudgeSettings.model_validate(whole["judge"]).hhem == HhemSettings()
 
     def test_what_is_not_an_example_is_the_default(self) -> None:
         settings = load_settings(EXAMPLE)

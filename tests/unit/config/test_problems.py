@@ -76,12 +76,10 @@ policies:
     def test_counts_of_tokens_are_no_secrets(self, tmp_path: Path) -> None:
         path = write(
             tmp_path,
-            "judge: {llm: {max_output_tokens: 10}, command: {token_file: [x]},"
-            " classifier: {tokenizer_revision: 12}}",
+            "judge: {llm: {max_output_tokens: 10}, command: {token_file: [x]}}",
         )
         found = problems_of(path)
         assert "judge.llm.max_output_tokens = 10:" in found["judge.llm.max_output_tokens"]
-        assert "tokenizer_revision = 12:" in found["judge.classifier.tokenizer_revision"]
         assert "(hidden)" in found["judge.command.token_file"]
 
     def test_a_setting_in_the_wrong_section_is_sent_to_its_own(self, tmp_path: Path) -> None:

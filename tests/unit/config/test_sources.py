@@ -117,8 +117,7 @@ judge:
     prompts: {user: user.md}
     examples: examples.yaml
     fallbacks: [{model: b, api_key_file: other-key}]
-  hhem: {model: acme/hhem, tokenizer: ./flan}
-  classifier: {model: ../models/nli, tokenizer: acme/tokens, cache_dir: cache}
+  classifier: {model: ../models/nli, cache_dir: cache}
   command: {argv: [./check, ./a], cwd: work}
   cache: {redis: {password_file: redis-password}}
   self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key_file: c-key}}
@@ -134,9 +133,8 @@ judge:
         assert judge.llm.prompts.user == folder / "user.md"
         assert judge.llm.examples == ()
         assert judge.llm.fallbacks[0].api_key_file == folder / "other-key"
-        assert (judge.hhem.model, judge.hhem.tokenizer) == ("acme/hhem", str(folder / "flan"))
         assert judge.classifier.model == str(folder / "../models/nli")
-        assert (judge.classifier.tokenizer, judge.classifier.cache_dir) == ("acme/tokens", folder / "cache")
+        assert judge.classifier.cache_dir == folder / "cache"
         assert judge.command.argv == (str(folder / "check"), "./a")
         assert judge.command.cwd == folder / "work"
         assert judge.cache.redis is not None

@@ -19,13 +19,13 @@ from guardrail.config import load_settings
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity
 from guardrail.judges import Judge, JudgeRequest, Verdict
-from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 from tests.support.judges import reply_of

@@ -18,8 +18,8 @@ from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
 from tests.support.judges import Reply, joined, reply_of
-from tests.unit.judges.classifier.asking import claim, request
 from tests.unit.judges.command.endpoint_server import Answer, EndpointServer, http, replying, serving
+from tests.unit.judges.model.asking import claim, request
 
 CONTEXT = "The sky is blue. Grass is green."
 

@@ -17,7 +17,7 @@ from guardrail.judges import Judge, Verdict
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.settings import CommandJudgeSettings
 from tests.support.judges import joined, reply_of
-from tests.unit.judges.classifier.asking import request
+from tests.unit.judges.model.asking import request
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
 CONTEXT = "The sky is blue. Grass is green."

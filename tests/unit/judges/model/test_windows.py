@@ -7,12 +7,12 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.judges.classifier.windows import TokenisedText
+from guardrail.judges.model.tokens import TokenisedText
 
 
 def tokenised(text: str) -> tuple[TokenisedText, list[tuple[int, int]]]:
     spans = [match.span() for match in re.finditer(r"\w+|[^\w\s]", text)]
-    return TokenisedText(text, [a for a, _ in spans], [b for _, b in spans]), spans
+    return TokenisedText(text, spans), spans
 
 
 @given(

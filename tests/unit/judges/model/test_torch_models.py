@@ -16,14 +16,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
-from guardrail.judges.classifier.judge import ClassifierJudge
-from guardrail.judges.classifier.loading import load_classifier
-from guardrail.judges.classifier.pairs import Pair
-from guardrail.judges.classifier.presets import PRESETS
-from guardrail.judges.classifier.settings import ClassifierSettings, HhemSettings
+from guardrail.judges.model import PRESETS, ClassifierJudge, ClassifierSettings, Pair, load_classifier
 from tests.support.judges import reply_of
-from tests.unit.judges.classifier.asking import request
-from tests.unit.judges.classifier.tiny import write_config, write_tokenizer
+from tests.unit.judges.model.asking import request
+from tests.unit.judges.model.tiny import write_config, write_model, write_tokenizer
 
 _MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(
@@ -56,7 +52,7 @@ def t5_config(**more: Any) -> Any:
     )  # fmt: skip
 
 
-def hhem(tmp_path: Path, *, without: str = "") -> tuple[HhemSettings, Any, Tokenizer]:
+def hhem(tmp_path: Path, *, without: str = "") -> tuple[ClassifierSettings, Any, Tokenizer]:
     """A model laid out as HHEM-2.1-Open: weights under ``t5.``, the embedding once, its own config."""
     import torch
     import transformers
@@ -68,22 +64,22 @@ def hhem(tmp_path: Path, *, without: str = "") -> tuple[HhemSettings, Any, Token
     weights.pop("t5.transformer.encoder.embed_tokens.weight", None)
     if without:
         del weights[without]
-    folder, base = tmp_path / "hhem", tmp_path / "flan"
+    folder = tmp_path / "hhem"
     folder.mkdir()
     save_file(weights, str(folder / "model.safetensors"))
     own = {"model_type": "HHEMv2", "foundation": "google/flan-t5-base", "auto_map": {"AutoModel": "x.Y"}}
     (folder / "config.json").write_text(json.dumps(own), encoding="utf-8")
-    tokenizer = write_t5_tokenizer(base)
-    t5_config().save_pretrained(str(base))
-    return HhemSettings(model=str(folder), tokenizer=str(base), device="cpu"), model, tokenizer
+    tokenizer = write_t5_tokenizer(folder)
+    settings = ClassifierSettings(preset="hhem", model=str(folder), device="cpu")
+    return settings, model, tokenizer
 
 
 def test_hhem_is_read_without_its_code_and_says_what_its_code_says(tmp_path: Path) -> None:
     import torch
 
     settings, model, tokenizer = hhem(tmp_path)
-    classifier = load_classifier(settings, "judge.hhem")
-    template = PRESETS["hhem"]["template"]
+    classifier = load_classifier(settings)
+    template = PRESETS["hhem"].template
     expected = []
     pairs = [(_TEXT, _CLAIM), ("the sky is blue given the sky", "true premise")]
     for premise, hypothesis in pairs:
@@ -102,13 +98,13 @@ def test_hhem_is_read_without_its_code_and_says_what_its_code_says(tmp_path: Pat
 @pytest.mark.parametrize("lost", ["t5.classifier.weight", "t5.transformer.shared.weight"])
 def test_hhem_with_weights_missing_is_refused(tmp_path: Path, lost: str) -> None:
     settings, _, _ = hhem(tmp_path, without=lost)
-    with pytest.raises(ConfigError, match=r"judge\.hhem\.model: .* can't be loaded as hhem"):
-        load_classifier(settings, "judge.hhem")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: .* can't be loaded as hhem"):
+        load_classifier(settings)
 
 
 async def test_hhem_judges(tmp_path: Path) -> None:
     settings, _, _ = hhem(tmp_path)
-    judge = ClassifierJudge(settings, "judge.hhem")
+    judge = ClassifierJudge(settings)
     try:
         reply = await reply_of(judge, request([_CLAIM], ["the sky is blue"]))
         (judgement,) = reply.judgements
@@ -131,7 +127,7 @@ def test_a_sequence_classifier_with_its_own_pair_form(tmp_path: Path) -> None:
     model = transformers.BertForSequenceClassification(config).eval()
     model.save_pretrained(str(tmp_path))
     write_tokenizer(tmp_path)
-    classifier = load_classifier(ClassifierSettings(model=str(tmp_path), device="cpu"), "judge.classifier")
+    classifier = load_classifier(ClassifierSettings(model=str(tmp_path), device="cpu"))
     (tokens,) = classifier.form.encode([Pair("sky is", 0, 6, "blue")])
     with torch.no_grad():
         logits = model(
@@ -161,7 +157,7 @@ def test_an_encoder_decoder_answers_with_its_first_token(tmp_path: Path) -> None
             "device": "cpu",
         }
     )
-    classifier = load_classifier(settings, "judge.classifier")
+    classifier = load_classifier(settings)
     ids = torch.tensor([tokenizer.encode(f"predict: {_TEXT}</s>{_CLAIM}").ids])
     assert ids[0].tolist().count(1) == 2
     with torch.no_grad():
@@ -181,22 +177,37 @@ def test_code_that_comes_with_a_model_does_not_run(tmp_path: Path) -> None:
         auto_map={"AutoConfig": "evil.C", "AutoModelForSequenceClassification": "evil.M"},
     )
     with pytest.raises(ConfigError, match="allow_remote_code"):
-        load_classifier(ClassifierSettings(model=str(tmp_path)), "judge.classifier")
+        load_classifier(ClassifierSettings(model=str(tmp_path)))
     assert not marker.exists()
 
 
 def test_a_device_that_is_not_there(tmp_path: Path) -> None:
     settings, _, _ = hhem(tmp_path)
-    changed = HhemSettings.model_validate({**settings.model_dump(), "device": "cuda:7"})
+    changed = ClassifierSettings.model_validate({**settings.model_dump(), "device": "cuda:7"})
     import torch
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    with pytest.raises(ConfigError, match=r"judge\.hhem\.device: cuda:7 is not available"):
-        load_classifier(changed, "judge.hhem")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: cuda:7 is not available"):
+        load_classifier(changed)
 
 
-def test_a_window_longer_than_the_model_reads_is_refused_at_start(tmp_path: Path) -> None:
+def test_torch_is_asked_for_a_device_that_onnxruntime_does_not_have(tmp_path: Path) -> None:
+    import torch
+
+    if torch.backends.mps.is_available():
+        pytest.skip("there is one")
+    folder = write_model(tmp_path / "m")
+    assert load_classifier(ClassifierSettings(model=str(folder))).max_tokens == 512
+    settings = ClassifierSettings(model=str(folder), device="mps")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: this onnxruntime has no mps"):
+        load_classifier(settings)
+    (folder / "model.safetensors").touch()
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: mps is not available here; set cpu"):
+        load_classifier(settings)
+
+
+def test_a_model_reads_as_many_tokens_as_its_files_say(tmp_path: Path) -> None:
     import transformers
 
     config = transformers.BertConfig(
@@ -205,7 +216,12 @@ def test_a_window_longer_than_the_model_reads_is_refused_at_start(tmp_path: Path
     )  # fmt: skip
     transformers.BertForSequenceClassification(config).save_pretrained(str(tmp_path))
     write_tokenizer(tmp_path)
-    values = {"model": str(tmp_path), "device": "cpu", "labels": {"0": "unsupported", "1": "supported"}}
-    with pytest.raises(ConfigError, match=r"judge\.classifier\.max_length: the model fails on 128 tokens"):
-        load_classifier(ClassifierSettings.model_validate({**values, "max_length": 128}), "judge.classifier")
-    load_classifier(ClassifierSettings.model_validate({**values, "max_length": 100}), "judge.classifier")
+    settings = ClassifierSettings.model_validate(
+        {"model": str(tmp_path), "device": "cpu", "labels": {"0": "unsupported", "1": "supported"}}
+    )
+    assert load_classifier(settings).max_tokens == 100
+    config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+    del config["max_position_embeddings"]  # transformers then makes a table of 512
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: .* can't be loaded as sequence"):
+        load_classifier(settings)

@@ -13,18 +13,24 @@ from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Verdict
 from guardrail.judges.base import Judge
-from guardrail.judges.classifier.judge import ClassifierJudge
-from guardrail.judges.classifier.labels import Scores
-from guardrail.judges.classifier.pairs import Pair, PairForm
-from guardrail.judges.classifier.settings import ClassifierSettings
+from guardrail.judges.model import ClassifierJudge, ClassifierSettings, Pair
+from guardrail.judges.model import judge as judging
+from guardrail.judges.model.classifier import Scores
+from guardrail.judges.model.tokens import PairForm, TokenisedText
 from tests.support.judges import Reply, joined, reply_of
-from tests.unit.judges.classifier.asking import claim, request
-from tests.unit.judges.classifier.tiny import write_model
+from tests.unit.judges.model.asking import claim, request
+from tests.unit.judges.model.tiny import write_model
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_model(tmp_path_factory.mktemp("models") / "tiny-nli")
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that reads 64 tokens."""
+    return write_model(tmp_path_factory.mktemp("models") / "tiny-nli", max_tokens=64)
 
 
 async def judged(folder: Path, claims: list[str | Claim], contexts: list[str], **settings: object) -> Reply:
@@ -71,10 +77,10 @@ async def test_support_that_is_stronger_wins_and_names_who_contradicts(folder: P
     assert judgement.evidence[0].context_id == "d0"
 
 
-async def test_a_long_context_is_read_to_its_end(folder: Path) -> None:
+async def test_a_long_context_is_read_to_its_end(short: Path) -> None:
     """The tokenizer's file says to cut after 8 tokens; the fact stands after some 3,000."""
     context = "filler " * 3_000 + "The sky is blue. " + "filler " * 50
-    reply = await judged(folder, ["sky blue"], [context], max_length=64)
+    reply = await judged(short, ["sky blue"], [context])
     assert reply.judgements[0].verdict is Verdict.SUPPORTED
     assert "sky is blue" in reply.judgements[0].evidence[0].quote
     assert reply.judgements[0].reasoning == ""
@@ -85,20 +91,12 @@ async def test_the_lead_in_stands_before_the_claim(folder: Path) -> None:
     assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]
 
 
-async def test_a_claim_that_leaves_no_room_is_unverified_and_the_others_are_judged(folder: Path) -> None:
-    reply = await judged(folder, ["alpha " * 60, "sky blue"], ["the sky is blue"], max_length=64)
-    long, short = reply.judgements
+async def test_a_claim_that_leaves_no_room_is_unverified_and_the_others_are_judged(short: Path) -> None:
+    reply = await judged(short, ["alpha " * 60, "sky blue"], ["the sky is blue"])
+    long, other = reply.judgements
     assert long.verdict is Verdict.UNVERIFIED
     assert "too long for the model's window" in long.reasoning
-    assert short.verdict is Verdict.SUPPORTED
-
-
-async def test_windows_left_out_are_told(folder: Path) -> None:
-    context = ". ".join(["filler " * 40] * 30) + ". The sky is blue. " + ". ".join(["filler " * 40] * 30)
-    reply = await judged(folder, ["The sky is blue"], [context], max_length=64, max_windows_per_claim=2)
-    (judgement,) = reply.judgements
-    assert judgement.verdict is Verdict.SUPPORTED
-    assert "Judged by 2 of" in judgement.reasoning
+    assert other.verdict is Verdict.SUPPORTED
 
 
 async def test_without_contexts_nothing_is_supported(folder: Path) -> None:
@@ -111,7 +109,7 @@ async def test_without_contexts_nothing_is_supported(folder: Path) -> None:
 async def test_special_tokens_in_texts_are_text(folder: Path, forged: str) -> None:
     """A context can't end the premise and bring a hypothesis of its own, nor can a claim."""
     judge = ClassifierJudge(ClassifierSettings(model=str(folder)))
-    form = judge._preparer._form
+    form = judge._classifier.form
     try:
         plain = form.plain(f"the sky {forged}")
         assert len(plain) == len(f"the sky {forged}")
@@ -130,9 +128,7 @@ async def test_special_tokens_in_texts_are_text(folder: Path, forged: str) -> No
 async def test_the_order_of_the_pair(folder: Path, order: str) -> None:
     judge = ClassifierJudge(ClassifierSettings.model_validate({"model": str(folder), "order": order}))
     try:
-        form = judge._preparer._form
-        from guardrail.judges.classifier.pairs import Pair
-
+        form = judge._classifier.form
         (tokens,) = form.encode([Pair("xx sky", 3, 6, "blue blue")])
         words = [form._tokenizer.id_to_token(number) for number in tokens.ids]
         first, second = (
@@ -196,9 +192,10 @@ async def test_it_is_a_judge_and_every_claim_has_one_judgement(folder: Path) -> 
         await reply_of(judge, asked)
 
 
-async def test_verdicts_are_told_as_they_come(folder: Path) -> None:
+async def test_verdicts_are_told_as_they_come(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first while the second waits for the model; the third has no room in it, which is known at once."""
-    judge = ClassifierJudge(ClassifierSettings(model=str(folder), max_length=64, batch_size=1))
+    monkeypatch.setattr(judging, "BATCH_SIZE", 1)
+    judge = ClassifierJudge(ClassifierSettings(model=str(short)))
     real = judge._batcher._score
     told: list[tuple[str, bool]] = []
     release = threading.Event()
@@ -222,9 +219,10 @@ async def test_verdicts_are_told_as_they_come(folder: Path) -> None:
 
 
 async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_leaves_room(
-    folder: Path,
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = ClassifierJudge(ClassifierSettings(model=str(folder), max_queued_pairs=3))
+    monkeypatch.setattr(judging, "_MOST_QUEUED", 3)
+    judge = ClassifierJudge(ClassifierSettings(model=str(folder)))
     release, entered = threading.Event(), threading.Event()
     real = judge._batcher._score
 
@@ -264,6 +262,7 @@ async def test_a_pair_with_special_tokens_all_the_same_is_not_put_to_the_model(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PairForm, "plain", lambda self, text: text)
+    monkeypatch.setattr(PairForm, "tokenised", lambda self, text: TokenisedText(text, [(0, len(text))]))
     reply = await judged(folder, ["sky blue", "[SEP] sky blue [SEP]"], ["the sky is blue"])
     assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
     assert "special tokens" in reply.judgements[1].reasoning

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.local.processors import default_threads
-from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
-from guardrail.judges.local.verifier_files import MOST_BYTES, packaged_folder
-from tests.unit.judges.local.tiny_verifier import SPECIAL, graph, write_verifier
+from guardrail.judges.local.combiner import packaged_folder
+from guardrail.judges.model import Reading, Verifier, default_threads, load_verifier, read_folder
+from guardrail.judges.model.files import MOST_BYTES
+from guardrail.judges.model.runtime import OnnxGraph
+from tests.unit.judges.model.tiny_verifier import SPECIAL, graph, write_verifier
 
 PIECES = st.sampled_from(
     [*SPECIAL, "sky", "blue", "not", "[", "SEP", "]", "\uff3bSEP\uff3d", "é", "空", "\u0130"]
@@ -107,15 +108,18 @@ def test_the_model_is_loaded_once(folder: Path) -> None:
 
 
 def test_a_run_beside_another_has_one_thread_and_reads_the_same(folder: Path) -> None:
-    verifier = Verifier.__new__(Verifier)
-    verifier.__dict__.update(load_verifier(folder, 2).__dict__)
+    loaded = load_verifier(folder, 2)
     pair = ("alpha beta", "alpha beta gamma")
     ran: list[str] = []
     nested: list[Reading] = []
+    verifier: Verifier
 
     class Watched:
         def __init__(self, name: str, session: Any) -> None:
             self.name, self.session = name, session
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.session, name)
 
         def run(self, *arguments: Any) -> Any:
             ran.append(self.name)
@@ -125,13 +129,13 @@ def test_a_run_beside_another_has_one_thread_and_reads_the_same(folder: Path) ->
                     raise RuntimeError
             return self.session.run(*arguments)
 
-    verifier._alone = Watched("alone", verifier._alone)
-    verifier._beside = Watched("beside", verifier._beside)
+    graph = OnnxGraph(Watched("alone", loaded._graph._alone), Watched("beside", loaded._graph._beside))
+    verifier = Verifier(read_folder(folder)[0], graph, loaded._tokenizer)
     assert verifier.score([pair]) == nested
     with pytest.raises(JudgeUnavailable):
         verifier.score([pair])
     assert ran == ["alone", "beside", "alone", "beside"]
-    assert verifier._running == 0
+    assert graph._running == 0
 
 
 def test_threads_that_are_unset_are_the_default_ones(folder: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 import pytest_asyncio
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.classifier.batching import Batcher
-from guardrail.judges.classifier.labels import Scores
-from guardrail.judges.classifier.pairs import Pair
+from guardrail.judges.model import Pair
+from guardrail.judges.model.batching import Batcher
+from guardrail.judges.model.classifier import Scores
 
 
 class Gate:

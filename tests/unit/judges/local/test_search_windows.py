@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.judges.local.windows import (
+from guardrail.judges.local.search import (
     MOST_WINDOWS,
     SHORT_WORDS,
     TOGETHER_WORDS,
     WINDOW_WORDS,
-    Window,
+    WindowText,
     windows_of,
 )
 from tests.unit.judges.local.contexts import FILLER, index_of, looked_up
@@ -29,7 +29,7 @@ Amira: Sure. Bring the stove, please.
 Jo: Will do. And Piet?"""
 
 
-def windows(claim: str, *contexts: str, question: str = "") -> list[Window]:
+def windows(claim: str, *contexts: str, question: str = "") -> list[WindowText]:
     index = index_of(*contexts)
     view, found = looked_up(claim, index, question)
     return list(windows_of(view, index, found.sentences)) if found.sentences else []

@@ -15,13 +15,13 @@ from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest
-from guardrail.judges.classifier.labels import Scores
-from guardrail.judges.classifier.pairs import Pair, PairForm
-from guardrail.judges.classifier.preparing import Prepared, Preparer
-from guardrail.judges.classifier.settings import ClassifierSettings
-from guardrail.judges.classifier.verdicts import settle
-from tests.unit.judges.classifier.tiny import SPECIAL, write_tokenizer
+from guardrail.judges.model import ClassifierSettings, Pair
+from guardrail.judges.model.classifier import Scores
+from guardrail.judges.model.judge import pairs_of, settle
+from guardrail.judges.model.tokens import PairForm
+from tests.unit.judges.model.tiny import SPECIAL, write_tokenizer
 
+MOST_TOKENS = 96
 PIECES = st.sampled_from(
     [*SPECIAL, "sky", "blue.", "{premise}", "{hypothesis}", "\n", "\u0130", "é", "空", "😀", "["]
 )
@@ -39,31 +39,30 @@ def tokenizer_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_window_is_whole_and_free_of_special_tokens(
     tokenizer_file: Path, context: str, claim: str, templated: bool
 ) -> None:
-    settings = ClassifierSettings(
-        max_length=96, template="premise : {premise} hypothesis : {hypothesis}" if templated else None
-    )
+    template = "premise : {premise} hypothesis : {hypothesis}" if templated else None
+    settings = ClassifierSettings(template=template)
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     form = PairForm(tokenizer, settings)
     index = EvidenceIndex([Context(id="d0", text=context)])
     request = JudgeRequest(
         "r", "", {"c0": Claim(0, 0, claim, 0, len(claim), Severity.NORMAL)}, index, time.monotonic() + 60
     )
-    prepared = dict(Preparer(form, settings, "j").prepare(request, threading.Event()))["c0"]
-    if not isinstance(prepared, Prepared):
-        assert "too long" in prepared.reasoning
+    pairs = dict(pairs_of(request, form, MOST_TOKENS, threading.Event()))["c0"]
+    if pairs is None:
+        assert len(form.encode([Pair("", 0, 0, form.plain(claim))])[0]) > MOST_TOKENS // 2
         return
     marks = {tokenizer.token_to_id(token) for token in SPECIAL} - {tokenizer.token_to_id("[UNK]")}
     expected = sum(number in marks for number in tokenizer.encode("a", "b").ids) if not templated else 2
-    for pair, tokens in zip(prepared.pairs, form.encode(prepared.pairs), strict=True):
-        assert len(tokens) <= settings.max_length
+    for pair, tokens in zip(pairs, form.encode(pairs), strict=True):
+        assert len(tokens) <= MOST_TOKENS
         assert sum(number in marks for number in tokens.ids) == expected
         assert len(pair.text) == len(context)
-    covered = {at for window in prepared.windows for at in range(window.start, window.end)}
-    starts, ends = form.offsets(form.plain(context))
-    assert all(at in covered for start, end in zip(starts, ends, strict=True) for at in range(start, end))
-    if prepared.windows:
-        scores = [Scores(0.9, 0.0)] * len(prepared.windows)
-        judgement = settle("c0", claim, prepared.windows, scores, index, settings, "j", "")
+    covered = {at for pair in pairs for at in range(pair.start, pair.end)}
+    tokens_of_all = tokenizer.encode(form.plain(context), add_special_tokens=False).offsets
+    assert all(at in covered for start, end in tokens_of_all for at in range(start, end))
+    if pairs:
+        scores = [Scores(0.9, 0.0)] * len(pairs)
+        judgement = settle("c0", claim, pairs, scores, index, settings, "j")
         for evidence in judgement.evidence:
             assert context[slice(*evidence.span)] == evidence.quote != ""
 

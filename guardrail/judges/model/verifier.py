@@ -1,41 +1,38 @@
-"""The embedded verifier: a small cross-encoder that reads a claim beside a premise."""
+"""The local judge's verifier: a small cross-encoder that reads a claim beside a premise."""
 
 from __future__ import annotations
 
 import math
-import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.local.fitted import FittedVerifier
-from guardrail.judges.local.processors import default_threads
-from guardrail.judges.local.verifier_files import (
+from guardrail.judges.model.files import (
     MANIFEST,
     MODEL,
     RUNTIME,
     TOKENIZER,
+    VERIFIER,
+    FittedVerifier,
     Manifest,
     missing_runtime,
     read_folder,
 )
-from guardrail.judges.special_tokens import SpecialTokens
+from guardrail.judges.model.runtime import OnnxGraph, default_threads, logistic, onnx_session
+from guardrail.judges.model.tokens import SpecialTokens, Tokens
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-_FIELD: Final = "judge.local.verifier.path"
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUTS: Final = ("logits", "token_logits")
-_SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
 _LOADED: Final = 2  # verifiers kept in memory for judges to come
 _LOADING: Final = threading.Lock()
-_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +48,14 @@ class Reading:
 
 
 class Verifier:
-    """A loaded verifier. Thread-safe: judges and their threads share one.
+    """A loaded verifier. Thread-safe: judges and their threads share one."""
 
-    A run takes the threads it may as long as it is the only one, and one beside others: several runs that
-    share processors take less time with a thread each.
-    """
-
-    def __init__(
-        self, manifest: Manifest, session: Any, tokenizer: Tokenizer, beside: Any | None = None
-    ) -> None:
+    def __init__(self, manifest: Manifest, graph: OnnxGraph, tokenizer: Tokenizer) -> None:
         """Pairs are given to the model one by one: on processors a batch takes as long as its pairs one
         after the other, and a graph in int8 rounds by all that is in the batch, so that a claim's score would
-        depend on its neighbours. ``session`` runs a pair while no other runs, ``beside`` (the same model)
-        one beside others; without it ``session`` runs all.
+        depend on its neighbours.
         """
-        import numpy as np
-
-        self._np: Any = np
-        self._alone, self._beside = session, beside or session
-        self._running = 0
-        self._counting = threading.Lock()
+        self._graph = graph
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -86,11 +71,8 @@ class Verifier:
         return FittedVerifier(name=self.name, sha256=self.sha256)
 
     def encode(self, text: str) -> Encoding:
-        """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``.
-
-        Halves of surrogate pairs, which no tokenizer takes, are read as U+FFFD.
-        """
-        return self._special.encode(_HALF_PAIR.sub("\ufffd", text))
+        """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``."""
+        return self._special.encode(text)
 
     def forged(self, text: Encoding) -> bool:
         """Whether special tokens are left in what ``encode`` gave: such a text must not be read."""
@@ -134,43 +116,29 @@ class Verifier:
         self._run(joined)
 
     def _run(self, pair: Encoding) -> tuple[list[float], list[float]]:
-        np = self._np
-        columns = (pair.ids, pair.attention_mask, pair.type_ids)
-        feeds = {name: np.array([values], np.int64) for name, values in zip(_INPUTS, columns, strict=True)}
-        with self._counting:
-            session = self._beside if self._running else self._alone
-            self._running += 1
         try:
-            logits, tokens = session.run(list(_OUTPUTS), feeds)
+            logits, tokens = self._graph.run(_OUTPUTS, [Tokens.of(pair)])
         except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root, and texts in them)
             raise JudgeUnavailable(f"the verifier failed ({type(error).__name__})") from None
-        finally:
-            with self._counting:
-                self._running -= 1
         if logits.shape != (1, 2) or tokens.shape != (1, len(pair.ids)):
             raise JudgeReplyError(
                 f"the verifier gave outputs of shapes {logits.shape} and {tokens.shape} for a pair of "
                 f"{len(pair.ids)} tokens"
             )
-        if not (np.isfinite(logits).all() and np.isfinite(tokens).all()):
+        told: list[float] = logits[0].tolist()
+        marks: list[float] = tokens[0].tolist()
+        if not all(map(math.isfinite, (*told, *marks))):
             raise JudgeReplyError("the verifier's output is not a number")
-        return logits[0].tolist(), tokens[0].tolist()
+        return told, marks
 
 
 def _reading(claim: Encoding, joined: Encoding, logits: list[float], tokens: list[float]) -> Reading:
     # The claim's tokens are the first of those that aren't special, in the order they had alone.
     places = [at for at, special in enumerate(joined.special_tokens_mask) if not special]
     marked = tuple(
-        (start, end, _logistic(tokens[at])) for at, (start, end) in zip(places, claim.offsets, strict=False)
+        (start, end, logistic(tokens[at])) for at, (start, end) in zip(places, claim.offsets, strict=False)
     )
-    return Reading(_logistic(logits[0]), _logistic(logits[1]), marked)
-
-
-def _logistic(value: float) -> float:
-    if value >= 0.0:
-        return 1.0 / (1.0 + math.exp(-value))
-    grown = math.exp(value)
-    return grown / (1.0 + grown)
+    return Reading(logistic(logits[0]), logistic(logits[1]), marked)
 
 
 def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
@@ -188,62 +156,42 @@ def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
 def _load(folder: Path, threads: int) -> Verifier:
     manifest, model, tokens = read_folder(folder)
     try:
-        _, onnxruntime, tokenizers = (import_module(name) for name in RUNTIME)
+        _, _, tokenizers = (import_module(name) for name in RUNTIME)
     except ImportError as error:
         raise missing_runtime(error.name or "onnxruntime") from None
     try:
         tokenizer = tokenizers.Tokenizer.from_buffer(tokens)
     except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
         raise ConfigError(
-            f"{_FIELD}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
+            f"{VERIFIER}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
         ) from None
-    session = _session(onnxruntime, folder, model, threads)
-    _fitting(session, folder)
     try:
-        beside = _session(onnxruntime, folder, model, 1) if threads > 1 else None
-        verifier = Verifier(manifest, session, tokenizer, beside)
+        beside = onnx_session(model, 1) if threads > 1 else None
+        graph = OnnxGraph(onnx_session(model, threads), beside)
+    except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
+        raise ConfigError(
+            f"{VERIFIER}: {folder / MODEL} can't be loaded ({type(error).__name__}); export it again"
+        ) from None
+    for kind, wanted, found in (("takes", _INPUTS, graph.inputs), ("gives", _OUTPUTS, graph.outputs)):
+        if set(found) != set(wanted):
+            raise ConfigError(
+                f"{VERIFIER}: {folder / MODEL} {kind} {', '.join(sorted(found))}; a verifier {kind} "
+                f"{', '.join(wanted)}: export it with training.export"
+            )
+    try:
+        verifier = Verifier(manifest, graph, tokenizer)
         verifier.score([("The sky is blue.", "The sky is blue today.")])
     except Exception as error:  # noqa: BLE001 (the runtimes' errors have no common root)
         raise ConfigError(
-            f"{_FIELD}: the verifier in {folder} fails on a pair of sentences ({error}); check that "
+            f"{VERIFIER}: the verifier in {folder} fails on a pair of sentences ({error}); check that "
             "model and tokenizer go together, and export again"
         ) from None
     try:
         verifier.read_longest()  # the manifest's own numbers are under no checksum
     except Exception as error:  # noqa: BLE001 (as above)
         raise ConfigError(
-            f"{_FIELD}: {folder / MANIFEST}, max_tokens: the model fails on a pair of {manifest.max_tokens} "
-            f"tokens ({error}); set it to what the model was exported with, no more than its positions, or "
-            "copy the folder again"
+            f"{VERIFIER}: {folder / MANIFEST}, max_tokens: the model fails on a pair of "
+            f"{manifest.max_tokens} tokens ({error}); set it to what the model was exported with, no "
+            "more than its positions, or copy the folder again"
         ) from None
     return verifier
-
-
-def _session(runtime: Any, folder: Path, model: bytes, threads: int) -> Any:
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
-    # Threads that wait for the next run must not take the processor from the event loop.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        return runtime.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"], disabled_optimizers=_SLOWER
-        )
-    except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
-        raise ConfigError(
-            f"{_FIELD}: {folder / MODEL} can't be loaded ({type(error).__name__}); export it again"
-        ) from None
-
-
-def _fitting(session: Any, folder: Path) -> None:
-    for kind, wanted, values in (
-        ("takes", _INPUTS, session.get_inputs()),
-        ("gives", _OUTPUTS, session.get_outputs()),
-    ):
-        found = {value.name for value in values}
-        if found != set(wanted):
-            raise ConfigError(
-                f"{_FIELD}: {folder / MODEL} {kind} {', '.join(sorted(found))}; a verifier {kind} "
-                f"{', '.join(wanted)}: export it with training.export"
-            )

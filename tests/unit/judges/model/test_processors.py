@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrail.judges.local import processors
-from guardrail.judges.local.processors import default_threads, usable_processors
+from guardrail.judges.model import default_threads, runtime
+from guardrail.judges.model.runtime import usable_processors
 
 HERE = 8
 
@@ -60,5 +60,5 @@ def test_where_there_are_no_control_groups(tmp_path: Path) -> None:
 
 def test_threads_unless_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for usable, threads in ((1, 1), (2, 2), (8, 2)):
-        monkeypatch.setattr(processors, "usable_processors", lambda count=usable: count)
+        monkeypatch.setattr(runtime, "usable_processors", lambda count=usable: count)
         assert default_threads() == threads

@@ -16,9 +16,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from guardrail.judges.local.combiner import Combiner, Fit, Lines, Parameters
-from guardrail.judges.local.fitted import FittedVerifier
-from guardrail.judges.local.verifier_files import Manifest
-from tests.unit.judges.classifier.tiny import SPECIAL, VOCABULARY, write_tokenizer
+from guardrail.judges.model import FittedVerifier, Manifest
+from tests.unit.judges.model.tiny import SPECIAL, VOCABULARY, write_tokenizer
 
 WORDS_THAT_COUNT = ("alpha", "beta", "gamma", "delta", "sky", "blue", "red", "costs", "29", "49")
 

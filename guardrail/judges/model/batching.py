@@ -7,12 +7,13 @@ import heapq
 import itertools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.judges.classifier.labels import Scores
-from guardrail.judges.classifier.pairs import Pair
+from guardrail.judges.model.classifier import Scores
+from guardrail.judges.model.tokens import Pair
 
 Score = Callable[[Sequence[Pair]], Sequence[Scores | JudgeError]]
 """Scores of pairs, in their order, or why a pair has none. Blocks; runs in the batcher's thread only."""
@@ -20,19 +21,15 @@ Score = Callable[[Sequence[Pair]], Sequence[Scores | JudgeError]]
 
 @dataclass(slots=True)
 class _Job:
-    """The pairs of one claim. Everything but ``future`` belongs to whoever holds the batcher's lock."""
+    """The pairs of one claim: those that wait, which belong to whoever holds the batcher's lock, and the
+    scores of those that went, which belong to its thread."""
 
-    pairs: Sequence[Pair]
+    waiting: deque[Pair]
+    wanted: int
     deadline: float
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[list[Scores]]
-    taken: int = 0
-    dropped: bool = False
     scores: list[Scores] = field(default_factory=list)
-
-    @property
-    def waiting(self) -> int:
-        return len(self.pairs) - self.taken
 
 
 class Batcher:
@@ -50,8 +47,7 @@ class Batcher:
         self._order = itertools.count()
         self._lock = threading.Condition()
         self._heap: list[tuple[float, int, _Job]] = []
-        self._queued = 0  # pairs of claims that are not dropped
-        self._stale = 0  # dropped claims that are still in the heap
+        self._queued = 0  # pairs that wait
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
@@ -63,14 +59,12 @@ class Batcher:
         deadline has passed, the batcher was closed; and with JudgeError when the model failed.
         """
         loop = asyncio.get_running_loop()
-        job = _Job(pairs, deadline, loop, loop.create_future())
+        job = _Job(deque(pairs), len(pairs), deadline, loop, loop.create_future())
         with self._lock:
             if self._closed:
                 job.future.set_exception(JudgeUnavailable("the judge is closed"))
             elif self._queued and self._queued + len(pairs) > self._max_queued:
-                job.future.set_exception(
-                    JudgeUnavailable(f"{self._queued} pairs wait for the model (max_queued_pairs)")
-                )
+                job.future.set_exception(JudgeUnavailable(f"{self._queued} pairs wait for the model"))
             elif not pairs:
                 job.future.set_result([])
             else:
@@ -98,16 +92,10 @@ class Batcher:
                 self._drop(job)
 
     def _drop(self, job: _Job) -> None:
-        """Take ``job`` no further, under the lock."""
-        if job.dropped or not job.waiting or self._closed:
-            return
-        job.dropped = True
-        self._queued -= job.waiting
-        self._stale += 1
-        if self._stale * 2 > len(self._heap):
-            self._heap = [entry for entry in self._heap if not entry[2].dropped]
-            heapq.heapify(self._heap)
-            self._stale = 0
+        """Take ``job`` no further, under the lock; it leaves the heap when its turn comes."""
+        if not self._closed:
+            self._queued -= len(job.waiting)
+        job.waiting.clear()
 
     def _run(self) -> None:
         while True:
@@ -126,17 +114,11 @@ class Batcher:
         now = time.monotonic()
         while self._heap and len(batch) < self._batch_size:
             job = self._heap[0][2]
-            if job.dropped:
-                heapq.heappop(self._heap)
-                self._stale -= 1
-                continue
-            if job.deadline <= now:
+            if job.waiting and job.deadline <= now:
                 self._drop(job)
                 _tell(job, JudgeUnavailable("the deadline has passed"))
-                continue
-            count = min(job.waiting, self._batch_size - len(batch))
-            batch += [(job, pair) for pair in job.pairs[job.taken : job.taken + count]]
-            job.taken += count
+            count = min(len(job.waiting), self._batch_size - len(batch))
+            batch += [(job, job.waiting.popleft()) for _ in range(count)]
             self._queued -= count
             if not job.waiting:
                 heapq.heappop(self._heap)
@@ -162,7 +144,7 @@ class Batcher:
                 self._fail(job, score)
                 continue
             job.scores.append(score)
-            if len(job.scores) == len(job.pairs):
+            if len(job.scores) == job.wanted:
                 _tell(job, job.scores)
 
     def _fail(self, job: _Job, error: JudgeError) -> None:

@@ -103,6 +103,7 @@ def write_model(
     per_token: bool = False,
     file: str = "onnx/model.onnx",
     name_labels: bool = True,
+    max_tokens: int | None = None,
 ) -> Path:
     """A whole model in ``folder``. Two words in common make support likely, ``not`` a contradiction."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,5 +121,6 @@ def write_model(
     path.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(_counting_graph(np.stack([twice, once]), bias, per_token), str(path))
     write_tokenizer(folder)
-    write_config(folder, labels if name_labels else ())
+    more = {} if max_tokens is None else {"max_position_embeddings": max_tokens}
+    write_config(folder, labels if name_labels else (), **more)
     return folder
