@@ -52,6 +52,7 @@ def draw(prometheus: str, seconds: float, target: Path) -> int:
     rows = math.ceil(len(panels) / _COLUMNS)
     figure, axes = plt.subplots(rows, _COLUMNS, figsize=(18, 2.9 * rows), layout="constrained")
     drawn = 0
+    time_of_day: Any = dates.DateFormatter  # has no types where matplotlib is installed
     for axis, panel in zip(axes.flat, panels, strict=False):
         axis.set_title(panel["title"], fontsize=10, loc="left")
         lines = 0
@@ -68,7 +69,7 @@ def draw(prometheus: str, seconds: float, target: Path) -> int:
             drawn += 1
         else:
             axis.text(0.5, 0.5, "no data", ha="center", va="center", color="grey", transform=axis.transAxes)
-        axis.xaxis.set_major_formatter(dates.DateFormatter("%H:%M"))  # type: ignore[no-untyped-call]
+        axis.xaxis.set_major_formatter(time_of_day("%H:%M"))
         unit = panel["fieldConfig"]["defaults"]["unit"]
         if unit == "percentunit":
             axis.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.judges.local.combiner import load_parameters, packaged_folder
-    from guardrail.judges.local.features import FEATURES, WORDS
+    from guardrail.judges.local.combiner import FEATURES, WORDS, load_parameters, packaged_folder
     from guardrail.judges.local.judge import LocalJudge
     from guardrail.judges.local.settings import LocalJudgeSettings
 
@@ -25,8 +24,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {
-            "guardrail.judges.local.combiner": ("load_parameters", "packaged_folder"),
-            "guardrail.judges.local.features": ("FEATURES", "WORDS"),
+            "guardrail.judges.local.combiner": ("FEATURES", "WORDS", "load_parameters", "packaged_folder"),
             "guardrail.judges.local.judge": ("LocalJudge",),
             "guardrail.judges.local.settings": ("LocalJudgeSettings",),
         },
