@@ -24,14 +24,15 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.llm.settings import shown_body
-from guardrail.judges.secrets import wants_all
 from guardrail.judges.streams import closing
 from guardrail.printable import escape_controls, shorten
+from guardrail.secrets import Secret, wants_all
 from guardrail.verdicts import Judgement, unverified
 
 _MAX_CHARS: Final = 200
@@ -133,7 +134,7 @@ class SelfJudgingSettings(BaseModel):
         default=None,
         repr=False,
         description="Settings of judge.llm that are different for the alternative judge, its model at least. "
-        "A base_url of its own needs its own key settings beside it.",
+        "A base_url of its own needs its own api_key beside it.",
     )
     aliases: dict[str, str] = Field(
         default_factory=dict,
@@ -163,7 +164,7 @@ def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes with keys and headers as secrets, those of fallbacks too: no settings shown tell them."""
     kept = dict(changes)
     if "api_key" in kept:
-        kept["api_key"] = _secret(kept["api_key"])
+        kept["api_key"] = _key(kept["api_key"])
     if isinstance(headers := kept.get("extra_headers"), Mapping):
         kept["extra_headers"] = {name: _secret(value) for name, value in headers.items()}
     if isinstance(fallbacks := kept.get("fallbacks"), list | tuple):
@@ -181,6 +182,13 @@ def _without_bodies(changes: Mapping[str, Any]) -> dict[str, Any]:
             _without_bodies(each) if isinstance(each, Mapping) else each for each in fallbacks
         ]
     return shown
+
+
+def _key(value: Any) -> Any:
+    try:
+        return Secret.of(value)
+    except PydanticCustomError:
+        return value  # which the settings of the alternative refuse, at its place
 
 
 def _secret(value: Any) -> Any:

@@ -12,6 +12,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.judges import Reply as Judged
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
@@ -52,7 +53,7 @@ def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSetting
     values: dict[str, Any] = {"model": "test"}
     if server is not None:
         values["base_url"] = server.url
-    return LlmJudgeSettings.model_validate(values | changes)
+    return made(LlmJudgeSettings, **values | changes)
 
 
 async def judge(
