@@ -338,7 +338,8 @@ def _describe_client(schema: JsonDict) -> None:
     """Tell editors the parameters of aiokafka, with their types and what holds where they are left out."""
     defaults = _parameters() | {name: each.default for name, each in _CLIENT.items()}
     schema["properties"] = {
-        name: TypeAdapter(_kind(name)).json_schema() | {"default": default}
+        name: TypeAdapter(_kind(name)).json_schema()
+        | {"default": default, "description": "A parameter of aiokafka; its documentation says more."}
         for name, default in sorted(defaults.items())
     }
     schema["additionalProperties"] = False

@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from guardrail.config.loading import variable_of
@@ -42,6 +42,8 @@ class Entry:
     unit: str | None
     description: str
     below: tuple[Entry, ...] = ()
+    listed: bool = True
+    """Whether the reference has it: not what a library has, which differs from release to release."""
 
     @property
     def dotted(self) -> str:
@@ -94,6 +96,9 @@ class _Reader:
         below = ()
         if isinstance(inner, Mapping) and (of_items := self._section(inner)) is not None:
             below = self.below((*path, step), of_items, _of_each(path, default))
+        elif "properties" in schema:
+            found = self.below(path, schema, schema.get("default"))
+            below = tuple(replace(each, listed=False) for each in found)
         if path == ("policies",):
             default = {}  # the built-in policy is what stands in the fields
         elif path[-1] == "rules":
@@ -253,7 +258,7 @@ def _table(shown: Sequence[Entry], level: int) -> Iterator[str]:
     yield from ("| setting | holds | default | meaning |", "| --- | --- | --- | --- |")
     for top in shown:
         for each in top.all():
-            if each.is_section:
+            if each.is_section or not each.listed:
                 continue
             unit = f", in {each.unit}" if each.unit else ""
             default = "required"
@@ -317,8 +322,9 @@ def _told(entry: Entry, parts: Sequence[str]) -> Iterator[str]:
         yield "  default   " + default.replace("\n", "\n            ")
         whole = entry.path.index(_ITEM) if _ITEM in entry.path else None
         yield f"  variable  {variable_of(parts[:whole])}{' (the whole list, as JSON)' if whole else ''}"
-    if entry.below:
+    below = [each for each in entry.below if each.listed]
+    if below:
         yield "  settings in it:"
-        for each in entry.below:
+        for each in below:
             first = _SENTENCE.split(each.description)[0].rstrip(".")
             yield f"    {'.'.join(each.path[len(entry.path) :])}: {first}"

@@ -26,16 +26,15 @@ def test_the_page_is_current() -> None:
 def test_every_setting_stands_on_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     for path, each in ALL.items():
-        if not each.is_section and len(each.path) > 1:
-            assert any(
-                f"| `{'.'.join(each.path[level:])}` |" in page for level in range(1, len(each.path))
-            ), path
+        ends = [".".join(each.path[level:]) for level in range(1, len(each.path))]
+        if ends and each.listed and not each.is_section:
+            assert any(f"| `{end}` |" in page for end in ends), path
 
 
 def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
     for path, each in ALL.items():
         assert each.description, path
-        assert each.kind != "anything", path
+        assert each.kind != "anything" or not each.listed, path
     required = {path for path, each in ALL.items() if each.default is None and not each.is_section}
     assert required == {
         "judge.llm.fallbacks.N.model",
@@ -101,6 +100,13 @@ def test_what_stands_in_a_list_is_set_with_it() -> None:
     assert "holds     a list" in told_of("policies.strict.rules")
 
 
+def test_a_parameter_of_the_client_is_told_and_not_listed() -> None:
+    told = told_of("kafka.client.session_timeout_ms")
+    assert "holds     whole number (1000 or more), in milliseconds\n  default   30000" in told
+    assert "session_timeout_ms`" not in PAGE.read_text(encoding="utf-8")
+    assert "settings in it" not in told_of("kafka.client")
+
+
 def test_the_forms_of_a_secret_are_told() -> None:
     assert "a secret is text, {file: PATH} or {env: VARIABLE}" in told_of("judge.llm.api_key")
 
@@ -112,7 +118,7 @@ def test_the_forms_of_a_secret_are_told() -> None:
         ("flag_below", "did you mean policies.NAME.flag_below?"),
         ("judge.llm.seed", "no setting any more; write it as judge.llm.extra_body: {seed: NUMBER}"),
         ("judge.llm.fallbacks.0.seed", "no setting any more; write it as judge.llm.extra_body"),
-        ("zzz", "sections: kafka, limits, judge, policies"),
+        ("zzz", "sections: kafka, ops, limits, judge, policies"),
         ("..", "(nothing): no such setting"),
         ("a\x1b[31m", "a\\x1b[31m: no such setting"),
     ],
