@@ -221,6 +221,10 @@ guardrail config describe policies.default.flag_below
 
 guardrail config describe judge.llm"""
 
+REFERENCE_EPILOG = """[bold]Example[/]
+
+guardrail config reference > settings.md"""
+
 SHOW_EPILOG = """[bold]Examples[/]
 
 guardrail config show
@@ -311,7 +315,7 @@ def describe_command(
     _write(describe(Settings, path))
 
 
-@config_app.command("reference")
+@config_app.command("reference", epilog=REFERENCE_EPILOG)
 def reference_command() -> None:
     """Print the reference of all settings, as Markdown."""
     from consumers.settings import Settings

@@ -143,8 +143,8 @@ class SelfJudgingSettings(BaseModel):
     )
 
     @field_serializer("alternative", when_used="json")
-    def _shown(self, value: dict[str, Any] | None, info: Any) -> dict[str, Any] | None:
-        return value if value is None or wants_all(info) else _without_bodies(value)
+    def _as_json(self, value: dict[str, Any] | None, info: Any) -> dict[str, Any] | None:
+        return value if value is None else _shown(value, bodies=wants_all(info))
 
     @field_validator("alternative")
     @classmethod
@@ -172,14 +172,16 @@ def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _without_bodies(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes as they are shown: of ``extra_body``, that of fallbacks too, no texts."""
+def _shown(changes: Mapping[str, Any], *, bodies: bool) -> dict[str, Any]:
+    """As plain values, fallbacks too: without keys, and without texts of ``extra_body`` unless ``bodies``."""
     shown = dict(changes)
-    if "extra_body" in shown:
+    if isinstance(shown.get("api_key"), Secret):
+        shown["api_key"] = shown["api_key"].shown()
+    if "extra_body" in shown and not bodies:
         shown["extra_body"] = shown_body(shown["extra_body"])
     if isinstance(fallbacks := shown.get("fallbacks"), list | tuple):
         shown["fallbacks"] = [
-            _without_bodies(each) if isinstance(each, Mapping) else each for each in fallbacks
+            _shown(each, bodies=bodies) if isinstance(each, Mapping) else each for each in fallbacks
         ]
     return shown
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 _M = TypeVar("_M", bound=BaseModel)
 
 
-def made(kind: type[_M], **values: Any) -> _M:
+def made(kind: type[_M], /, **values: Any) -> _M:
     """``kind`` with these values; those that are constants of the class are set in a subclass of it.
 
     What stands in sections below is taken likewise: ``made(Settings, limits={"resume_at": 0.5})``.
