@@ -281,7 +281,8 @@ class Policy(BaseModel):
     )
     rules: tuple[Rule, ...] = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
-        description="Tried in order on every checked claim; the first that matches decides its segment.",
+        description="Tried in order on every checked claim; the first that matches decides its segment. "
+        "Each is a line, CONDITION and CONDITION: ACTION, or a mapping (docs/policies.md).",
     )
     flag_below: Probability = Field(
         default=FLAG_BELOW, description="A response whose score is under this is flagged."

@@ -54,7 +54,7 @@ async def until_answered(
             cause = translated(error, f"taking over {named(partitions)}")
             if loop.time() + wait_s >= deadline:
                 raise TransportUnavailable(
-                    f"{cause}; gave up after recovery_timeout_ms {settings.recovery_timeout_ms}; "
+                    f"{cause}; gave up after {settings.recovery_timeout_ms / 1000:g} s; "
                     "do the brokers answer, do all topics exist?"
                 ) from error
         if loop.time() >= log_at:

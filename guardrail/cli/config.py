@@ -21,10 +21,11 @@ from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
-    from guardrail.judges.cache import RedisSettings
+    from guardrail.judges.cache import CacheSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
     from guardrail.judges.local.settings import VerifierSettings
     from guardrail.judges.settings import JudgeSettings
+    from guardrail.secrets import Secret
 
 
 # The one is made when it is needed, the other told of with the program that runs in it.
@@ -64,8 +65,13 @@ def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
 def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
     from pydantic import BaseModel
 
+    from guardrail.secrets import Secret
+
     if isinstance(value, Path):
         yield name, value
+    elif isinstance(value, Secret):
+        if value.file is not None:
+            yield f"{name}.file", value.file
     elif isinstance(value, BaseModel):
         for field in type(value).model_fields:
             if field not in _FOLDERS:
@@ -81,7 +87,6 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     Notes and no errors: keys, programs, models and packages may be where the guard runs and not where its
     settings are checked. Files that settings name are ``unreadable_files``'.
     """
-
     from guardrail.judges.factory import uses_local
 
     kinds = judge.kinds()
@@ -101,8 +106,8 @@ def start_notes(judge: JudgeSettings) -> list[str]:
         from guardrail.judges.command.processes import Processes
 
         notes += _refused(partial(Processes, judge.command, "judge.command"))  # which starts none yet
-    if judge.cache.enabled and judge.cache.redis is not None and kinds != {"local"}:
-        notes += _of_redis(judge.cache.redis)
+    if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:
+        notes += _of_redis(judge.cache)
     return list(dict.fromkeys(notes))
 
 
@@ -118,7 +123,7 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
     models = llm.models()
     for number, each in enumerate(models):
         place = f"{section}.fallbacks.{number - 1}" if number else section
-        if each.api_key_file is None or _opens(each.api_key_file):
+        if _opens(each.api_key):
             yield from _refused(partial(each.resolve_api_key, place))
         same = next((other for other in models[:number] if _one_server_model(other, each)), None)
         if same is not None:
@@ -141,25 +146,28 @@ def _one_server_model(one: LlmJudgeSettings, other: LlmJudgeSettings) -> bool:
     return (one.model, one.base_url) == (other.model, other.base_url)
 
 
-def _of_redis(redis: RedisSettings) -> Iterator[str]:
+def _of_redis(cache: CacheSettings) -> Iterator[str]:
     if not _installed("redis"):
         yield (
-            "judge.cache.redis: the Redis client is not installed; run: "
+            "judge.cache.redis_url: the Redis client is not installed; run: "
             "pip install 'streaming-guardrail[redis]'"
         )
-    if redis.password_file is None or _opens(redis.password_file):
-        yield from _refused(redis.resolve_password)
-    if redis.signing_key_file is None or _opens(redis.signing_key_file):
-        yield from _refused(redis.resolve_signing_key)
+    if _opens(cache.redis_url):
+        yield from _refused(cache.resolve_redis_url)
+    if _opens(cache.signing_key):
+        yield from _refused(cache.resolve_signing_key)
 
 
 def _installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _opens(path: Path) -> bool:
+def _opens(secret: Secret | None) -> bool:
+    """Whether its file can be opened, if it stands in one: those that can't be are ``unreadable_files``'."""
+    if secret is None or secret.file is None:
+        return True
     try:
-        path.open("rb").close()
+        secret.file.open("rb").close()
     except OSError:
         return False
     return True
@@ -179,6 +187,16 @@ guardrail config schema > guardrail.schema.json
 
 Editors that know YAML schemas complete and check the file when its first line is
 '# yaml-language-server: $schema=guardrail.schema.json'."""
+
+DESCRIBE_EPILOG = """[bold]Examples[/]
+
+guardrail config describe policies.default.flag_below
+
+guardrail config describe judge.llm"""
+
+REFERENCE_EPILOG = """[bold]Example[/]
+
+guardrail config reference > settings.md"""
 
 SHOW_EPILOG = """[bold]Examples[/]
 
@@ -255,6 +273,28 @@ def show_command(
         _write(json.dumps(values, indent=2))
     else:
         _write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n"))
+
+
+@config_app.command("describe", epilog=DESCRIBE_EPILOG)
+def describe_command(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A setting or a section, as policies.default.flag_below.")
+    ],
+) -> None:
+    """Print what one setting means, what it may hold, its default and its environment variable."""
+    from consumers.settings import GuardSettings
+    from guardrail.config.reference import describe
+
+    _write(describe(GuardSettings, path))
+
+
+@config_app.command("reference", epilog=REFERENCE_EPILOG)
+def reference_command() -> None:
+    """Print the reference of all settings, as Markdown."""
+    from consumers.settings import GuardSettings
+    from guardrail.config.reference import markdown
+
+    _write(markdown(GuardSettings).rstrip("\n"))
 
 
 def _write(text: str) -> None:

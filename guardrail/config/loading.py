@@ -9,7 +9,7 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import UnionType
@@ -36,6 +36,7 @@ from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.printable import escape_controls
+from guardrail.secrets import Secret
 
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 MAX_VALUES: Final = 100_000
@@ -216,12 +217,16 @@ def read_environment(kind: type[Settings], file_values: Mapping[str, Any]) -> di
     return _restore_names(values, file_values)
 
 
+def variable_of(loc: Sequence[str | int]) -> str:
+    """The name of the environment variable that sets ``loc``."""
+    return ENV_PREFIX + ENV_DELIMITER.join(re.sub(r"\W", "_", str(part)).upper() for part in loc)
+
+
 def environment_variable(loc: Loc) -> str | None:
     """The variable that sets ``loc``, or a section it stands in, or else something in it, if there is one."""
     names = {name.upper(): name for name in os.environ}
     for end in range(len(loc), 0, -1):
-        parts = (re.sub(r"\W", "_", str(part)).upper() for part in loc[:end])
-        found = names.get(ENV_PREFIX + ENV_DELIMITER.join(parts))
+        found = names.get(variable_of(loc[:end]))
         if found is not None:
             return found
     below = ENV_PREFIX + ENV_DELIMITER.join((*(str(part).upper() for part in loc), ""))
@@ -295,8 +300,10 @@ def anchored(values: Any, annotation: Any, folder: Path) -> Any:
     Nothing is checked: what doesn't fit its type stays what it is, for the validation to refuse.
     """
     kinds = list(_kinds(annotation))
+    if Secret in kinds and isinstance(values, Mapping):
+        return {way: _beside(where, folder) if way == "file" else where for way, where in values.items()}
     if isinstance(values, str):
-        return str(folder / values) if values and Path in kinds else values
+        return _beside(values, folder) if Path in kinds else values
     if isinstance(values, Mapping):
         model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
         if model is not None:
@@ -307,6 +314,10 @@ def anchored(values: Any, annotation: Any, folder: Path) -> Any:
         below = next((get_args(kind)[0] for kind in kinds if get_origin(kind) is tuple), None)
         return values if below is None else [anchored(item, below, folder) for item in values]
     return values
+
+
+def _beside(value: Any, folder: Path) -> Any:
+    return str(folder / value) if isinstance(value, str) and value else value
 
 
 def _of_field(model: type[BaseModel], name: Any, value: Any, folder: Path) -> Any:

@@ -106,6 +106,7 @@ class Engine:
         self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = False
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -114,6 +115,7 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._leaving = True
         for run in list(self._runs.values()):
             self._drop(run)
         for task in self._tasks:
@@ -453,7 +455,7 @@ class Engine:
             return
         if run.session.decided:
             run.evidence = None  # it holds the contexts
-        elif run.may_call and self._gatherer.to_judge(run):
+        elif run.may_call and not self._leaving and self._gatherer.to_judge(run):
             call = self.spawn(self._judge_claims(run), name="judge")
             run.calls.add(call)
             call.add_done_callback(run.calls.discard)

@@ -84,18 +84,14 @@ def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[
     """
     if settings.kind != "cascade":
         return []
-    cascade = settings.cascade
-    needed = cascade.reserve_ms + cascade.least_call_ms
+    needed = settings.cascade.reserve_ms + settings.cascade.least_call_ms
     short = {name: policy.claim_timeout_ms for name, policy in policies.items()}
     short = {name: timeout_ms for name, timeout_ms in short.items() if timeout_ms <= needed}
     why = (
-        f"the second judge is never asked: judge.cascade.reserve_ms ({cascade.reserve_ms:,}) and "
-        f"least_call_ms ({cascade.least_call_ms:,}) leave no time within claim_timeout_ms"
+        f"the second judge of the cascade is never asked, which needs more than {needed:,} ms of "
+        "claim_timeout_ms"
     )
-    lines = [
-        f"policies.{name}: {why} ({timeout_ms:,}); lower the one or raise the other"
-        for name, timeout_ms in short.items()
-    ]
+    lines = [f"policies.{name}: {why} ({timeout_ms:,}); raise it" for name, timeout_ms in short.items()]
     if lines and len(lines) == len(policies):
         raise ConfigError("\n".join(lines))
     return lines
@@ -150,7 +146,7 @@ class _Builder:
         settings = self._settings
         prices = PriceTable(settings.prices)
         budget = Budget(settings.budgets)
-        ledger = self._ledger or UsageLedger(log_interval_s=settings.usage_log_interval_s)
+        ledger = self._ledger or UsageLedger()
 
         def paid(llm: LlmJudgeSettings) -> tuple[Judge, str]:
             unpriced = [each.model for each in llm.models() if prices.price(each.model) is None]
@@ -189,8 +185,8 @@ class _Builder:
         from guardrail.judges.fingerprint import fingerprint
 
         shared = None
-        if cache.redis is not None:
+        if cache.redis_url is not None:
             from guardrail.judges.redis_cache import RedisCache
 
-            shared = RedisCache(cache.redis)
-        return CachedJudge(judge, fingerprint(kind, settings, cache.version), cache, shared=shared)
+            shared = RedisCache(cache)
+        return CachedJudge(judge, fingerprint(kind, settings), cache, shared=shared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal, LiteralString
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -18,16 +18,13 @@ from guardrail.judges.self_judging import ModelIdentity, SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
 
 # Whatever proves to a server who asks: never sent to another server than the one it was given for.
-_CREDENTIALS: Final = ("api_key", "api_key_file", "api_key_env", "extra_headers")
+_CREDENTIALS: Final = ("api_key", "extra_headers")
 
 
 class JudgeSettings(BaseModel):
     """The judge. All kinds can be set up side by side; ``kind`` says which one runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    moved: ClassVar[Mapping[str, str]] = {
-        "hhem": "write what stands there under judge.classifier: kind hhem is a classifier with that preset"
-    }
 
     kind: Literal["local", "llm", "hhem", "classifier", "command", "cascade"] = Field(
         default="local",
@@ -65,11 +62,6 @@ class JudgeSettings(BaseModel):
     self_judging: SelfJudgingSettings = Field(
         default_factory=SelfJudgingSettings,
         description="What happens when the judge's model is the one that wrote the answer.",
-    )
-    usage_log_interval_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        default=300.0,
-        description="How often the tokens and cost of the LLM judge are logged (judge.usage), by tenant and "
-        "model; at the end too.",
     )
 
     def kinds(self) -> frozenset[str]:
@@ -140,11 +132,12 @@ def _of_the_alternative(error: ValidationError) -> PydanticCustomError:
     if details["type"] == "extra_forbidden":
         wrong = f"judge.llm has no setting {str(details['loc'][-1])!r}; correct it or take it out"
         value = {}  # what it is nobody knows: a key, perhaps
+        return _problem(details["loc"], value, wrong, kind="extra_forbidden")
     return _problem(details["loc"], value, wrong)
 
 
-def _problem(path: tuple[int | str, ...], value: Any, wrong: str) -> PydanticCustomError:
+def _problem(
+    path: tuple[int | str, ...], value: Any, wrong: str, kind: LiteralString = "alternative_judge"
+) -> PydanticCustomError:
     whole = ("judge", "self_judging", "alternative", *path)
-    return PydanticCustomError(
-        "alternative_judge", "{wrong}", {"wrong": wrong, "path": whole, "value": value}
-    )
+    return PydanticCustomError(kind, "{wrong}", {"wrong": wrong, "path": whole, "value": value})

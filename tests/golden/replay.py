@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tests.golden.still import UNIX_AT_START, StillLoop, stand_still
+from tests.support.constants import made
 
 if __name__ == "__main__":
     stand_still()  # ahead of whatever may import the guard
@@ -54,7 +55,7 @@ def run(case: Case) -> dict[str, Any]:
 async def _run(case: Case) -> dict[str, Any]:
     async with LlmServer(*map(_behaviour, case.server)) as server:
         values = json.loads(json.dumps(dict(case.settings)).replace("SERVER", server.url))
-        settings = GuardSettings.model_validate(values)
+        settings = made(GuardSettings, **values)
         async with _judge(settings) as judge:
             through = _through_guard if case.through == "python" else _through_broker
             result = await through(case, settings, judge)

@@ -76,10 +76,9 @@ async def test_a_reply_gives_no_verdict_that_it_should_not(
     text = fill(attack.text, compact=compact)
     asked = two_claims()
     # SUPPORTED without evidence is refused only where evidence is what the attack is about.
-    unquoted = "unverified" if attack.kind == "evidence" else "lower_confidence"
     async with (
         LlmServer(coming(text)) as server,
-        judging(server, unquoted_support=unquoted) as judge,
+        judging(server, require_quotes=attack.kind == "evidence") as judge,
     ):
         result = await outcome(judge, asked)
     check(asked, result, marker_of(server.calls[0]))

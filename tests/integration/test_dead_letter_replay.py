@@ -28,6 +28,7 @@ from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
 from guardrail.errors import ConfigError, DecodeError, StepFailed, TransportError, TransportUnavailable
+from tests.support.constants import made
 from tests.support.kafka_broker import free_ports
 from tests.support.kafka_guards import own_settings
 from tests.unit.cli.conftest import clean_environment
@@ -395,5 +396,6 @@ async def test_a_missing_topic_and_no_broker_are_one_message_each(side: Side) ->
     (port,) = free_ports(1)
     with pytest.raises(TransportUnavailable, match=f"127.0.0.1:{port}"):
         await plan_replay(
-            KafkaSettings(bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300), ReplayRequest()
+            made(KafkaSettings, bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300),
+            ReplayRequest(),
         )

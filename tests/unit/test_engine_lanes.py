@@ -20,6 +20,7 @@ from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.constants import made
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.processes import TRACE, captured_halfway, process
 
@@ -164,7 +165,7 @@ async def test_each_lane_remembers_its_own_finished_responses() -> None:
 
 
 async def test_what_finished_in_another_process_is_remembered() -> None:
-    limits = Limits(finished_response_ttl_ms=60_000, finished_responses_remembered=2)
+    limits = made(Limits, finished_response_ttl_ms=60_000, finished_responses_remembered=2)
     async with process(WordJudge(), limits=limits) as p:
         p.start()
         p.complete(0)
@@ -260,7 +261,7 @@ async def test_a_hot_lane_does_not_keep_others_from_the_judge() -> None:
 
 
 async def test_lanes_over_their_share_are_paused_before_all_are() -> None:
-    limits = Limits(max_pending_claims=10, max_sessions=100)
+    limits = made(Limits, max_pending_claims=10, max_sessions=100)
     async with process(GatedJudge(), limits=limits) as p:
         lanes = ["a", "b"]
         for n in range(3):
@@ -282,7 +283,7 @@ async def test_lanes_over_their_share_are_paused_before_all_are() -> None:
 
 
 async def test_nothing_is_kept_of_closed_responses_but_a_bounded_number_of_ids() -> None:
-    limits = Limits(finished_responses_remembered=10)
+    limits = made(Limits, finished_responses_remembered=10)
     async with process(WordJudge(), limits=limits) as p:
         for n in range(50):
             p.start(f"r{n}", f"p{n % 2}")

@@ -44,7 +44,7 @@ class _Ended(JudgeUnavailable):
 
 
 class Processes:
-    """Keeps ``workers`` processes running and gives each one request at a time.
+    """Keeps ``concurrency`` processes running and gives each one request at a time.
 
     A process that ends, writes what is no reply or hangs past a request's deadline is killed with all it
     started, and started again after a wait that doubles from one failure to the next.
@@ -74,14 +74,14 @@ class Processes:
                 loop.create_task(
                     _Worker(self._settings, self._queue, number).run(), name=f"judge-command-{number}"
                 )
-                for number in range(self._settings.workers)
+                for number in range(self._settings.concurrency)
             ]
         work = _QueuedRequest(line, request_id, deadline, loop.create_future(), meter)
         try:
             self._queue.put_nowait(work)
         except asyncio.QueueFull:
             raise JudgeUnavailable(
-                f"{self._queue.qsize()} requests wait for the command (max_queued_requests)"
+                f"{self._queue.qsize()} requests wait for the command, as many as may"
             ) from None
         try:
             async with asyncio.timeout_at(deadline) as scope:
@@ -174,7 +174,9 @@ class _Worker:
         except (OSError, RuntimeError) as error:
             raise _Ended(f"the command ended ({type(error).__name__})") from None
         except ValueError:  # of readline
-            raise JudgeReplyError("the reply is longer than max_reply_bytes") from None
+            raise JudgeReplyError(
+                f"the reply is longer than {self._settings.max_reply_bytes:,} bytes"
+            ) from None
         raise JudgeReplyError("the command answers other requests than it was asked")
 
     async def _start(self) -> Process:

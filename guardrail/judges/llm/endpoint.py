@@ -165,7 +165,7 @@ class Dialect:
         self._options: dict[str, Any] = {}
         if "max_tokens" not in settings.extra_body:
             self._options["max_completion_tokens"] = settings.max_output_tokens
-        if settings.temperature is not None:
+        if "temperature" not in settings.extra_body:
             self._options["temperature"] = settings.temperature
         self._options |= {"stream": True, "stream_options": {"include_usage": True}}
         self._swapped = False
@@ -491,9 +491,9 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
     ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and sends nothing that the environment
     holds. Raises ConfigError, which names ``place``, when a key is missing.
     """
-    total = settings.timeout_ms / 1000
     connections = settings.max_concurrency + _SPARE_CONNECTIONS
-    timeout = openai.Timeout(total, connect=min(total, _CONNECT_TIMEOUT_S))
+    # Every call ends by its deadline; the client's own timeout would only end replies that are still coming.
+    timeout = openai.Timeout(None, connect=_CONNECT_TIMEOUT_S)
     base_url, query = split_base_url(settings.base_url)
     return _Client(
         api_key=settings.resolve_api_key(place),

@@ -183,7 +183,7 @@ class LlmJudge:
             for claim_id in request.claims:
                 yield self._nothing_supports(claim_id)
             return
-        left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
+        left = request.deadline - time.monotonic()
         deadline = asyncio.get_running_loop().time() + left
         prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))
         case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings)

@@ -38,6 +38,7 @@ from guardrail.judges.llm.settings import (
     LlmJudgeSettings,
     PromptFiles,
     PromptName,
+    read_examples,
     read_prompt,
 )
 
@@ -396,6 +397,16 @@ def default_examples() -> tuple[Example, ...]:
     return TypeAdapter(tuple[Example, ...]).validate_python(yaml.safe_load(_shipped("examples.yaml")))
 
 
+def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
+    """The examples to show. Raises ConfigError if their file has become unusable since."""
+    if chosen.examples is None:
+        return default_examples()
+    try:
+        return read_examples(chosen.examples)
+    except ValueError as error:
+        raise ConfigError(f"judge.llm.prompts.examples: {error}") from None
+
+
 def template(name: PromptName, chosen: PromptFiles) -> Template:
     """The prompt to use. Raises ConfigError if its file has become unusable since the settings loaded."""
     path = chosen.system if name == "system" else chosen.user
@@ -470,7 +481,7 @@ class Prompts:
         """Raises ConfigError if a prompt of the user's own has become unreadable."""
         self._settings = settings
         self.form = ReplyForm.of(settings)
-        examples = default_examples() if settings.examples is None else settings.examples
+        examples = examples_of(settings.prompts)
         self._fixed = {
             "verdict_rules": _rules()["verdicts"],
             "reply_form": self.form.example(),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -83,27 +83,11 @@ PRESETS: Final[dict[str, Preset]] = {
     ),
 }
 
-_CONSTANT: Final = "take it out; the judge chooses it"
-
 
 class ClassifierSettings(BaseModel):
     """Which model, how pairs are put to it, and what its labels mean."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    moved: ClassVar[Mapping[str, str]] = {
-        "tokenizer": "take it out and put tokenizer.json into the model's folder; a preset knows its own",
-        "tokenizer_revision": "take it out; a preset pins the commit of its tokenizer",
-        "unpinned": "take it out; what comes without a pinned commit is warned of, so set revision",
-        "backend": "take it out; onnxruntime runs a model that has an ONNX file, torch any other",
-        "onnx_file": "take it out and call the file onnx/model.onnx or model.onnx",
-        "architecture": "take it out; it follows from the preset or from the model's config.json",
-        "max_length": "take it out; pairs have 512 tokens, or as many as a preset or the model's files say",
-        "batch_size": _CONSTANT,
-        "max_queued_pairs": _CONSTANT,
-        "overlap_tokens": _CONSTANT,
-        "max_windows_per_claim": "take it out; every window of the contexts is read",
-    }
-
     preset: PresetName | None = Field(
         default=None,
         description="A published model: its commit, prompt and labels. What is set beside it wins.",

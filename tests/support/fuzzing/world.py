@@ -17,6 +17,7 @@ from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.routing import PolicyRouter, Route
+from tests.support.constants import made
 from tests.support.fuzzing.accounts import (
     BEGAN,
     PASSED_OVER,
@@ -122,7 +123,8 @@ class World:
         self._counts = counts
         names = list(POLICIES)
         self._router = PolicyRouter(POLICIES, ROUTES, rng.choice(names))
-        self._limits = Limits(
+        self._limits = made(
+            Limits,
             max_sessions=rng.choice((1_000, 3)),
             max_bytes=rng.choice((1_000_000, 2_000)),
             max_answer_chars=rng.choice((100_000, 300)),

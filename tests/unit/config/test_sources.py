@@ -14,6 +14,7 @@ from guardrail.config.loading import anchored
 from guardrail.events import Severity
 from guardrail.judges import Verdict
 from guardrail.policy import Policy
+from guardrail.secrets import Secret
 from tests.support.config_files import models_in, problems_of, write
 
 
@@ -109,54 +110,60 @@ class TestPaths:
         path = write(
             folder,
             """\
-kafka: {security_protocol: SASL_SSL, ssl_cafile: ca.pem, sasl_username: me, sasl_password_file: /run/secret}
+kafka:
+  security_protocol: SASL_SSL
+  ssl_cafile: ca.pem
+  sasl_username: me
+  sasl_password: {file: /run/secret}
 judge:
   local: {verifier: {path: verifier}, parameters_path: ../parameters.json}
   llm:
-    api_key_file: key
-    prompts: {user: user.md}
-    examples: examples.yaml
-    fallbacks: [{model: b, api_key_file: other-key}]
+    api_key: {file: key}
+    prompts: {user: user.md, examples: examples.yaml}
+    fallbacks: [{model: b, api_key: {file: other-key}}]
   classifier: {model: ../models/nli, cache_dir: cache}
   command: {argv: [./check, ./a], cwd: work}
-  cache: {redis: {password_file: redis-password}}
-  self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key_file: c-key}}
+  cache: {redis_url: {file: redis-url}, signing_key: {env: file}}
+  self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key: {file: c-key}}}
 """,
         )
         monkeypatch.chdir("/")
         settings = load_settings(path)
         judge, kafka = settings.judge, settings.kafka
-        assert (kafka.ssl_cafile, kafka.sasl_password_file) == (folder / "ca.pem", Path("/run/secret"))
+        assert (kafka.ssl_cafile, kafka.sasl_password) == (
+            folder / "ca.pem",
+            Secret(file=Path("/run/secret")),
+        )
         assert judge.local.verifier.path == folder / "verifier"
         assert judge.local.parameters_path == folder / "../parameters.json"
-        assert judge.llm.api_key_file == folder / "key"
+        assert judge.llm.api_key == Secret(file=folder / "key")
         assert judge.llm.prompts.user == folder / "user.md"
-        assert judge.llm.examples == ()
-        assert judge.llm.fallbacks[0].api_key_file == folder / "other-key"
+        assert judge.llm.prompts.examples == folder / "examples.yaml"
+        assert judge.llm.fallbacks[0].api_key == Secret(file=folder / "other-key")
         assert judge.classifier.model == str(folder / "../models/nli")
         assert judge.classifier.cache_dir == folder / "cache"
         assert judge.command.argv == (str(folder / "check"), "./a")
         assert judge.command.cwd == folder / "work"
-        assert judge.cache.redis is not None
-        assert judge.cache.redis.password_file == folder / "redis-password"
+        assert judge.cache.redis_url == Secret(file=folder / "redis-url")
+        assert judge.cache.signing_key == Secret(env="file")
         alternative = judge.alternative_llm()
         assert alternative is not None
-        assert alternative.api_key_file == folder / "c-key"
+        assert alternative.api_key == Secret(file=folder / "c-key")
 
     def test_of_a_file_named_from_the_current_folder_and_of_a_link(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "data").mkdir()
-        write(tmp_path / "data", "judge: {llm: {api_key_file: key}}")
+        write(tmp_path / "data", "judge: {llm: {api_key: {file: key}}}")
         (tmp_path / "guardrail.yaml").symlink_to(tmp_path / "data" / "guardrail.yaml")
         monkeypatch.chdir(tmp_path)
         settings = load_settings(Path("guardrail.yaml"))
         monkeypatch.chdir("/")
-        assert settings.judge.llm.api_key_file == tmp_path / "key"
+        assert settings.judge.llm.api_key == Secret(file=tmp_path / "key")
 
     def test_those_of_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY_FILE", "key")
-        assert load_settings(write(tmp_path, "")).judge.llm.api_key_file == Path("key")
+        monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY__FILE", "key")
+        assert load_settings(write(tmp_path, "")).judge.llm.api_key == Secret(file=Path("key"))
 
     def test_every_path_there_is_is_known(self) -> None:
         """A setting whose type hides a path from the walk would stay relative to the current folder."""
@@ -170,7 +177,9 @@ judge:
         walked = {path[-1] for path in _paths_in(GuardSettings)}
         assert named - walked == set()
 
-    @pytest.mark.parametrize("text", ["judge: {llm: {api_key_file: [a]}}", "judge: {llm: 7}", "judge: [x]"])
+    @pytest.mark.parametrize(
+        "text", ["judge: {llm: {api_key: {file: [a]}}}", "judge: {llm: 7}", "judge: [x]"]
+    )
     def test_what_is_wrong_is_still_refused(self, tmp_path: Path, text: str) -> None:
         assert problems_of(write(tmp_path, text))
 

@@ -20,6 +20,7 @@ from guardrail.judges import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.constants import made
 from tests.support.faulty_transport import Fault, FaultyTransport
 from tests.support.guards import (
     TOPICS,
@@ -135,7 +136,7 @@ async def test_a_response_that_begins_and_ends_within_a_step_is_remembered_and_n
 
 async def test_nothing_but_policies_is_left_when_finished_responses_are_forgotten() -> None:
     broker = new_broker(1)
-    async with faulty_guard(broker, limits=Limits(finished_response_ttl_ms=50)):
+    async with faulty_guard(broker, limits=made(Limits, finished_response_ttl_ms=50)):
         send(broker, events_of("r", FAITHFUL)[:5])
         await until(lambda: "head" in kinds(broker))
         send(broker, events_of("r", FAITHFUL)[5:])
@@ -144,7 +145,7 @@ async def test_nothing_but_policies_is_left_when_finished_responses_are_forgotte
 
 async def test_finished_responses_stored_are_bounded_in_number() -> None:
     broker = new_broker(1)
-    async with faulty_guard(broker, limits=Limits(finished_responses_remembered=5)):
+    async with faulty_guard(broker, limits=made(Limits, finished_responses_remembered=5)):
         for n in range(40):
             send(broker, events_of(f"r{n}", "Hello! "))
             await until(lambda n=n: bool(Reader(broker).finals(f"r{n}")))  # type: ignore[misc]

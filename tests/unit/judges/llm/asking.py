@@ -11,6 +11,7 @@ from guardrail.events import Context, Severity
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
+from tests.support.constants import made
 from tests.support.judges import Reply as Judged
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
@@ -51,7 +52,7 @@ def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSetting
     values: dict[str, Any] = {"model": "test"}
     if server is not None:
         values["base_url"] = server.url
-    return LlmJudgeSettings.model_validate(values | changes)
+    return made(LlmJudgeSettings, **values | changes)
 
 
 async def judge(
