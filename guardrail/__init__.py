@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout, Piece
     from guardrail.config import Settings, load_settings
     from guardrail.errors import (
         ConfigError,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerBlocked",
     "ClaimVerdict",
     "ConfigError",
     "Context",
@@ -56,6 +58,8 @@ __all__ = [
     "Finding",
     "FlaggedCase",
     "Guard",
+    "GuardClient",
+    "GuardTimeout",
     "GuardrailError",
     "InputError",
     "Judge",
@@ -65,6 +69,7 @@ __all__ = [
     "Judgement",
     "Limits",
     "Meter",
+    "Piece",
     "Policy",
     "PolicyRouter",
     "ProtocolError",
@@ -84,6 +89,7 @@ __all__ = [
 
 # Imported at first use (PEP 562): the command line and the contracts start without the engine.
 _HOME: Final = {
+    "AnswerBlocked": "guardrail.errors",
     "ClaimVerdict": "guardrail.events",
     "ConfigError": "guardrail.errors",
     "Context": "guardrail.events",
@@ -96,6 +102,8 @@ _HOME: Final = {
     "Finding": "guardrail.events",
     "FlaggedCase": "guardrail.events",
     "Guard": "guardrail.guard",
+    "GuardClient": "guardrail.client",
+    "GuardTimeout": "guardrail.errors",
     "GuardrailError": "guardrail.errors",
     "InputError": "guardrail.errors",
     "Judge": "guardrail.judges.base",
@@ -105,6 +113,7 @@ _HOME: Final = {
     "Judgement": "guardrail.verdicts",
     "Limits": "guardrail.limits",
     "Meter": "guardrail.judges.base",
+    "Piece": "guardrail.client",
     "Policy": "guardrail.policy",
     "PolicyRouter": "guardrail.routing",
     "ProtocolError": "guardrail.errors",
