@@ -214,7 +214,7 @@ class KafkaClientTransport:
             # An assignment takes the place of the last one, positions included. With a known position
             # nothing of this waits, so no record comes in between.
             positions = {number: await consumer.position(place[number]) for number in self._read}
-            consumer.assign(place.values())
+            consumer.assign(list(place.values()))
             for number, offset in {**positions, **since}.items():
                 consumer.seek(place[number], offset)
             at_end = [place[number] for number in new if number not in since]
