@@ -14,24 +14,26 @@ from typing import Final, Protocol
 from openai import AsyncOpenAI
 
 DOCUMENTS: Final = {
-    "pricing": "The Basic plan costs $12 a month and includes 200 GB of storage. The Pro plan costs $29 a month "
-    "and includes 2 TB of storage. Customers who pay by the year save 15 percent.",
-    "refunds": "Refunds are paid within 14 days of the cancellation, to the card that was charged. Yearly plans "
-    "are refunded for the months that were not used.",
-    "support": "Support answers e-mails on weekdays from 8:00 to 18:00. Pro customers can also call "
-    "+49 30 5550 1234.",
+    "pricing": "The Basic plan costs $12 a month and includes 200 GB of storage. "
+    "The Pro plan costs $29 a month and includes 2 TB of storage. "
+    "Customers who pay by the year save 15 percent.",
+    "refunds": "Refunds are paid within 14 days of the cancellation, to the card that was charged. "
+    "Yearly plans are refunded for the months that were not used.",
+    "support": "Support answers e-mails on weekdays from 8:00 to 18:00. "
+    "Pro customers can also call +49 30 5550 1234.",
     "files": "Files are encrypted at rest with AES-256. Deleted files can be restored for 30 days.",
 }
 ANSWERS: Final = {
-    "What does the Pro plan cost?": "The Pro plan costs $29 a month and includes 2 TB of storage. If you pay by "
-    "the year, you save 15 percent.",
-    "How long does a refund take?": "Refunds go to the card that was charged. They are paid within 30 days of the "
-    "cancellation. Yearly plans are refunded for the months that were not used.",
-    "How do I reach support?": "Support answers e-mails on weekdays from 8:00 to 18:00. Pro customers can also "
-    "call +49 30 5550 4321.",
+    "What does the Pro plan cost?": "The Pro plan costs $29 a month and includes 2 TB of storage. "
+    "If you pay by the year, you save 15 percent.",
+    "How long does a refund take?": "Refunds go to the card that was charged. "
+    "They are paid within 30 days of the cancellation. "
+    "Yearly plans are refunded for the months that were not used.",
+    "How do I reach support?": "Support answers e-mails on weekdays from 8:00 to 18:00. "
+    "Pro customers can also call +49 30 5550 4321.",
     "Can I get deleted files back?": "Yes. Deleted files can be restored for 30 days.",
-    "Are my files safe with you?": "Files are encrypted at rest with AES-256. Three auditors have confirmed "
-    "that no file was ever lost.",
+    "Are my files safe with you?": "Files are encrypted at rest with AES-256. "
+    "Three auditors have confirmed that no file was ever lost.",
 }
 _NO_ANSWER: Final = "I don't know. Please ask the support team."
 
