@@ -15,10 +15,13 @@ like, the judge are others. Like the command line, this module stands outside of
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 from uuid import uuid4
+
+import structlog
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -233,8 +236,13 @@ class MemoryGuard:
         self._limits = limits
         self._stop = asyncio.Event()
         self._group: asyncio.TaskGroup | None = None
+        self._quiet = False
 
     async def __aenter__(self) -> Self:
+        if not structlog.is_configured():
+            # Unconfigured, it prints everything on stdout, among what the service under test prints.
+            structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+            self._quiet = True
         if self._judge is None:
             self._judge = self._own_judge = await asyncio.to_thread(_local_judge)
         self._group = await asyncio.TaskGroup().__aenter__()
@@ -250,6 +258,8 @@ class MemoryGuard:
             if group is not None:
                 await group.__aexit__(None, None, None)
         finally:
+            if self._quiet:
+                structlog.reset_defaults()
             if self._own_judge is not None:
                 await self._own_judge.aclose()
 

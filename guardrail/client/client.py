@@ -85,9 +85,10 @@ class GuardClient:
         - "pass": the rest of the answer unverified, each piece with ``verified`` False.
 
         ``max_stream_chars`` bounds an answer once the guard has released a part of it, ``max_held_chars`` one
-        of which nothing was released yet. Under policies that hold it must be above the longest answer; the
-        default is the guard's own bound. ``max_total_chars`` bounds undecided text of all answers; past it,
-        only the oldest answer goes on, and only where nothing else could make room.
+        of which nothing was released yet. Under policies that hold the second must be above the longest
+        answer (the default is the guard's own bound), and the first above some segments, of up to 600
+        characters each. ``max_total_chars`` bounds undecided text of all answers; past it one answer at a
+        time goes on, where nothing else could make room.
 
         ``coalesce_ms``: tokens that come within this time are sent as one event.
 
