@@ -352,6 +352,10 @@ class Stage:
             ),
         )
 
+    def fail(self, response_id: str) -> None:
+        """A delivery that can't be read: what comes after it can't be verified."""
+        self.broker.append(TOPICS.deliveries, response_id.encode(), b"{}")
+
     def sent(self, response_id: str) -> list[Any]:
         return [
             parse_input(record.value or b"")
@@ -412,7 +416,7 @@ async def test_a_block_counts_whatever_its_number() -> None:
 async def test_a_delivery_that_cannot_be_read_fails_closed() -> None:
     async with staged() as stage:
         response_id, reader = await begun(stage)
-        stage.broker.append(TOPICS.deliveries, response_id.encode(), b"{}")
+        stage.fail(response_id)
         with pytest.raises(TransportError, match="can't be read"):
             await reader
 
@@ -425,15 +429,28 @@ async def test_a_guard_that_says_nothing_raises_by_default() -> None:
         assert isinstance(stage.sent(response_id)[-1], ResponseCompleted)
 
 
-async def test_a_guard_that_says_nothing_any_more_ends_with_a_message() -> None:
-    async with staged(on_timeout="message", timeout_s=0.02, timeout_message="Sorry.") as stage:
+async def test_the_rest_that_is_not_verified_may_be_a_message() -> None:
+    async with staged(on_timeout="message", timeout_message="Sorry.") as stage:
         answer = stage.client.guard("?", CONTEXTS, ["one ", "two"])
         reader = asyncio.ensure_future(collect(answer))
         await until(lambda: bool(stage.sent(answer.response_id)))
         stage.segment(answer.response_id, 0, "one ", (0, 4))
+        stage.fail(answer.response_id)
         pieces = await reader
     assert [(piece.text, piece.verified) for piece in pieces] == [("one ", True), ("Sorry.", False)]
-    assert pieces[-1].rule == "not verified: GuardTimeout"
+    assert pieces[-1].rule == "not verified: TransportError"
+
+
+async def test_a_guard_that_says_nothing_may_end_in_a_message() -> None:
+    async with staged(on_timeout="message", timeout_s=0.01, timeout_message="Sorry.") as stage:
+        [piece] = await collect(stage.client.guard("?", CONTEXTS, ["one ", "two"]))
+    assert (piece.text, piece.verified, piece.rule) == ("Sorry.", False, "not verified: GuardTimeout")
+
+
+async def test_text_that_waits_while_the_model_writes_on_has_a_time_of_its_own() -> None:
+    async with staged(stall_timeout_s=0.01) as stage:
+        with pytest.raises(GuardTimeout, match=r"for 0\.01 s"):
+            await shown(stage.client.guard("?", CONTEXTS, slowly("text", asyncio.Event())))
 
 
 async def collect(pieces: AsyncIterator[Piece]) -> list[Piece]:
@@ -450,12 +467,13 @@ async def test_the_unverified_rest_may_be_passed_through_marked() -> None:
         await gate.wait()
         yield "three"
 
-    async with staged(on_timeout="pass", stall_timeout_s=0.02) as stage:
+    async with staged(on_timeout="pass") as stage:
         answer = stage.client.guard("?", CONTEXTS, halting())
         reader = asyncio.ensure_future(anext(answer))
         await until(lambda: stage.text_sent(answer.response_id) == "one two ")
         stage.segment(answer.response_id, 0, "one ", (0, 4))
         assert (await reader).text == "one "
+        stage.fail(answer.response_id)
         waited = await anext(answer)
         gate.set()
         rest = await collect(answer)
@@ -616,7 +634,7 @@ async def test_all_answers_together_are_bounded_and_none_waits_for_ever() -> Non
 
 
 async def test_tokens_are_sent_together() -> None:
-    async with staged(coalesce_ms=5) as stage:
+    async with staged(coalesce_ms=200) as stage:
         response_id, reader = await begun(stage)
         deltas = [event for event in stage.sent(response_id) if isinstance(event, ResponseDelta)]
         assert [delta.text for delta in deltas] == ["one two"]
