@@ -404,10 +404,13 @@ class GuardClient:
             try:
                 records = await self._transport.poll(_POLL_MS)
             except TransportError as error:
+                # Such as an access right taken away: those who wait are told, and it may come back.
                 self._broken = error
                 for stream in list(streams.values()):
                     stream.fail(error)
-                return
+                await asyncio.sleep(_POLL_MS / 1000)
+                continue
+            self._broken = None
             for key, value in records:
                 concerned = streams.get(key or b"")
                 if concerned is None:

@@ -104,6 +104,8 @@ class KafkaClientTransport:
         """Numbers of partitions that the deliveries have had: a guard may still write by an earlier one."""
         self._read: set[int] = set()
         self._assigning = asyncio.Lock()
+        self._moved = False
+        """Is yet to be read what moved as the deliveries got more partitions?"""
         self._open: dict[str, int] = {}
         """Responses that deliveries may come for, and when they began: milliseconds since 1970."""
 
@@ -190,7 +192,8 @@ class KafkaClientTransport:
         if consumer is None:
             raise TransportError("the client is closed")
         try:
-            await self._grow(consumer)
+            if self._has_grown(consumer):
+                await self._find_moved(consumer)
             batches = await consumer.getmany(timeout_ms=timeout_ms)
         except (KafkaError, OSError) as error:
             raise TransportError(f"reading {self._deliveries}: {_named(error)}") from error
@@ -222,27 +225,35 @@ class KafkaClientTransport:
                 raise TransportError(f"Kafka did not tell the end of {self._deliveries} in time")
             self._read |= new
 
-    async def _grow(self, consumer: AIOKafkaConsumer) -> None:
-        """Notice that the deliveries have more partitions than before, and read what moves there.
+    def _has_grown(self, consumer: AIOKafkaConsumer) -> bool:
+        """Have the deliveries more partitions than before, and is what moved not read yet?
 
         A guard knows it before or after us, by some minutes (``metadata_max_age_ms``). So answers in flight
         are looked for in the partitions of all numbers, from the time they began on, and new ids hash to
         partitions that are read under every number.
         """
         known = consumer.partitions_for_topic(self._deliveries)
-        if not known or len(known) <= max(self._counts):
-            return
-        self._counts.append(len(known))
-        _log.warning("%s has %d partitions now", self._deliveries, len(known))
-        moved = {number for response_id in self._open for number in self._partitions_of(response_id)}
-        new = moved - self._read
-        if not new:
-            return
-        first_ms = min(self._open.values()) - _CLOCKS_DIFFER_MS
-        times = {TopicPartition(self._deliveries, number): first_ms for number in new}
-        found = await consumer.offsets_for_times(times)
-        since = {place.partition: at.offset for place, at in found.items() if at is not None}
-        await self._follow(new, since)
+        if known and len(known) > max(self._counts):
+            _log.warning("%s has %d partitions now", self._deliveries, len(known))
+            self._counts.append(len(known))
+            self._moved = True
+        return self._moved
+
+    async def _find_moved(self, consumer: AIOKafkaConsumer) -> None:
+        new = {
+            number for response_id in self._open for number in self._partitions_of(response_id)
+        } - self._read
+        try:
+            if new:
+                first_ms = min(self._open.values()) - _CLOCKS_DIFFER_MS
+                places = [TopicPartition(self._deliveries, number) for number in new]
+                found = await consumer.offsets_for_times(dict.fromkeys(places, first_ms))
+                since = {place.partition: at.offset for place, at in found.items() if at is not None}
+                await self._follow(new, since)
+        except (KafkaError, OSError) as error:
+            _log.warning("looking for answers that moved: %s; it is tried again", _named(error))
+        else:
+            self._moved = False
 
     def _failure_of(self, future: asyncio.Future[Any]) -> TransportError | None:
         if future.cancelled():

@@ -56,6 +56,6 @@ class ClientTransport(Protocol):
     async def poll(self, timeout_ms: int) -> Sequence[tuple[bytes | None, bytes | None]]:
         """Key and value of records of the deliveries, in order for each key; empty after ``timeout_ms``.
 
-        Raises TransportError where reading has failed for good.
+        Raises TransportError where something may be missed, or can't be read; it may be called again.
         """
         ...

@@ -525,7 +525,7 @@ async def test_where_kafka_takes_nothing_the_policy_of_the_caller_holds(policy: 
     assert broker.records(TOPICS.responses)[0].key == later.response_id.encode()
 
 
-async def test_where_reading_has_failed_every_answer_is_told() -> None:
+async def test_where_reading_fails_every_answer_is_told_and_it_may_come_back() -> None:
     class Broken(MemoryClientTransport):
         fails = False
 
@@ -534,7 +534,8 @@ async def test_where_reading_has_failed_every_answer_is_told() -> None:
                 raise TransportError("reading rag.deliveries: denied")
             return await super().poll(1)
 
-    transport = Broken(new_broker(), TOPICS.responses, TOPICS.deliveries)
+    broker = new_broker()
+    transport = Broken(broker, TOPICS.responses, TOPICS.deliveries)
     async with GuardClient(transport=transport) as client:
         reader = asyncio.ensure_future(shown(client.guard("?", CONTEXTS, slowly("text"))))
         await asyncio.sleep(0)
@@ -545,6 +546,16 @@ async def test_where_reading_has_failed_every_answer_is_told() -> None:
             await shown(client.guard("?", CONTEXTS, slowly("text")))
         passed = await collect(client.guard("?", CONTEXTS, slowly("text"), on_timeout="pass"))
         assert "".join(piece.text for piece in passed) == "text"
+        transport.fails = False
+        await until(lambda: client._broken is None)
+        answer = client.guard("?", CONTEXTS, slowly("text"))
+        reader = asyncio.ensure_future(shown(answer))
+        await until(lambda: bool(broker.records(TOPICS.responses)))
+        final = DeliveryCompleted(
+            id="end", response_id=answer.response_id, seq=0, decision=Decision.RELEASE, rule="passed"
+        )
+        broker.append(TOPICS.deliveries, answer.response_id.encode(), final.to_json())
+        assert await reader == ""
 
 
 # ------------------------------------------------------------------------------------ back-pressure
