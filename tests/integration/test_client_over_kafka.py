@@ -226,6 +226,31 @@ async def test_answers_go_on_through_a_bounce_of_the_broker(own_kafka: KafkaBrok
         assert await reading == RIGHT
 
 
+async def test_aiokafkas_own_parameters_log_the_client_in(own_kafka: KafkaBroker) -> None:
+    own_kafka.start()
+    settings = own_settings(own_kafka.bootstrap_servers)
+    await create_topics(settings, partitions=2, replication_factor=1)
+    login: dict[str, Any] = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "guard",
+        "sasl_plain_password": "right-one",
+    }
+    login["responses_topic"] = settings.topics.responses
+    login["deliveries_topic"] = settings.topics.deliveries
+    async with (
+        kafka_guard(settings, ScriptedJudge(JUDGE), BLOCKING),
+        GuardClient(own_kafka.sasl_bootstrap_servers, **login) as client,
+    ):
+        assert (await client.check("?", CONTEXTS, RIGHT)).text == RIGHT
+    wrong = login | {"sasl_plain_password": "wrong-one"}
+    with pytest.raises(
+        TransportUnavailable, match="check bootstrap_servers, security_protocol and the login"
+    ):
+        async with GuardClient(own_kafka.sasl_bootstrap_servers, **wrong, connect_timeout_s=5):
+            pass
+
+
 async def test_contexts_that_no_record_holds_are_told_as_such(kafka_bootstrap: str) -> None:
     async with guarded(kafka_bootstrap) as (_, client):
         with pytest.raises(TransportError, match="too large; send fewer or shorter contexts"):
