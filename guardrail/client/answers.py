@@ -226,7 +226,7 @@ class Stream:
 
     def deliver(self, event: DeliverySegment | DeliveryCompleted | DeliveryBlocked) -> None:
         """What the guard wrote about this answer, in its order; what comes again is dropped by its number."""
-        if self.over or self._passing:
+        if self.over or (self._passing and not isinstance(event, DeliveryBlocked)):
             return
         if event.seq > self.next_delivery and not isinstance(event, DeliveryBlocked):
             self.fail(

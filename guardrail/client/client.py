@@ -82,7 +82,8 @@ class GuardClient:
 
         - "raise" GuardTimeout or TransportError; what was yielded until then is verified;
         - "message": a last piece with ``timeout_message`` and ``verified`` False, and nothing more;
-        - "pass": the rest of the answer unverified, each piece with ``verified`` False.
+        - "pass": the rest of the answer unverified, each piece with ``verified`` False. A block that comes
+          before its end still counts.
 
         ``max_stream_chars`` bounds an answer once the guard has released a part of it, ``max_held_chars`` one
         of which nothing was released yet. Under policies that hold the second must be above the longest

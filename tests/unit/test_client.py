@@ -484,6 +484,21 @@ async def test_the_unverified_rest_may_be_passed_through_marked() -> None:
     assert answer.decision is None
 
 
+async def test_a_block_counts_while_text_is_passed_through_unverified() -> None:
+    async with staged(on_timeout="pass") as stage:
+        answer = stage.client.guard("?", CONTEXTS, slowly("text", asyncio.Event()))
+        seen: list[str] = []
+        reader = asyncio.ensure_future(shown(answer, seen))
+        await until(lambda: stage.text_sent(answer.response_id) == "text")
+        stage.fail(answer.response_id)
+        await until(lambda: seen == ["text"])
+        stage.segment(answer.response_id, 0, "text", (0, 4))
+        stage.block(answer.response_id, 1)
+        with pytest.raises(AnswerBlocked):
+            await reader
+        assert seen == ["text"]
+
+
 async def test_the_timeout_policy_may_be_chosen_for_each_answer() -> None:
     async with staged(timeout_s=60) as stage:
         answer = stage.client.guard("?", CONTEXTS, ["text"], on_timeout="pass", timeout_s=0.01)
