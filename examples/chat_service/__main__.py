@@ -45,10 +45,11 @@ class Server(uvicorn.Server):
 
 async def main(arguments: argparse.Namespace) -> None:
     """Serve until Ctrl-C. Raises GuardrailError."""
-    model: Model = CannedModel()
-    if arguments.llm_base_url:
-        model = EndpointModel(arguments.llm_base_url, arguments.llm_model)
     async with AsyncExitStack() as stack:
+        model: Model = CannedModel()
+        if arguments.llm_base_url:
+            endpoint = model = EndpointModel(arguments.llm_base_url, arguments.llm_model)
+            stack.push_async_callback(endpoint.aclose)
         if arguments.bootstrap_servers:
             client = GuardClient(
                 arguments.bootstrap_servers,

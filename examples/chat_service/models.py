@@ -7,6 +7,7 @@ knows five questions, and some of its answers are wrong in one detail, as those 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
@@ -66,10 +67,10 @@ class CannedModel:
 
 
 class EndpointModel:
-    """An OpenAI-compatible endpoint; the key is in ``OPENAI_API_KEY``."""
+    """An OpenAI-compatible endpoint; its key, if it wants one, is in ``OPENAI_API_KEY``."""
 
     def __init__(self, base_url: str, model: str) -> None:
-        self._client = AsyncOpenAI(base_url=base_url)
+        self._client = AsyncOpenAI(base_url=base_url, api_key=os.environ.get("OPENAI_API_KEY", "none"))
         self._model = model
 
     async def answer(self, question: str) -> AsyncIterator[str]:
@@ -84,6 +85,10 @@ class EndpointModel:
             async for chunk in stream:
                 if chunk.choices and chunk.choices[0].delta.content:
                     yield chunk.choices[0].delta.content
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.close()
 
 
 def _words(text: str) -> set[str]:

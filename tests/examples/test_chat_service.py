@@ -8,15 +8,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page, async_playwright, expect
 from starlette.testclient import TestClient
 
-from examples.chat_service.models import ANSWERS, DOCUMENTS, CannedModel
+from examples.chat_service.models import ANSWERS, DOCUMENTS, CannedModel, EndpointModel
 from examples.chat_service.service import events, service
 from guardrail.client import GuardClient
 from guardrail.testing import MemoryGuard, ScriptedJudge, check_events
 from tests.support.guards import until
 from tests.support.kafka_broker import free_ports
+from tests.support.llm_server import LlmServer, Reply
 
 ROOT = Path(__file__).parents[2]
 WATCH = """() => {
@@ -148,6 +150,22 @@ async def test_a_failing_model_is_told_without_its_words() -> None:
         told = [each async for each in events(client, Failing(), "?")]
     assert told[-1][0] in {"failed", "block"}
     assert "sk-123" not in str(told)
+
+
+async def test_answers_may_come_from_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-sent-there")
+    text = "The Pro plan costs $29 a month and includes 2 TB of storage."
+    async with (
+        LlmServer(Reply(lambda _: text)) as server,
+        MemoryGuard(ScriptedJudge()) as guard,
+        GuardClient(transport=guard.transport()) as client,
+    ):
+        model = EndpointModel(server.url, "some-model")
+        told = [each async for each in events(client, model, "What does Pro cost?")]
+        await model.aclose()
+    assert told[0] == ("piece", {"text": text, "decision": "release", "rule": None})
+    assert "The Pro plan costs $29" in server.calls[0].system
+    assert server.calls[0].user == "What does Pro cost?"
 
 
 def test_a_question_that_is_none_is_refused() -> None:
