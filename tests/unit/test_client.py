@@ -265,6 +265,18 @@ async def test_answers_go_on_through_a_restart_of_the_guard() -> None:
         assert first.text + await shown(answer) == RIGHT
 
 
+async def test_the_guard_passes_over_what_a_retry_writes_twice() -> None:
+    """The client's producer is not idempotent, and relies on this."""
+    async with MemoryGuard(ScriptedJudge()) as guard, GuardClient(transport=guard.transport()) as client:
+        assert await shown(client.guard("?", CONTEXTS, tokens(RIGHT))) == RIGHT
+        deliveries = guard.records("deliveries")
+        for record in guard.records("responses"):
+            guard.broker.append(record.partition.topic, record.key, record.value)
+        await until(lambda: guard.broker.lag("guardrail", TOPICS.responses) == 0)
+        assert guard.records("deliveries") == deliveries
+        assert guard.records("dead_letters") == []
+
+
 async def test_the_traceparent_comes_with_everything_the_guard_writes() -> None:
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     async with guarded() as (guard, client):
