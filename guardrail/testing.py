@@ -25,7 +25,6 @@ import structlog
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.partitioning import partition_of
 from consumers.settings import Topics
 from consumers.transport import Record
 from guardrail.client.transport import OutgoingRecord
@@ -45,6 +44,7 @@ from guardrail.events import (
 )
 from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.limits import Limits
+from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls, shorten
 from guardrail.routing import PolicyRouter

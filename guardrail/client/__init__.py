@@ -24,7 +24,7 @@ partitions would grow with the traffic of all processes.
 caller are bounded for each answer; undecided ones are bounded for all answers together. At a bound the client
 takes no more tokens.
 
-It needs aiokafka and pydantic, and imports nothing else of this package but the wire contracts.
+It needs aiokafka and pydantic, and loads neither a judge nor anything of the command line.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
-from aiokafka.partitioner import murmur2
 
 from guardrail.client.transport import OutgoingRecord
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
+from guardrail.partitioning import murmur2
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "client_id": "guardrail-client",
@@ -55,8 +55,8 @@ _log = logging.getLogger(__name__)
 
 
 def partition_of(response_id: str, partitions: int) -> int:
-    """The partition of a response's records, by Kafka's default partitioner."""
-    return int((murmur2(response_id.encode()) & 0x7FFFFFFF) % partitions)
+    """The partition of a response's records. Not cached: most ids made up are thrown away again."""
+    return (murmur2(response_id.encode()) & 0x7FFFFFFF) % partitions
 
 
 class KafkaClientTransport:
