@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
+    from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout, Piece
     from guardrail.config import Settings, load_settings
     from guardrail.errors import (
         ConfigError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerBlocked",
     "ClaimVerdict",
     "ConfigError",
     "Context",
@@ -57,6 +59,8 @@ __all__ = [
     "Finding",
     "FlaggedCase",
     "Guard",
+    "GuardClient",
+    "GuardTimeout",
     "GuardrailError",
     "InputError",
     "Judge",
@@ -66,6 +70,7 @@ __all__ = [
     "Judgement",
     "Limits",
     "Meter",
+    "Piece",
     "Policy",
     "PolicyRouter",
     "ProtocolError",
@@ -88,13 +93,16 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {
+            "guardrail.client": ("GuardClient", "Piece"),
             "guardrail.config": (
                 "Settings",
                 "load_settings",
             ),
             "guardrail.errors": (
+                "AnswerBlocked",
                 "ConfigError",
                 "DecodeError",
+                "GuardTimeout",
                 "GuardrailError",
                 "InputError",
                 "JudgeError",

@@ -14,7 +14,7 @@ from guardrail.events import (
     DeliverySegment,
     ResponseVerdict,
 )
-from guardrail.guard import ContextLike
+from guardrail.inputs import ContextLike
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.limits import Limits

@@ -12,12 +12,12 @@ import pytest
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker
-from consumers.partitioning import partition_of
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord
 from guardrail.errors import StateError, TooManyBadRecords, TransportUnavailable
 from guardrail.events import DeliveryBlocked, DeliverySegment, Event, ResponseCompleted, ResponseStarted
 from guardrail.judges import Judge
 from guardrail.limits import Limits
+from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.constants import made
