@@ -12,7 +12,7 @@ import typer.main
 import yaml
 
 from guardrail.cli import app
-from tests.support.kafka_broker import KAFKA_VERSION
+from tests.support.kafka_broker import DEFAULT_KAFKA_VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
@@ -52,7 +52,7 @@ def test_a_command_that_is_none_would_be_noticed() -> None:
 
 def test_kafka_is_the_version_under_test_and_advertises_what_clients_use() -> None:
     kafka = SERVICES["kafka"]
-    assert kafka["image"] == f"apache/kafka:{KAFKA_VERSION}"
+    assert kafka["image"] == f"apache/kafka:{DEFAULT_KAFKA_VERSION}"
     advertised = kafka["environment"]["KAFKA_ADVERTISED_LISTENERS"]
     assert "CONTAINERS://kafka:19092" in advertised
     assert "HOST://localhost:9092" in advertised
