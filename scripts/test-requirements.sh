@@ -1,7 +1,7 @@
 #!/bin/sh
-# Sees to what the tests need besides Python: Java 17 and Maven for a real Kafka, a Redis server for the shared
-# verdict cache. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on:
-# those tests then skip, or fail where CI is set.
+# Sees to what the tests need besides Python: helm and what checks the chart, Java 17 and Maven for a real Kafka, a
+# Redis server for the shared verdict cache. Installs them where that is possible (root on Debian or Ubuntu);
+# elsewhere says so and goes on: those tests then skip, or fail where CI is set.
 set -eu
 
 java_major() {
@@ -25,6 +25,9 @@ redis_can_run() {
     command -v redis-server >/dev/null 2>&1
 }
 
+if ! "$(dirname -- "$0")/deploy-tools.sh"; then
+    echo "test-requirements: without the tools of scripts/deploy-tools.sh the tests of the chart can't run." >&2
+fi
 if kafka_can_run && redis_can_run; then
     exit 0
 fi
