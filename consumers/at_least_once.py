@@ -31,6 +31,7 @@ class _Held:
     """A partition, as long as it is assigned."""
 
     __slots__ = ("_owner", "partition")
+    ready = True  # nothing is restored
 
     def __init__(self, partition: Partition, owner: AtLeastOnce) -> None:
         self.partition = partition
@@ -67,6 +68,7 @@ class AtLeastOnce:
         self._group = asyncio.TaskGroup()
         self._congested = False
         self._closing = False
+        self._ended = False
         # Records were taken from the outbox and not acknowledged: from then on no position is safe.
         self._unwritten = False
 
@@ -78,6 +80,7 @@ class AtLeastOnce:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._ended = True
         if self._writer is not None:
             self._writer.cancel()
         await self._group.__aexit__(kind, error, traceback)
@@ -173,6 +176,8 @@ class AtLeastOnce:
 
     async def revoked(self, partitions: Collection[Partition]) -> None:
         """Responses in flight are left to the next owner, from their start."""
+        if self._ended:
+            return  # the engine lets go of its responses, which must not look as if they were decided
         for partition in partitions:
             self._held.pop(partition, None)
         await self._flush(commit=True, partitions=partitions)

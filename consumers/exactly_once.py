@@ -24,6 +24,7 @@ from consumers.guarantee import Holding
 from consumers.offsets import Reading, SecondReading
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
+from guardrail import telemetry
 from guardrail.engine.engine import ClosedResponse, Engine
 from guardrail.errors import PartitionLost, StepFailed, TransportUnavailable
 from guardrail.limits import Limits
@@ -319,6 +320,7 @@ class ExactlyOnce:
                 failures = 1 if lane.steps else failures + 1
                 closing = lane.closing
                 self._throw_away(partition)
+                telemetry.FAILED_STEPS.inc()
                 log.warning(
                     "guard.step_failed",
                     partition=f"{partition.topic}-{partition.index}",
@@ -343,8 +345,10 @@ class ExactlyOnce:
             last = lane.closing
             step = lane.take(self._engine)
             if step is not None:
+                began = time.monotonic()
                 await self._transport.transact(lane.partition, *step)
                 lane.stepped()
+                telemetry.COMMIT_SECONDS.observe(time.monotonic() - began)
             if last:
                 return
 
@@ -446,6 +450,7 @@ class ExactlyOnce:
         )
         sessions = await restore(self._engine, partition, store, restored)
         lane.ready = True
+        telemetry.RESTORED.inc(sessions)
         log.info(
             "guard.restored",
             partition=f"{partition.topic}-{partition.index}",

@@ -21,6 +21,11 @@ class Holding(Protocol):
 
     partition: Partition
 
+    @property
+    def ready(self) -> bool:
+        """Are its sessions restored?"""
+        ...
+
     def admits(self, record: Record) -> bool:
         """May ``record`` be taken now? Otherwise it is kept for later, or is another holder's to read."""
         ...

@@ -23,8 +23,10 @@ from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, Holding
 from consumers.offsets import Reading
+from consumers.ops import ResponseLog
 from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
+from guardrail import telemetry
 from guardrail.engine.engine import Engine, Headers, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, TooManyBadRecords
 from guardrail.events import (
@@ -40,6 +42,7 @@ from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Channel
+from guardrail.telemetry import GuardState, PartitionState
 
 _KEPT_CHARS: Final = 10_000
 
@@ -169,9 +172,11 @@ class Intake:
     def _dead_letter(self, holding: Holding, record: Record, error: InputError, reading: Reading) -> None:
         if reading is not Reading.FIRST:
             return  # was written before the restart
+        telemetry.DEAD_LETTERS.labels(error.reason).inc()
         log.warning(
             "guard.dead_letter",
             reason=error.reason,
+            error=str(error),
             topic=record.partition.topic,
             partition=record.partition.index,
             offset=record.offset,
@@ -264,6 +269,33 @@ class GuardConsumer:
             self._guarantee = AtLeastOnce(transport, self._engine, commit_interval_ms=commit_interval_ms)
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
+        self._responses = ResponseLog()
+
+    def waits_for(self) -> str:
+        """What keeps the guard from being ready, in words; empty when nothing does."""
+        if not self._transport.joined:
+            return "partitions: the group has not assigned any yet, or is rebalancing"
+        restoring = sorted(held for held, holding in self._guarantee.holdings().items() if not holding.ready)
+        return f"the sessions of {len(restoring)} partitions are being restored" if restoring else ""
+
+    def state(self) -> GuardState:
+        """What the guard holds at this moment."""
+        engine, transport = self._engine, self._transport
+        return GuardState(
+            sessions=engine.sessions,
+            pending_claims=engine.pending_claims,
+            chars=engine.chars,
+            judge_queue=engine.judge_queue,
+            judging=engine.judging,
+            saturated=engine.saturated,
+            oldest_held_s=None if self.waits_for() else engine.oldest_held_s(),
+            partitions=tuple(
+                PartitionState(
+                    held.topic, held.index, holding.ready, held in self._paused, transport.unread(held)
+                )
+                for held, holding in self._guarantee.holdings().items()
+            ),
+        )
 
     @property
     def paused(self) -> bool:
@@ -280,6 +312,7 @@ class GuardConsumer:
             async with self._engine, self._guarantee:
                 if not await self._started(stop):
                     return
+                summaries = self._engine.spawn(self._responses.summarise(), name="guard-summaries")
                 try:
                     await self._read(stop)
                 except TooManyBadRecords:
@@ -288,6 +321,8 @@ class GuardConsumer:
                     raise
                 await self._drain()
                 await self._guarantee.close(self._left_s(self._leave_timeout_s * CLOSING_SHARE))
+                summaries.cancel()
+                self._responses.summary()
         except BaseExceptionGroup as errors:
             raise _root_cause(errors) from errors
         finally:
@@ -318,6 +353,7 @@ class GuardConsumer:
             self._not_stopped_at = time.monotonic()
             timeout_ms = min(self._poll_timeout_ms, 20) if self._paused else self._poll_timeout_ms
             records = await self._transport.poll(timeout_ms, self._max_poll_records)
+            telemetry.RECORDS.inc(len(records))
             # Those who hold the partitions now: should one be thrown away while we are at it, its records
             # are not its successor's, which reads them again.
             holdings = self._guarantee.holdings()
@@ -353,6 +389,7 @@ class GuardConsumer:
             return self._full_since
         # Only input could end the responses in flight, so it is read, and new ones are turned away.
         log.warning("guard.overloaded", sessions=engine.sessions)
+        telemetry.OVERLOADS.inc()
         engine.shedding = True
         return None
 
@@ -361,7 +398,10 @@ class GuardConsumer:
     def _emit(self, output: Output) -> None:
         event = output.event
         value, omitted = value_within(event, self._max_value_bytes)
+        telemetry.count_output(event, output.waited_s)
+        self._responses.told(event)
         if omitted:
+            telemetry.OVERSIZED.inc()
             log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
         record = OutRecord(self._topic_of[output.channel], event.response_id.encode(), value, output.headers)
         assert isinstance(output.lane, Partition)  # noqa: S101 - every event is handled with its partition
@@ -383,12 +423,14 @@ class GuardConsumer:
         """Part of AssignmentListener."""
         self._paused = self._paused.difference(restored)  # a pause ends with the assignment
         await self._guarantee.assigned(restored)
+        telemetry.REBALANCES.labels("assigned").inc()
         log.info("guard.assigned", partitions=[f"{p.topic}-{p.index}" for p in sorted(restored)])
 
     async def on_revoked(self, partitions: Collection[Partition]) -> None:
         """Part of AssignmentListener."""
         await self._guarantee.revoked(partitions)
         self._paused = self._paused.difference(partitions)
+        telemetry.REBALANCES.labels("revoked").inc()
         log.info("guard.revoked", partitions=[f"{p.topic}-{p.index}" for p in sorted(partitions)])
 
 

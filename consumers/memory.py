@@ -502,6 +502,16 @@ class MemoryTransport:
         self._paused.difference_update(partitions)
         self._wake()
 
+    @property
+    def joined(self) -> bool:
+        """See ``Transport.joined``."""
+        return self._member is not None and self._positions.keys() == self._logs.keys()
+
+    def unread(self, partition: Partition) -> int | None:
+        """See ``Transport.unread``."""
+        log, position = self._logs.get(partition), self._positions.get(partition)
+        return None if log is None or position is None else max(0, log.end - position)
+
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
         """See ``Transport.publish``. Raises PartitionLost, TransportUnavailable, TransportError."""
         if self._member is None:

@@ -545,14 +545,32 @@ class KafkaSettings(BaseModel):
         return int(self.client["max_request_size"])
 
 
-class _KafkaSection(BaseSettings):
-    kafka: KafkaSettings = Field(
-        default_factory=KafkaSettings, description="Brokers, consumer group, topics, security, the client."
+class OpsSettings(BaseModel):
+    """Where health and metrics are served."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="Address to listen at; 0.0.0.0 in a container, so that probes and Prometheus reach it.",
+    )
+    port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
+        default=8080,
+        description="Port of /livez, /readyz, /startupz and /metrics; null: none. Where it is taken, "
+        "that is logged, and the guard runs without it.",
     )
 
 
-class Settings(config.Settings, _KafkaSection):  # in this order, ``kafka`` stands first where all are shown
-    """The whole configuration of a guard on Kafka: the core's sections, and ``kafka``."""
+class _ProcessSections(BaseSettings):
+    kafka: KafkaSettings = Field(
+        default_factory=KafkaSettings, description="Brokers, consumer group, topics, security, the client."
+    )
+    ops: OpsSettings = Field(default_factory=OpsSettings, description="Health and metrics over HTTP.")
+
+
+class Settings(config.Settings, _ProcessSections):  # in this order ``kafka`` is shown first
+    """The whole configuration of a guard on Kafka: the core's sections, ``kafka`` and ``ops``."""
 
     model_config = config.Settings.model_config
 

@@ -137,6 +137,15 @@ class Transport(Protocol):
         """
         ...
 
+    @property
+    def joined(self) -> bool:
+        """Is this a member of the group, with its partitions taken over, if it has any?"""
+        ...
+
+    def unread(self, partition: Partition) -> int | None:
+        """Records of a partition that ``poll`` has not returned yet; None where that is not known."""
+        ...
+
     async def stop(self, within_s: float | None = None) -> None:
         """Leave the group and close. Does not commit. What takes longer than ``within_s`` is given up."""
         ...

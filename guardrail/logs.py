@@ -19,7 +19,7 @@ import structlog
 from pydantic import ValidationError
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
-from guardrail.config.settings import LoggingSettings
+from guardrail.config.settings import LoggingSettings, LogLevel
 from guardrail.printable import escape_controls
 
 TEXT_KEYS: Final = frozenset(
@@ -71,13 +71,9 @@ def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
-    level = logging.getLevelNamesMapping()[settings.level.upper()]
     logging.captureWarnings(True)
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level)
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
+    logging.getLogger().handlers[:] = [handler]
+    set_level(settings.level)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -88,6 +84,14 @@ def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def set_level(name: LogLevel) -> None:
+    """Set the least level that is logged, from now on."""
+    level = logging.getLevelNamesMapping()[name.upper()]
+    logging.getLogger().setLevel(level)
+    for chatty in _CHATTY:
+        logging.getLogger(chatty).setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
 
 
 def withhold_texts(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

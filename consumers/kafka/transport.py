@@ -215,6 +215,22 @@ class KafkaTransport:
                 if self._consumer is not None and self._ready.is_set() and tp not in self._recovering:
                     self._consumer.resume(tp)
 
+    @property
+    def joined(self) -> bool:
+        """See ``Transport.joined``."""
+        return self._ready.is_set()
+
+    def unread(self, partition: Partition) -> int | None:
+        """See ``Transport.unread``. Known once the partition was fetched from."""
+        tp = TopicPartition(*partition)
+        if self._consumer is None or tp not in self._next or not self._ready.is_set():
+            return None
+        try:
+            end = self._consumer.highwater(tp)
+        except IllegalStateError:
+            return None  # taken away in this very moment
+        return None if end is None else max(0, end - self._next[tp])
+
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
         """See ``Transport.publish``. Raises PartitionLost, TransportUnavailable, TransportError."""
         writer, consumer = self._writer, self._consumer

@@ -118,6 +118,8 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
 
     from consumers.guard import GuardConsumer
     from consumers.kafka.transport import KafkaTransport
+    from consumers.ops import Health, OpsServer
+    from guardrail import telemetry
     from guardrail.judges.factory import build_judge, check_time
 
     log = structlog.stdlib.get_logger("guardrail.run")
@@ -141,7 +143,11 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
             leave_timeout_ms=settings.shutdown.leave_timeout_ms,
         )
         log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
-        await guard.run(stop)
+        telemetry.BUILD.labels(__version__, judge.name).set(1)
+        telemetry.serve_state(guard.state)
+        health = Health(started=True, waits_for=guard.waits_for)
+        async with OpsServer(health).listening(settings.ops.host, settings.ops.port):
+            await guard.run(stop)
     finally:
         await judge.aclose()
 

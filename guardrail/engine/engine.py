@@ -132,6 +132,27 @@ class Engine:
         return self._bounds.total.pending
 
     @property
+    def chars(self) -> int:
+        """Characters of questions, contexts and answers in flight."""
+        return self._bounds.total.chars
+
+    @property
+    def judging(self) -> int:
+        """Requests that the judge works on."""
+        return self._limits.max_concurrent_judgements - self._slots.free
+
+    @property
+    def judge_queue(self) -> int:
+        """Requests that wait for a turn at the judge."""
+        return self._slots.waiting
+
+    def oldest_held_s(self) -> float:
+        """The age in seconds of the oldest segment that waits for its release; 0 if none does."""
+        held = (run.session.oldest_held_at for run in self._runs.values())
+        oldest = min((at for at in held if at is not None), default=None)
+        return 0.0 if oldest is None else max(0.0, self._clock() - oldest)
+
+    @property
     def saturated(self) -> bool:
         """A bound is reached; true until all are below ``limits.resume_at`` of it."""
         return self._bounds.saturated
@@ -417,7 +438,9 @@ class Engine:
     def _carry_out(self, run: Run, effects: list[Effect]) -> None:
         for effect in effects:
             if type(effect) is Emit:
-                self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key))
+                since = effect.since
+                waited_s = None if since is None else self._clock() - since
+                self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s))
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)
             elif type(effect) is Cancel:

@@ -122,12 +122,16 @@ _AT_THE_END: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One event to publish, with the headers that came with the response's start, and its lane."""
+    """One event to publish, with the headers that came with the response's start, and its lane.
+
+    ``waited_s`` is how long the text had been cut that a delivery releases, where that is known.
+    """
 
     channel: Channel
     event: OutputEvent
     headers: Headers
     lane: Hashable = None
+    waited_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
@@ -147,6 +148,7 @@ class UsageLedger:
         """Count ``usage``, at this moment."""
         if usage == Usage():
             return
+        telemetry.count_usage(model, usage)
         now = self._clock()
         day = datetime.fromtimestamp(now, UTC).date()
         key = LedgerKey(day, tenant or "", model)

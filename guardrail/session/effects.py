@@ -35,10 +35,11 @@ class CutOn:
 
 
 class Emit(NamedTuple):
-    """Effect: publish this event."""
+    """Effect: publish this event. ``since`` is when the text was cut that it releases, if it does."""
 
     channel: Channel
     event: OutputEvent
+    since: float | None = None
 
 
 Effect = Judge | Cancel | CutOn | Emit

@@ -51,6 +51,7 @@ class Held:
     segment: Segment
     missing: int
     verdicts: list[ClaimVerdict] = field(default_factory=list)
+    cut_at: float | None = None  # not known of what another process cut
 
 
 @dataclass(slots=True)
@@ -180,6 +181,15 @@ class Session:
         if not self.input_ended:
             due = min(due, self._last_event_at + self.policy.incomplete_timeout_ms / 1000)
         return due
+
+    @property
+    def oldest_held_at(self) -> float | None:
+        """When the oldest text was cut that is not released yet; None if none waits, or that isn't known."""
+        if self._observing or self.decided:
+            return None
+        if self._out.ready:
+            return self._out.ready[0][4]
+        return self._queue[0].cut_at if self._queue else None
 
     def awaits(self, claim_id: str) -> bool:
         """Is a verdict on this claim still wanted?"""
@@ -379,7 +389,7 @@ class Session:
         asked: list[tuple[str, Claim]] = []
         due = min(now + self._claim_timeout_s, self._due)
         for segment, claims in cut:
-            held = Held(segment, len(claims))
+            held = Held(segment, len(claims), cut_at=now)
             self._queue.append(held)
             for claim in claims:
                 claim_id = self._make.claim_id(claim)
@@ -431,9 +441,9 @@ class Session:
                 ids = tuple([verdict.claim_id for verdict in held.verdicts])
                 shown_rule = None if decision is _RELEASE else rule
                 if self._streaming:
-                    effects.append(self._out.release(held.segment, decision, shown_rule, ids))
+                    effects.append(self._out.release(held.segment, decision, shown_rule, ids, held.cut_at))
                 else:
-                    self._out.ready.append((held.segment, decision, shown_rule, ids))
+                    self._out.ready.append((held.segment, decision, shown_rule, ids, held.cut_at))
         if self._text_ended_at is not None and not self._queue and not self._uncut and not self.decided:
             self._finish(effects, now)
 

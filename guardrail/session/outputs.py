@@ -31,8 +31,9 @@ from guardrail.session.effects import Channel, Emit
 from guardrail.verdicts import Judgement
 
 _DELIVERIES = Channel.DELIVERIES
-Ready = tuple[Segment, Decision, str | None, tuple[str, ...]]
-"""A resolved segment that is held back: with its decision, the rule to show and the ids of its claims."""
+Ready = tuple[Segment, Decision, str | None, tuple[str, ...], float | None]
+"""A resolved segment that is held back: with its decision, the rule to show, the ids of its claims, and when
+it was cut."""
 
 
 class Deliveries:
@@ -49,14 +50,20 @@ class Deliveries:
         self.ready: list[Ready] = []  # in hold mode, until the last verdict
 
     def release(
-        self, segment: Segment, decision: Decision, rule: str | None, claim_ids: tuple[str, ...]
+        self,
+        segment: Segment,
+        decision: Decision,
+        rule: str | None,
+        claim_ids: tuple[str, ...],
+        since: float | None = None,
     ) -> Emit:
-        """Let out a segment, redacted if that was decided."""
+        """Let out a segment that was cut at ``since``, redacted if that was decided."""
         text = segment.text
         if decision is Decision.REDACT:
             text = redacted(segment, self._replacement)
             self.replaced.append((segment.start + segment.body[0], segment.start + segment.body[1]))
-        return self.deliver(text, (segment.start, segment.end), segment.index, decision, rule, claim_ids)
+        span = (segment.start, segment.end)
+        return self.deliver(text, span, segment.index, decision, rule, claim_ids, since)
 
     def deliver(
         self,
@@ -66,12 +73,13 @@ class Deliveries:
         decision: Decision,
         rule: str | None,
         claim_ids: tuple[str, ...],
+        since: float | None = None,
     ) -> Emit:
         """Let out ``text`` for ``span`` of the response."""
         event = self._make.delivery_segment(self.seq, text, span, segment, decision, rule, claim_ids)
         self.seq += 1
         self.released_end = span[1]
-        return Emit(_DELIVERIES, event)
+        return Emit(_DELIVERIES, event, since)
 
     def completed(self, decision: Decision, rule: str, score: float | None) -> Emit:
         """All is out."""

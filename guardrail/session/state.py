@@ -274,7 +274,13 @@ class _Reader:
                 state.resolved += verdicts[index]
         self._open(state, first_open, segments, claims, verdicts)
         state.ready = [
-            (_found(segments, index), decision, rule, tuple(v.claim_id for v in verdicts.get(index, ())))
+            (
+                _found(segments, index),
+                decision,
+                rule,
+                tuple(v.claim_id for v in verdicts.get(index, ())),
+                None,
+            )
             for record in self._records
             for index, decision, rule in record.ready
         ]

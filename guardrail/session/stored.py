@@ -99,7 +99,7 @@ class Journal:
             "verdicts": [self._verdict(verdict, contexts) for verdict in self.verdicts],
             "ready": [
                 [segment.index, decision.value, rule]
-                for segment, decision, rule, _ in deliveries.ready[self._ready :]
+                for segment, decision, rule, _, _ in deliveries.ready[self._ready :]
             ],
             "replaced": [list(span) for span in deliveries.replaced[self._replaced :]],
         }

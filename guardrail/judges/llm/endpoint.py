@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import httpx2
 import openai
 
+from guardrail import telemetry
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused, Stalled
 from guardrail.judges.llm.failures import Failure, describe, server_of, wait_s
@@ -410,6 +411,9 @@ class Endpoint:
     def _learn(self, attempt: _Attempt, outcome: Outcome, begun: float, began_in: int) -> None:
         now = asyncio.get_running_loop().time()
         failure = attempt.failure
+        telemetry.JUDGE_CALL_SECONDS.labels(
+            telemetry.model_label(self.settings.model), "ok" if failure is None else "failed"
+        ).observe(now - begun)
         if failure is None:
             first = attempt.progress.first_token_at if attempt.progress.streamed else None
             demand = self.slots.in_flight + self.slots.waiting

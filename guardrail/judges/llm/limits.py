@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from guardrail import telemetry
 from guardrail.errors import JudgeUnavailable
 
 _log = logging.getLogger(__name__)
@@ -65,6 +66,9 @@ class State(StrEnum):
     HALF_OPEN = "half_open"  # a few calls are sent as a probe
 
 
+_CIRCUIT: Final = {State.CLOSED: 0, State.HALF_OPEN: 1, State.OPEN: 2}
+
+
 @dataclass(slots=True)
 class _Part:
     begun: float
@@ -106,6 +110,9 @@ class CircuitBreaker:
         self._open_until = 0.0
         self._probing = 0
         self._probed = 0
+        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(name.removeprefix("llm:"))).set(
+            _CIRCUIT[self._state]
+        )
 
     @property
     def state(self) -> State:
@@ -159,6 +166,9 @@ class CircuitBreaker:
         self._epoch += 1
         self._probing = self._probed = 0
         self._parts.clear()
+        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(self._name.removeprefix("llm:"))).set(
+            _CIRCUIT[state]
+        )
         if state is State.OPEN:
             self._open_until = self._clock() + self._open_s
             _log.warning("%s fails: no call is sent to it for %d ms", self._name, self._open_s * 1000)

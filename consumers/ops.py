@@ -1,0 +1,264 @@
+"""What operators see of a guard: health and metrics over HTTP, a log line a response, a summary a minute.
+
+The server is for probes, Prometheus and the host's own administrator; it has neither keys nor encryption. It
+runs on the guard's event loop on purpose: a loop that is blocked does not answer ``/livez``.
+
+=============  ====  ================================================================
+path           does  says
+=============  ====  ================================================================
+/livez         GET   200 while the event loop answers
+/readyz        GET   200 once in the group, with every partition's sessions restored; 503 and why otherwise
+/startupz      GET   200 once the judge is loaded and the guard has started
+/metrics       GET   all of ``guardrail.telemetry``, as text for Prometheus
+/reload        POST  reads the policies anew: 200, or 422 with what is wrong; from this host only
+/loglevel      PUT   sets the least level that is logged, the body; from this host only
+=============  ====  ================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import h11
+import structlog
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from pydantic import TypeAdapter, ValidationError
+
+from guardrail.config.settings import LogLevel
+from guardrail.errors import ConfigError
+from guardrail.events import OutputEvent, ResponseVerdict, Verdict
+from guardrail.logs import set_level
+from guardrail.telemetry import REGISTRY
+
+log = structlog.get_logger(__name__)
+
+SUMMARY_S: Final = 60.0
+_REQUEST_S: Final = 10.0
+_MOST_BODY: Final = 1_024
+_READ_BYTES: Final = 16 * 1024
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(slots=True)
+class Health:
+    """What the probes are answered with. ``waits_for`` is empty once the guard is ready."""
+
+    started: bool = False
+    waits_for: Callable[[], str] = lambda: "the guard starts"
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    body: bytes
+    content_type: str = _TEXT
+
+    @classmethod
+    def text(cls, status: int, text: str) -> _Reply:
+        return cls(status, f"{text}\n".encode())
+
+
+class OpsServer:
+    """Answers the paths above. ``reload`` reads the policies anew; raises ConfigError."""
+
+    def __init__(self, health: Health, reload: Callable[[], Awaitable[str]] | None = None) -> None:
+        self._health = health
+        self._reload = reload
+        self._open: set[asyncio.StreamWriter] = set()
+        self._routes: Mapping[tuple[str, str], Callable[[bytes], Awaitable[_Reply]]] = {
+            ("GET", "/livez"): self._livez,
+            ("GET", "/readyz"): self._readyz,
+            ("GET", "/startupz"): self._startupz,
+            ("GET", "/metrics"): self._metrics,
+            ("POST", "/reload"): self._reloaded,
+            ("PUT", "/loglevel"): self._level,
+        }
+
+    @asynccontextmanager
+    async def listening(self, host: str, port: int | None) -> AsyncIterator[int | None]:
+        """Serve within the block; gives the port, None where there is none.
+
+        A port that is taken is logged and no reason to guard no answers.
+        """
+        if port is None:
+            yield None
+            return
+        try:
+            server = await asyncio.start_server(self._serve, host, port)
+        except OSError as error:
+            log.error(  # noqa: TRY400 - the place says nothing
+                "ops.not_listening",
+                host=host,
+                port=port,
+                error=error.strerror or str(error),
+                remedy="give ops.port another value, or null for none",
+            )
+            yield None
+            return
+        bound = server.sockets[0].getsockname()[1]
+        log.info("ops.listening", host=host, port=bound)
+        async with server:
+            try:
+                yield bound
+            finally:
+                for writer in self._open:
+                    writer.close()  # nobody who asks slowly keeps the guard from ending
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._open.add(writer)
+        connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_READ_BYTES)
+        try:
+            async with asyncio.timeout(_REQUEST_S):
+                reply = await self._answer(connection, reader, writer)
+                head = h11.Response(
+                    status_code=reply.status,
+                    headers=[
+                        ("Content-Type", reply.content_type),
+                        ("Content-Length", str(len(reply.body))),
+                        ("Connection", "close"),
+                        ("Cache-Control", "no-store"),
+                    ],
+                )
+                data = connection.send(head) or b""
+                data += connection.send(h11.Data(reply.body)) or b""
+                writer.write(data + (connection.send(h11.EndOfMessage()) or b""))
+                await writer.drain()
+        except (h11.ProtocolError, OSError, TimeoutError, asyncio.IncompleteReadError):
+            return  # whoever asked is gone, or asks for nothing that could be answered
+        finally:
+            self._open.discard(writer)
+            writer.close()
+
+    async def _answer(
+        self, connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> _Reply:
+        request: h11.Request | None = None
+        body = b""
+        try:
+            while True:
+                event = connection.next_event()
+                if event is h11.NEED_DATA:
+                    connection.receive_data(await reader.read(_READ_BYTES))
+                elif isinstance(event, h11.Request):
+                    request = event
+                elif isinstance(event, h11.Data):
+                    body += bytes(event.data)
+                    if len(body) > _MOST_BODY:
+                        return _Reply.text(413, "the body is too large")
+                elif isinstance(event, h11.EndOfMessage):
+                    break
+                else:
+                    raise OSError("closed")
+        except h11.RemoteProtocolError as error:
+            return _Reply.text(error.error_status_hint, "no HTTP/1.1 request")
+        if request is None:
+            return _Reply.text(400, "no HTTP/1.1 request")
+        method, path = request.method.decode("ascii"), request.target.decode("ascii").split("?")[0]
+        if method == "HEAD":
+            return _Reply(405, b"")  # which must have no body
+        route = self._routes.get((method, path))
+        if route is None:
+            known = ", ".join(f"{method} {path}" for method, path in self._routes)
+            return _Reply.text(404, f"there is: {known}")
+        if method != "GET" and not _is_local(writer):
+            return _Reply.text(403, "only from this host")
+        return await route(body)
+
+    async def _livez(self, _body: bytes) -> _Reply:
+        return _Reply.text(200, "ok")
+
+    async def _readyz(self, _body: bytes) -> _Reply:
+        waits_for = self._health.waits_for()
+        return _Reply.text(503, f"waits: {waits_for}") if waits_for else _Reply.text(200, "ok")
+
+    async def _startupz(self, _body: bytes) -> _Reply:
+        return _Reply.text(200, "ok") if self._health.started else _Reply.text(503, "starting")
+
+    async def _metrics(self, _body: bytes) -> _Reply:
+        return _Reply(200, generate_latest(REGISTRY), CONTENT_TYPE_LATEST)
+
+    async def _reloaded(self, _body: bytes) -> _Reply:
+        if self._reload is None:
+            return _Reply.text(409, "the settings came from no file; there is nothing to read anew")
+        try:
+            return _Reply.text(200, await self._reload())
+        except ConfigError as error:
+            return _Reply.text(422, str(error))
+
+    async def _level(self, body: bytes) -> _Reply:
+        try:
+            name = TypeAdapter[LogLevel](LogLevel).validate_python(
+                body.decode("ascii", "replace").strip().lower()
+            )
+        except ValidationError:
+            return _Reply.text(422, "give debug, info, warning or error as the body")
+        set_level(name)
+        log.warning("ops.log_level", level=name)
+        return _Reply.text(200, name)
+
+
+def _is_local(writer: asyncio.StreamWriter) -> bool:
+    peer = writer.get_extra_info("peername")
+    try:
+        return ipaddress.ip_address(peer[0]).is_loopback
+    except (TypeError, ValueError, IndexError):
+        return False
+
+
+class ResponseLog:
+    """A line for each response, and one a minute for all. Numbers and names, never a text of a response."""
+
+    def __init__(self) -> None:
+        self._decisions: Counter[str] = Counter()
+        self._claims: Counter[str] = Counter()
+        self._unverified = 0
+
+    def told(self, event: OutputEvent) -> None:
+        """An event is published."""
+        if not isinstance(event, ResponseVerdict):
+            return
+        counts = event.counts
+        self._decisions[event.decision.value] += 1
+        self._claims.update(claim.verdict.value for claim in event.claims)
+        self._unverified += counts.unverified
+        log.info(
+            "guard.response",
+            response_id=event.response_id,
+            decision=event.decision.value,
+            rule=event.rule,
+            policy=event.policy.name,
+            mode=event.mode,
+            score=event.score,
+            claims=len(event.claims),
+            unverified=counts.unverified,
+            complete=event.complete,
+            delay_ms=event.timings.after_completion_ms,
+            total_ms=event.timings.total_ms,
+        )
+
+    async def summarise(self, every_s: float = SUMMARY_S) -> None:
+        """Log a summary whenever there was anything, until cancelled."""
+        while True:
+            await asyncio.sleep(every_s)
+            self.summary()
+
+    def summary(self) -> None:
+        """Log what came since the last summary, if anything did."""
+        decisions, self._decisions = self._decisions, Counter()
+        claims, self._claims = self._claims, Counter()
+        self._unverified = 0
+        if decisions:
+            log.info(
+                "guard.summary",
+                responses=decisions.total(),
+                claims=claims.total(),
+                **{f"{name}_responses": decisions[name] for name in sorted(decisions)},
+                **{verdict.value.lower(): claims[verdict.value] for verdict in Verdict},
+            )

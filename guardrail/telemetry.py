@@ -1,0 +1,290 @@
+"""Every metric of the guardrail, with its unit, in the form that Prometheus reads.
+
+The metrics are counted in the process and stand in ``REGISTRY``; ``guardrail run`` serves them under
+``/metrics``. Times are in seconds, texts in characters. No label holds the id of a response, a tenant or a
+text. Labels whose values come from outside (names of judges, rules, reasons) take at most ``MOST_VALUES``
+different ones; further ones are counted as ``(other)``.
+
+What a gauge shows is read when it is asked for. A value that is not known is absent, never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from guardrail.events import (
+    ClaimVerdict,
+    DeliveryBlocked,
+    DeliverySegment,
+    OutputEvent,
+    ResponseVerdict,
+    Usage,
+    Verdict,
+)
+
+__all__ = ["REGISTRY", "GuardState", "PartitionState", "count_output", "serve_state"]
+
+REGISTRY: Final = CollectorRegistry(auto_describe=True)
+MOST_VALUES: Final = 100
+OTHER: Final = "(other)"
+
+_FAST: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SCORES: Final = tuple(tenth / 10 for tenth in range(1, 11))
+
+
+def _counter(name: str, text: str, *labels: str) -> Counter:
+    return Counter(name, text, labels, namespace="guardrail", registry=REGISTRY)
+
+
+def _gauge(name: str, text: str, *labels: str) -> Gauge:
+    return Gauge(name, text, labels, namespace="guardrail", registry=REGISTRY)
+
+
+def _histogram(name: str, text: str, *labels: str, buckets: Sequence[float] = _FAST) -> Histogram:
+    return Histogram(name, text, labels, namespace="guardrail", registry=REGISTRY, buckets=buckets)
+
+
+# What was decided.
+RESPONSES: Final = _counter(
+    "responses", "Responses decided. complete: true if judged to the end.", "policy", "decision", "complete"
+)
+DECISIONS: Final = _counter(
+    "decisions", "Responses by the rule that decided them.", "policy", "rule", "decision"
+)
+STREAMS: Final = _counter(
+    "streams",
+    "Responses by mode; enforced: false where text leaves before it is judged (observe).",
+    "mode",
+    "enforced",
+)
+SEGMENTS: Final = _counter("segments", "Segments released, by decision.", "decision")
+BLOCKS: Final = _counter("blocks", "Responses blocked, by whether text had been shown before.", "shown")
+CLAIMS: Final = _counter("claims", "Verdicts on claims.", "verdict", "severity", "judge")
+FINDINGS: Final = _counter("findings", "Exact findings on claims.", "finding")
+UNVERIFIED: Final = _counter("unverified", "Claims that could not be checked, by reason.", "reason")
+DEGRADED: Final = _counter(
+    "degraded", "Verdicts given by less than the judge that was to answer; which, and why.", "reason"
+)
+SCORES: Final = _histogram("score", "Scores of responses, 0 to 1.", "policy", buckets=_SCORES)
+
+# How long it took.
+VERDICT_SECONDS: Final = _histogram(
+    "verdict_seconds", "From a claim being cut to its verdict, in seconds.", "judge"
+)
+RELEASE_SECONDS: Final = _histogram("release_seconds", "From a segment being cut to its release, in seconds.")
+ADDED_SECONDS: Final = _histogram(
+    "after_completion_seconds", "From the end of a response's text to its decision, in seconds."
+)
+COMMIT_SECONDS: Final = _histogram(
+    "commit_seconds", "From a step being taken to its commit by the broker, in seconds."
+)
+
+# Judges over the network.
+JUDGE_CALL_SECONDS: Final = _histogram(
+    "judge_call_seconds",
+    "Calls to a model, from sending to their end, in seconds. outcome: ok or failed.",
+    "model",
+    "outcome",
+)
+JUDGE_TOKENS: Final = _counter(
+    "judge_tokens",
+    "Tokens of the calls. kind: input (cached ones too), cached_input, output.",
+    "model",
+    "kind",
+)
+JUDGE_COST: Final = _counter("judge_cost_usd", "Cost of the calls in US dollars, by judge.prices.", "model")
+CIRCUIT_STATE: Final = _gauge(
+    "judge_circuit_state", "Circuit breaker of a model: 0 closed, 1 half open, 2 open.", "model"
+)
+
+# The pipe.
+RECORDS: Final = _counter("input_records", "Records read.")
+DEAD_LETTERS: Final = _counter("dead_letters", "Records that could not be used, by reason.", "reason")
+OVERSIZED: Final = _counter("oversized_events", "Events of which something was left out to fit a record.")
+REBALANCES: Final = _counter("rebalances", "Changes of the assignment. event: assigned or revoked.", "event")
+FAILED_STEPS: Final = _counter("failed_steps", "Transactions that failed and were taken again.")
+RESTORED: Final = _counter("restored_sessions", "Responses in flight that were taken up from another guard.")
+OVERLOADS: Final = _counter("overloads", "Times that new responses were turned away for want of room.")
+
+# Configuration.
+RELOADS: Final = _counter(
+    "config_reloads", "Reloads of the policies. outcome: ok, unchanged or failed.", "outcome"
+)
+RELOAD_FAILED: Final = _gauge(
+    "config_reload_failed", "1 while the latest reload failed and the former policies hold, else 0."
+)
+CONFIG_TIME: Final = _gauge(
+    "config_loaded_timestamp_seconds", "When the policies that hold were read, Unix time."
+)
+BUILD: Final = _gauge("build_info", "Always 1; what runs here.", "version", "judge")
+
+
+class _Bounded:
+    """Values of one label: the first ``MOST_VALUES`` stand for themselves."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def __call__(self, value: str) -> str:
+        if value in self._known:
+            return value
+        if len(self._known) >= MOST_VALUES:
+            return OTHER
+        value = value[:120]
+        self._known.add(value)
+        return value
+
+
+judge_label: Final = _Bounded()
+model_label: Final = _Bounded()
+rule_label: Final = _Bounded()
+policy_label: Final = _Bounded()
+reason_label: Final = _Bounded()
+
+
+def count_output(event: OutputEvent, waited_s: float | None = None) -> None:
+    """Count an event as it is published; ``waited_s`` is how long a segment was held, if that is known."""
+    if isinstance(event, DeliverySegment):
+        _released(event.decision).inc()
+        if waited_s is not None:
+            RELEASE_SECONDS.observe(waited_s)
+    elif isinstance(event, ClaimVerdict):
+        _count_claim(event)
+    elif isinstance(event, ResponseVerdict):
+        _count_response(event)
+    elif isinstance(event, DeliveryBlocked):
+        BLOCKS.labels("true" if event.released_chars else "false").inc()
+
+
+@cache
+def _released(decision: str) -> Counter:
+    return SEGMENTS.labels(decision)
+
+
+def _count_claim(event: ClaimVerdict) -> None:
+    judge = judge_label(event.judge)
+    CLAIMS.labels(event.verdict.value, event.severity.value, judge).inc()
+    VERDICT_SECONDS.labels(judge).observe(event.latency_ms / 1000)
+    for finding in event.findings:
+        FINDINGS.labels(finding.value).inc()
+    if event.verdict is Verdict.UNVERIFIED:
+        UNVERIFIED.labels(reason_label(_kind(event.reasoning))).inc()
+    if event.degraded_from:
+        DEGRADED.labels(reason_label(_kind(event.degraded_from[0], parts=2))).inc()
+
+
+def count_usage(model: str, usage: Usage) -> None:
+    """Count what a call of a model consumed."""
+    name = model_label(model)
+    JUDGE_TOKENS.labels(name, "input").inc(max(0, usage.input_tokens))
+    JUDGE_TOKENS.labels(name, "cached_input").inc(max(0, usage.cached_input_tokens))
+    JUDGE_TOKENS.labels(name, "output").inc(max(0, usage.output_tokens))
+    JUDGE_COST.labels(name).inc(max(0.0, usage.cost_usd))
+
+
+def _kind(reason: str, parts: int = 1) -> str:
+    """The beginning of a reason, which names its kind; what follows may quote a server or a number."""
+    return ":".join(reason.split(":", parts)[:parts])[:60] or "none given"
+
+
+def _count_response(event: ResponseVerdict) -> None:
+    policy = policy_label(event.policy.name)
+    RESPONSES.labels(policy, event.decision.value, "true" if event.complete else "false").inc()
+    DECISIONS.labels(policy, rule_label(event.rule), event.decision.value).inc()
+    STREAMS.labels(event.mode, "false" if event.mode == "observe" else "true").inc()
+    if event.score is not None:
+        SCORES.labels(policy).observe(event.score)
+    if event.timings.after_completion_ms is not None:
+        ADDED_SECONDS.observe(event.timings.after_completion_ms / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One partition that is held. ``lag`` counts records that are not read yet; None: not known."""
+
+    topic: str
+    index: int
+    ready: bool
+    paused: bool
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardState:
+    """What a guard holds at a moment.
+
+    ``oldest_held_s`` is the age of the oldest segment that waits for its release: 0 if none waits, None if
+    that is not known, as while partitions are being restored.
+    """
+
+    sessions: int
+    pending_claims: int
+    chars: int
+    judge_queue: int
+    judging: int
+    saturated: bool
+    oldest_held_s: float | None
+    partitions: tuple[PartitionState, ...]
+
+
+class _StateCollector(Collector):
+    """Reads the state of the guard when it is asked for."""
+
+    def __init__(self) -> None:
+        self.read: Callable[[], GuardState] | None = None
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        return ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        if self.read is None:
+            return
+        state = self.read()
+        for name, text, value in (
+            ("sessions", "Responses in flight.", state.sessions),
+            ("pending_claims", "Claims that wait for a verdict.", state.pending_claims),
+            ("in_flight_chars", "Characters of questions, contexts and answers in flight.", state.chars),
+            ("judge_queue", "Requests that wait for a turn at the judge.", state.judge_queue),
+            ("judging", "Requests that the judge works on.", state.judging),
+            ("saturated", "1 while a bound is reached and reading pauses, else 0.", int(state.saturated)),
+        ):
+            yield GaugeMetricFamily(f"guardrail_{name}", text, value)
+        if state.oldest_held_s is not None:
+            yield GaugeMetricFamily(
+                "guardrail_oldest_unreleased_seconds",
+                "Age of the oldest segment that waits for its release, in seconds; absent while not known.",
+                state.oldest_held_s,
+            )
+        held = GaugeMetricFamily(
+            "guardrail_partitions", "Partitions held. state: restoring, ready or paused.", labels=("state",)
+        )
+        counts = {"restoring": 0, "ready": 0, "paused": 0}
+        lag = GaugeMetricFamily(
+            "guardrail_partition_lag_records",
+            "Records not read yet; absent while not known.",
+            labels=("topic", "partition"),
+        )
+        for partition in state.partitions:
+            counts["paused" if partition.paused else "ready" if partition.ready else "restoring"] += 1
+            if partition.lag is not None:
+                lag.add_metric((partition.topic, str(partition.index)), partition.lag)
+        for name, number in counts.items():
+            held.add_metric((name,), number)
+        yield held
+        yield lag
+
+
+_state: Final = _StateCollector()
+REGISTRY.register(_state)
+
+
+def serve_state(read: Callable[[], GuardState] | None) -> None:
+    """Have the gauges show what ``read`` gives at the time; None takes them away."""
+    _state.read = read

@@ -1,0 +1,186 @@
+"""Health and metrics over HTTP, and what the log says of responses."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from structlog.testing import capture_logs
+
+from consumers.guard import GuardConsumer
+from consumers.ops import Health, OpsServer, ResponseLog
+from guardrail import telemetry
+from guardrail.errors import ConfigError
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+from tests.support.guards import TOPICS, events_of, member, new_broker, send, until
+from tests.support.judges import WordJudge
+
+WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
+
+
+async def ask(port: int, request: str) -> tuple[int, str]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request.encode())
+    await writer.drain()
+    reply = (await reader.read()).decode()
+    writer.close()
+    head, _, body = reply.partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+async def get(port: int, path: str, method: str = "GET", body: str = "") -> tuple[int, str]:
+    return await ask(
+        port, f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    )
+
+
+async def test_probes_say_what_is_waited_for() -> None:
+    health = Health()
+    async with OpsServer(health).listening("127.0.0.1", 0) as port:
+        assert port is not None
+        assert await get(port, "/livez") == (200, "ok\n")
+        assert (await get(port, "/startupz"))[0] == 503
+        assert await get(port, "/readyz") == (503, "waits: the guard starts\n")
+        health.started, health.waits_for = True, lambda: ""
+        assert (await get(port, "/startupz"))[0] == 200
+        assert await get(port, "/readyz?verbose") == (200, "ok\n")
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n", 404),
+        ("HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n", 405),
+        ("nonsense\r\n\r\n", 400),
+        ("POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n" + "x" * 9999, 413),
+        ("GET / HTTP/1.1\r\nHost: x\r\nA: " + "a" * 40_000 + "\r\n\r\n", 431),
+    ],
+)
+async def test_requests_that_can_not_be_answered_are_refused(request_text: str, status: int) -> None:
+    async with OpsServer(Health()).listening("127.0.0.1", 0) as port:
+        assert port is not None
+        assert (await ask(port, request_text))[0] == status
+
+
+async def test_a_client_that_never_ends_its_request_does_not_keep_the_guard_from_ending() -> None:
+    async with asyncio.timeout(5), OpsServer(Health()).listening("127.0.0.1", 0) as port:
+        assert port is not None
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /livez HT")
+        await writer.drain()
+        await get(port, "/livez")  # the first one is being read by now
+    writer.close()
+
+
+async def test_a_port_that_is_taken_is_logged_and_nothing_else() -> None:
+    async with OpsServer(Health()).listening("127.0.0.1", 0) as port:
+        with capture_logs() as logs:
+            async with OpsServer(Health()).listening("127.0.0.1", port) as second:
+                assert second is None
+    assert [event["event"] for event in logs] == ["ops.not_listening"]
+    assert "ops.port" in logs[0]["remedy"]
+
+
+async def test_reload_is_answered_with_what_came_of_it() -> None:
+    async def reload() -> str:
+        raise ConfigError("guardrail.yaml:3: no such setting")
+
+    async with OpsServer(Health(), reload).listening("127.0.0.1", 0) as port:
+        assert port is not None
+        assert await get(port, "/reload", "POST") == (422, "guardrail.yaml:3: no such setting\n")
+    async with OpsServer(Health()).listening("127.0.0.1", 0) as port:
+        assert port is not None
+        assert (await get(port, "/reload", "POST"))[0] == 409
+
+
+async def test_the_log_level_changes_while_it_runs() -> None:
+    root = logging.getLogger()
+    before = root.level
+    try:
+        async with OpsServer(Health()).listening("127.0.0.1", 0) as port:
+            assert port is not None
+            assert await get(port, "/loglevel", "PUT", "debug") == (200, "debug\n")
+            assert root.level == logging.DEBUG
+            assert (await get(port, "/loglevel", "PUT", "loud"))[0] == 422
+            assert root.level == logging.DEBUG
+    finally:
+        root.setLevel(before)
+
+
+def value(name: str, **labels: str) -> float:
+    return telemetry.REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+async def test_what_a_guard_did_and_holds_is_in_the_metrics_and_the_log() -> None:
+    def blocked() -> float:
+        return value("guardrail_responses_total", policy="default", decision="block", complete="false")
+
+    before = {
+        "blocked": blocked(),
+        "released": value("guardrail_segments_total", decision="release"),
+        "dead": value("guardrail_dead_letters_total", reason="invalid_json"),
+    }
+    broker = new_broker(2)
+    guard = GuardConsumer(member(broker), WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
+    assert guard.waits_for()
+    stop = asyncio.Event()
+    with capture_logs() as logs:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(guard.run(stop))
+            await until(lambda: not guard.waits_for())
+            open_answer = events_of("open", "Paris is in France. ")
+            send(broker, [*events_of("wrong", WRONG), *open_answer[:-1]])
+            broker.append(TOPICS.responses, b"bad", b"{")
+            await until(lambda: blocked() > before["blocked"])
+            await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+            telemetry.serve_state(guard.state)
+            try:
+                assert value("guardrail_sessions") == 1
+                assert value("guardrail_partitions", state="ready") == 2
+                assert value("guardrail_partition_lag_records", topic=TOPICS.responses, partition="0") == 0
+                assert telemetry.REGISTRY.get_sample_value("guardrail_oldest_unreleased_seconds") is not None
+            finally:
+                telemetry.serve_state(None)
+            stop.set()
+    assert value("guardrail_segments_total", decision="release") == before["released"] + 1
+    assert value("guardrail_dead_letters_total", reason="invalid_json") == before["dead"] + 1
+    told = {event["response_id"]: event for event in logs if event["event"] == "guard.response"}
+    assert told["wrong"]["decision"] == "block"
+    assert told["wrong"]["rule"]
+    assert "France" not in str(logs)
+    summary = [event for event in logs if event["event"] == "guard.summary"]
+    assert summary[-1]["responses"] >= 1
+
+
+async def test_gauges_of_a_guard_that_waits_for_partitions_are_absent_where_unknown() -> None:
+    guard = GuardConsumer(member(new_broker(1)), WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
+    telemetry.serve_state(guard.state)
+    try:
+        assert telemetry.REGISTRY.get_sample_value("guardrail_oldest_unreleased_seconds") is None
+        assert value("guardrail_sessions") == 0
+    finally:
+        telemetry.serve_state(None)
+
+
+def test_a_summary_is_logged_only_where_something_came() -> None:
+    with capture_logs() as logs:
+        ResponseLog().summary()
+    assert logs == []
+
+
+def test_labels_from_outside_are_bounded() -> None:
+    label = telemetry._Bounded()
+    values = {label(f"rule {number}") for number in range(3 * telemetry.MOST_VALUES)}
+    assert len(values) == telemetry.MOST_VALUES + 1
+    assert telemetry.OTHER in values
+    assert label("rule 0") == "rule 0"
+
+
+def test_every_metric_says_what_it_counts_and_in_which_unit() -> None:
+    for family in telemetry.REGISTRY.collect():
+        assert family.name.startswith("guardrail_")
+        assert family.documentation.endswith(".")
+        if family.name.endswith("_seconds"):
+            assert "second" in family.documentation.lower() or "Unix" in family.documentation
