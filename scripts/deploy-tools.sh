@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds what the tests of the chart and of the Docker files need, from the Go module proxy, each in one fixed
 # version: helm, helm-docs, kubectl-validate (objects against the schemas of Kubernetes), compose-spec (Compose's own
-# loader), pod-security (tests/support/pod_security). Also takes the schemas of KEDA's and the Prometheus operator's
-# objects from their modules. Some minutes on two cores, once.
+# loader), pod-security (tests/support/pod_security). Also takes the schemas of the objects of KEDA, Kyverno and the
+# Prometheus operator from their modules. Some minutes on two cores, once.
 #
 #   scripts/deploy-tools.sh [FOLDER]      default: $GUARDRAIL_DEPLOY_TOOLS, or ~/.cache/guardrail/deploy-tools
 #
@@ -18,6 +18,7 @@ helm_docs="github.com/norwoodj/helm-docs/cmd/helm-docs@v1.14.2"
 kubectl_validate="sigs.k8s.io/kubectl-validate@v0.0.4"
 compose="github.com/compose-spec/compose-go/v2/cmd@v2.16.2"
 keda="github.com/kedacore/keda/v2@v2.21.0"
+kyverno="github.com/kyverno/kyverno@v1.19.1"
 prometheus_operator="github.com/prometheus-operator/prometheus-operator@v0.85.0"
 
 # Built anew when a version above or the program of our own changes.
@@ -70,12 +71,13 @@ mkdir "$work/crds"
 keda_folder="$(folder_of "$keda")"
 cp "$keda_folder"/config/crd/bases/keda.sh_scaledobjects.yaml \
     "$keda_folder"/config/crd/bases/keda.sh_triggerauthentications.yaml "$work/crds"
+cp "$(folder_of "$kyverno")/config/crds/kyverno/kyverno.io_clusterpolicies.yaml" "$work/crds"
 operator_folder="$(folder_of "$prometheus_operator")"
 for kind in podmonitors prometheusrules servicemonitors; do
     cp "$operator_folder/example/prometheus-operator-crd/monitoring.coreos.com_$kind.yaml" "$work/crds"
 done
 chmod -R u+w "$work"
 
-rm -rf "$folder/bin" "$folder/crds" "$folder/.built"
+rm -rf "${folder:?}/bin" "$folder/crds" "$folder/.built"
 mv "$work/bin" "$work/crds" "$folder"
 echo "$state" >"$folder/.built"

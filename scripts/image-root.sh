@@ -7,13 +7,16 @@
 # Needs root, debootstrap and buildah (Debian: apt-get install debootstrap buildah), and takes some minutes.
 #
 # buildah runs the Dockerfile itself, each step in a chroot. Only the base is another one: registries of images are out
-# of reach where this is needed, so Debian's own Python stands in for python:3.13-slim-trixie. The sizes that it prints are
-# therefore those of our layers, and of that base.
+# of reach where this is needed, so the Python of the same Debian stands in for it. The sizes that it prints are therefore
+# those of our layers alone.
 set -eu
 
+# shellcheck disable=SC2016 # what is in single quotes below is for other shells
 folder="${1:-${GUARDRAIL_IMAGE_ROOT:-$HOME/.cache/guardrail/image-root}}"
 root="$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)"
-suite=trixie
+# Of python:VERSION-slim-SUITE.
+wanted="$(sed -n 's/^ARG PYTHON_IMAGE=python:\([0-9.]*\)-slim-.*/\1/p' "$root/docker/Dockerfile")"
+suite="$(sed -n 's/^ARG PYTHON_IMAGE=python:[0-9.]*-slim-\([a-z]*\)$/\1/p' "$root/docker/Dockerfile")"
 base="localhost/python-stand-in:$suite"
 image="localhost/streaming-guardrail:image-root"
 
@@ -27,7 +30,7 @@ done
 mkdir -p "$folder"
 folder="$(CDPATH='' cd -- "$folder" && pwd)"
 # Storage of its own: nothing of it is in the way of other images, and removing the folder removes all.
-export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot BUILDAH_LAYERS=true
+export BUILDAH_ISOLATION=chroot BUILDAH_LAYERS=true
 store() {
     command="$1"
     shift
@@ -39,6 +42,10 @@ if ! store inspect --type image "$base" >/dev/null 2>&1; then
     rm -rf "$folder/base"
     debootstrap --variant=minbase --include=python3,python3-pip,ca-certificates "$suite" "$folder/base" \
         "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" >"$folder/debootstrap.log"
+    if [ ! -x "$folder/base/usr/bin/python$wanted" ]; then
+        echo "image-root: Debian $suite has another Python than the $wanted that docker/Dockerfile asks for" >&2
+        exit 1
+    fi
     # As in the image that it stands for: the interpreter in /usr/local, and a pip that installs where it is told.
     ln -sf /usr/bin/python3 "$folder/base/usr/local/bin/python3"
     ln -sf /usr/bin/python3 "$folder/base/usr/local/bin/python"
@@ -101,6 +108,9 @@ inside tini -- guardrail --version
 inside tini -- guardrail demo --speed 50 >"$folder/demo.txt"
 tail -n 4 "$folder/demo.txt"
 inside tini -- guardrail config show >"$folder/settings.yaml"
+# All of the guard loads, and then there is no Kafka.
+inside tini -s -- guardrail run --bootstrap-servers 127.0.0.1:9 >"$folder/run.txt" 2>&1 && exit 1
+grep "Kafka can't be reached" "$folder/run.txt" || { cat "$folder/run.txt" >&2; exit 1; }
 # No guard runs here: the health check has to say so, and with nothing but what the image holds.
 check="$(sed -n 's/^ *CMD \["python", "-c", "\(.*\)"\]$/\1/p' "$root/docker/Dockerfile")"
 if [ -z "$check" ] || inside python -c "$check" 2>"$folder/health.txt"; then
@@ -112,5 +122,6 @@ inside python -c 'import json
 parts = json.load(open("/opt/guardrail/share/sbom/python.cdx.json"))["components"]
 print(f"SBOM: {len(parts)} Python packages")'
 echo "image-root: started as $user on a read-only root without a network" >&2
-du -sm "$top" "$top/opt/guardrail" | sed 's/^/image-root: MB uncompressed: /' >&2
-tar -C "$top" -cf - opt usr/local/bin/tini | gzip -6 | wc -c | awk '{ printf "image-root: our layers compressed: %.0f MB\n", $1 / 1e6 }' >&2
+du -s --block-size=1000000 "$top/opt/guardrail" | awk '{ print "image-root: our layers: " $1 " MB" }' >&2
+tar -C "$top" -cf - opt usr/local/bin/tini | gzip -6 | wc -c |
+    awk '{ printf "image-root: our layers compressed: %.0f MB\n", $1 / 1e6 }' >&2

@@ -254,6 +254,11 @@ def test_the_chat_is_the_example() -> None:
     assert chat["entrypoint"][:2] == json.loads(instruction("ENTRYPOINT"))[:2]
     command = [sys.executable, *chat["entrypoint"][3:], "--help"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=False).returncode == 0
+    if "examples" in PROJECT["project"]["optional-dependencies"]:
+        assert "examples" in chat["build"].get("args", {}).get("EXTRAS", "").split(), (
+            "the image lacks what it imports"
+        )
+        assert "--host" in chat["command"], "a container's loopback can't be reached from without"
     assert chat["volumes"] == [f"../examples:{chat['environment']['PYTHONPATH']}/examples:ro"]
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from consumers.settings import load_settings
-from guardrail import __version__
+from guardrail import __version__, telemetry
 from guardrail.config import ShutdownSettings
 from tests.support.command_lines import commands, parse
 from tests.support.deploy_tools import require_tools, run_tool
@@ -246,6 +246,21 @@ def test_the_settings_are_asked_at_the_port_that_is_served(rendered: dict[str, s
 
 
 @CASE
+def test_the_variables_of_the_pods_are_settings(
+    rendered: dict[str, str], case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = guard_of(objects_of(rendered[case]))
+    given = environment(container)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value if isinstance(value, str) else "guard-0")
+    settings = load_settings()
+    assert settings.ops.host == given["GUARDRAIL_OPS__HOST"]
+    assert settings.ops.port == container["ports"][0]["containerPort"]
+    static = "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" in given
+    assert settings.kafka.group_instance_id == ("guard-0" if static else None)
+
+
+@CASE
 def test_an_autoscaler_alone_sets_the_number_of_guards(rendered: dict[str, str], case: str) -> None:
     objects = objects_of(rendered[case])
     scalers = [one for one in objects if one["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}]
@@ -336,6 +351,17 @@ def test_keda_does_not_take_an_age_that_is_not_known_for_none(rendered: dict[str
     assert trigger["metadata"]["query"] == (
         'max(guardrail_oldest_unreleased_seconds{namespace="chat", pod=~"guard-guardrail-.*"})'
     )
+
+
+def test_the_age_that_keda_asks_for_is_one_that_guards_tell(rendered: dict[str, str]) -> None:
+    [trigger] = of_kind(objects_of(rendered["keda-prometheus"]), "ScaledObject")["spec"]["triggers"]
+    [name] = re.findall(r"guardrail_\w+", trigger["metadata"]["query"])
+    state = telemetry.GuardState(0, 0, 0, 0, 0, saturated=False, oldest_held_s=1.5, partitions=())
+    telemetry.serve_state(lambda: state)
+    try:
+        assert telemetry.REGISTRY.get_sample_value(name) == 1.5
+    finally:
+        telemetry.serve_state(None)
 
 
 # ------------------------------------------------------------------------------ values that are refused
