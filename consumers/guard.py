@@ -209,6 +209,7 @@ class GuardConsumer:
         judge: Judge,
         router: PolicyRouter,
         *,
+        judges: Mapping[str, Judge] | None = None,
         limits: Limits | None = None,
         topics: Topics | None = None,
         delivery_guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
@@ -221,7 +222,10 @@ class GuardConsumer:
         leave_timeout_ms: int = 8_000,
         max_record_bytes: int = 8 * 1024 * 1024,
     ) -> None:
-        """``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end."""
+        """``judges`` are those that policies name; ``judge`` is for all others.
+
+        ``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end.
+        """
         self._transport = transport
         self._limits = limits or Limits()
         topics = topics or Topics()
@@ -245,6 +249,7 @@ class GuardConsumer:
             on_closed=lambda response: self._guarantee.closed(response),
             limits=self._limits,
             journal=exactly_once,
+            judges=judges,
         )
         self._intake = Intake(
             self._engine,
@@ -270,6 +275,14 @@ class GuardConsumer:
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
         self._responses = ResponseLog()
+
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` from the next response on; those in flight keep their policies.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        self._engine.use(router, judges)
 
     def waits_for(self) -> str:
         """What keeps the guard from being ready, in words; empty when nothing does."""

@@ -1,4 +1,4 @@
-"""Bounds on what one engine holds at a time."""
+"""Bounds on what one engine holds at a time, and on what judging one response may consume."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Positive = Annotated[int, Field(gt=0)]
+
+
+class ResponseBudget(BaseModel):
+    """What the judging of one response may consume."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokens: Positive | None = Field(default=None, description="Input (cached ones too) and output tokens.")
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="US dollars, by judge.prices."
+    )
 
 
 class Limits(BaseModel):

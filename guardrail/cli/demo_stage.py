@@ -14,7 +14,7 @@ from guardrail.demo.board import Board, BoardEvent, StreamEvent, play, schedule
 from guardrail.demo.views import View
 from guardrail.errors import only_cause
 from guardrail.events import Response, parse_input, parse_output
-from guardrail.judges.factory import build_judge
+from guardrail.judges.factory import JudgeSet
 
 PARTITIONS: Final = 3
 _GROUP_ID: Final = "guardrail"
@@ -30,8 +30,11 @@ async def play_all(
     topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     transport = MemoryTransport(broker, _GROUP_ID, [topics.responses], sessions_topic=topics.sessions)
-    judge = build_judge(settings.judge)
-    guard = GuardConsumer(transport, judge, settings.router(), limits=settings.limits, topics=topics)
+    router = settings.router()
+    judges = JudgeSet(settings.judge, router.policies)
+    guard = GuardConsumer(
+        transport, judges.default, router, judges=judges.by_kind, limits=settings.limits, topics=topics
+    )
     steps = schedule(responses)
     stop, done = asyncio.Event(), asyncio.Event()
 
@@ -64,7 +67,7 @@ async def play_all(
         raise only_cause(errors) from None
     finally:
         view.close()
-        await judge.aclose()
+        await judges.aclose()
 
 
 async def _follow(

@@ -1,4 +1,4 @@
-"""Many sessions, one judge.
+"""Many sessions, one judge, or one for each of some policies.
 
 The engine owns what waits: the judge's calls, their deadlines, the timers, the bounds. It is driven by
 ``handle``, which never waits, and answers through a callback, so the same engine serves a Kafka consumer,
@@ -36,7 +36,7 @@ from guardrail.engine.runs import (
     restored_session,
     size_of,
 )
-from guardrail.errors import ProtocolError, UnreadableSession
+from guardrail.errors import ConfigError, ProtocolError, UnreadableSession
 from guardrail.events import (
     Response,
     ResponseAborted,
@@ -71,7 +71,8 @@ class Engine:
 
     Use as an async context manager; leaving it cancels what is still under way. ``emit`` is called, on the
     event loop, for every output; ``on_closed`` once for every response of which nothing more will be
-    emitted or read. Neither may raise. ``journal`` has to be set for ``capture`` and ``restore``.
+    emitted or read. Neither may raise. ``journal`` has to be set for ``capture`` and ``restore``. ``judges``
+    are those that policies name by ``judge``; ``judge`` is for all others.
     ``clock`` gives seconds on any monotonic clock, ``wall`` Unix time in seconds.
     """
 
@@ -84,11 +85,13 @@ class Engine:
         on_closed: Callable[[ClosedResponse], None] | None = None,
         limits: Limits | None = None,
         journal: bool = False,
+        judges: Mapping[str, Judge] | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._judge = judge
-        self._router = router
+        self._judges: Mapping[str, Judge] = {}
+        self.use(router, judges)
         self._emit = emit
         self._on_closed = on_closed
         self._limits = limits or Limits()
@@ -99,7 +102,7 @@ class Engine:
         self._runs, self._bounds = self._table.by_id, self._table.bounds
         self._cutters = Cutters()
         self._gatherer = Gatherer(
-            judge, self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
+            self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
         )
         self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
@@ -118,6 +121,21 @@ class Engine:
             task.cancel()
         # The group is told nothing of the caller's error, which it would wrap into a group of one.
         await self._group.__aexit__(None, None, None)
+
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` the policies of responses that begin from now on; others keep theirs.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        known = {**self._judges, **(judges or {})}
+        for policy in router.policies:
+            if policy.judge is not None and policy.judge not in known:
+                raise ConfigError(
+                    f"policies.{policy.name}.judge: there is no judge {policy.judge!r} here; hand it over in "
+                    f"judges, or name one of {', '.join(sorted(known)) or 'none'}"
+                )
+        self._router, self._judges = router, known
 
     # ------------------------------------------------------------------------------------ state
 
@@ -349,7 +367,8 @@ class Engine:
             epoch=self._wall() - now,
             max_answer_chars=self._limits.max_answer_chars,
         )
-        run = self._table.add(session, stored.headers, stored.digest, self._table.lane(lane), born)
+        judge = self._judge_of(session.policy)
+        run = self._table.add(session, judge, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured, run.silence_captured = True, stored.silent
         effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
         self._carry_out(run, effects)
@@ -423,17 +442,26 @@ class Engine:
         born: int,
         policy: Policy | None = None,
     ) -> Run:
-        policy = policy or self._router.choose(head.route, head.tenant)
+        challenger = None
+        if policy is None:
+            policy = self._router.choose(head.route, head.tenant, head.generator_model)
+            challenger = self._router.challenger(policy, head.response_id)
         session = self._session_type(
             head,
             policy,
             self._cutters.new(policy, head.contexts),
             now=self._clock(),
             max_answer_chars=self._limits.max_answer_chars,
+            challenger=challenger,
         )
-        run = self._table.add(session, headers, fingerprint, lane, born)
+        run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
         self._arm(run)
         return run
+
+    def _judge_of(self, policy: Policy) -> Judge:
+        """The judge that a policy names. A response that began under another configuration may name one that
+        is not there any more."""
+        return self._judge if policy.judge is None else self._judges.get(policy.judge, self._judge)
 
     def _carry_out(self, run: Run, effects: list[Effect]) -> None:
         for effect in effects:
@@ -528,7 +556,7 @@ class Engine:
                     now, heard = self._clock(), partial(self._heard, run)
                     gathering = self._gatherer.gathering(run, batch, known)
                     try:
-                        found = await ask(self._judge, run.session, evidence, batch, now, heard, gathering)
+                        found = await ask(run.judge, run.session, evidence, batch, now, heard, gathering)
                     finally:
                         if gathering is not None:
                             gathering.close()

@@ -36,7 +36,7 @@ DRAIN_MS: Final = 2_000
 REVOKE_MS: Final = 500
 
 
-async def guard(settings: KafkaSettings, pace: Mapping[str, int], bug: str) -> int:
+async def guard(settings: KafkaSettings, pace: Mapping[str, Any], bug: str) -> int:
     """Guard until SIGTERM. The exit status."""
     judge, orders, stop = ScriptedJudge(), Orders(), asyncio.Event()
     DoomedProducer.orders = orders

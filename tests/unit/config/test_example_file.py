@@ -27,7 +27,7 @@ def _absent(model: type[BaseModel], given: list[Any], prefix: str = "") -> list[
     absent = []
     for name, field in model.model_fields.items():
         # A rule is written as one line, and a policy's name is its key.
-        if prefix.startswith("policies.") and name in {"rules", "name"}:
+        if prefix.startswith("policies.") and name in {"rules", "rules_before", "rules_after", "name"}:
             continue
         values = [each[name] for each in given if isinstance(each, Mapping) and name in each]
         if not values:
@@ -93,18 +93,18 @@ class TestExample:
 
     def test_what_is_not_an_example_is_the_default(self) -> None:
         settings = load_settings(EXAMPLE)
-        assert set(settings.policies) == {"default", "medical", "shadow"}
+        assert set(settings.policies) == {"default", "medical", "medical-strict", "shadow"}
         assert settings.routes
-        assert (
-            settings.model_copy(update={"policies": {"default": settings.policies["default"]}, "routes": ()})
-            == Settings()
-        )
+        assert settings.challengers
+        defaults = {"policies": {"default": settings.policies["default"]}, "routes": (), "challengers": ()}
+        assert settings.model_copy(update=defaults) == Settings()
 
     def test_its_routes_lead_to_its_policies(self) -> None:
         router = load_settings(EXAMPLE).router()
         assert router.choose("leaflets", None).name == "medical"
         assert router.choose("support-beta", "acme").name == "shadow"
         assert router.choose("support-beta", None).name == "default"
+        assert router.choose("any", "one", "experimental-7").name == "shadow"
 
     def test_every_field_is_described(self) -> None:
         def undescribed(model: type[BaseModel], prefix: str = "") -> list[str]:
