@@ -127,7 +127,19 @@ class Source:
         """The file as it stands now; ``options`` go over it."""
         from consumers.reloading import fingerprint
 
-        return cls(path, fingerprint(path), partial(settings_from, path, options))
+        return cls(path, fingerprint(path), partial(_checked, path, options))
+
+
+def _checked(path: Path, options: Options) -> Settings:
+    """The settings, checked as 'guardrail config check' does."""
+    from guardrail.judges.factory import check_files, check_judge, check_time
+
+    settings = settings_from(path, options)
+    with naming_places(path, options):
+        check_judge(settings.judge, settings.policies.values())
+        check_files(settings.judge, settings.policies.values())
+        check_time(settings.judge, settings.policies)
+    return settings
 
 
 async def serve(
@@ -149,6 +161,9 @@ async def serve(
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
     _stop_on_signals(stop, on_stop)
+    if source is not None:
+        # Until there is anybody to ask; what the file says by then is read anyway.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)
     topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import KafkaSettings, Settings, Topics
 from guardrail.cli import app, run
-from guardrail.errors import TransportUnavailable
+from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.events import (
     Context,
     Response,
@@ -128,6 +128,16 @@ async def test_sighup_reads_the_policies_anew_and_answers_under_way_keep_theirs(
     assert (last.response_id, last.policy.version) == ("begun", "1")
     os.kill(os.getpid(), signal.SIGTERM)
     await guard
+
+
+def test_a_file_is_read_again_as_a_check_reads_it(tmp_path: Path) -> None:
+    """What a check refuses is refused, with the place where it stands."""
+    path = tmp_path / "guardrail.yaml"
+    configured(path, "1")
+    source = run.Source.of(path, {})
+    path.write_text("policies:\n  default:\n    judge: command\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"guardrail\.yaml:3: policies\.default\.judge: command: .*argv"):
+        source.read()
 
 
 async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
