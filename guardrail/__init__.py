@@ -38,12 +38,13 @@ if TYPE_CHECKING:
     from guardrail.judges.spending import UsageLedger
     from guardrail.limits import Limits
     from guardrail.policy import Policy, Rule
-    from guardrail.routing import PolicyRouter, Route
+    from guardrail.routing import Challenger, PolicyRouter, Route
     from guardrail.verdicts import Judgement
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Challenger",
     "ClaimVerdict",
     "ConfigError",
     "Context",
@@ -107,6 +108,7 @@ _HOME: Final = {
     "Meter": "guardrail.judges.base",
     "Policy": "guardrail.policy",
     "PolicyRouter": "guardrail.routing",
+    "Challenger": "guardrail.routing",
     "ProtocolError": "guardrail.errors",
     "Response": "guardrail.events",
     "ResponseVerdict": "guardrail.events",

@@ -8,7 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail.events import Decision, DeliveryBlocked, Verdict
-from guardrail.policy import UNAVAILABLE, WITHHELD, Policy, message_in
+from guardrail.messages import message_in
+from guardrail.policy import UNAVAILABLE, WITHHELD, Policy
 from tests.support.sessions import Driver
 
 TEXTS = {"default": "other", "de": "deutsch", "pt-BR": "brasil", "zh-Hant": "trad"}
