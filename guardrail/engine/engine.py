@@ -13,6 +13,7 @@ says by ``capture`` what is new of a response, and goes on from that by ``restor
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
@@ -57,6 +58,8 @@ from guardrail.session.stored import UNREADABLE, StoredSession
 from guardrail.verdicts import Judgement
 
 __all__ = ["OVERLOADED", "Captured", "ClosedResponse", "Engine", "Headers", "Output"]
+
+_log = logging.getLogger(__name__)
 
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
@@ -459,9 +462,16 @@ class Engine:
         return run
 
     def _judge_of(self, policy: Policy) -> Judge:
-        """The judge that a policy names. A response that began under another configuration may name one that
-        is not there any more."""
-        return self._judge if policy.judge is None else self._judges.get(policy.judge, self._judge)
+        """The judge that a policy names. The usual one stands in for a judge that is not there any more: the
+        response began under another configuration."""
+        if policy.judge is None:
+            return self._judge
+        judge = self._judges.get(policy.judge)
+        if judge is None:
+            _log.warning(
+                "policy %r: no judge %r is set up any more, the usual one judges", policy.name, policy.judge
+            )
+        return judge or self._judge
 
     def _carry_out(self, run: Run, effects: list[Effect]) -> None:
         for effect in effects:
