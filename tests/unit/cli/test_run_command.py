@@ -31,6 +31,7 @@ from guardrail.events import (
 )
 from guardrail.judges.settings import JudgeSettings
 from tests.support.guards import until
+from tests.unit.consumers.test_ops import get
 
 TOPICS = Topics()
 
@@ -98,8 +99,8 @@ async def test_what_could_not_finish_is_left_to_the_next_guard(broker: MemoryBro
     assert [key for key in stored if b"/head/" in key and key.endswith(b"/open")]
 
 
-def configured(path: Path, version: str) -> None:
-    text = f"ops: {{port: null}}\npolicies: {{default: {{version: '{version}', mode: observe}}}}\n"
+def configured(path: Path, version: str, more: str = "mode: observe") -> None:
+    text = f"ops: {{port: 0}}\npolicies: {{default: {{version: '{version}', {more}}}}}\n"
     path.write_text(text, encoding="utf-8")
 
 
@@ -126,6 +127,28 @@ async def test_sighup_reads_the_policies_anew_and_answers_under_way_keep_theirs(
     send(broker, ResponseCompleted(response_id="begun", seq=0))
     last = await anext(stream)
     assert (last.response_id, last.policy.version) == ("begun", "1")
+    os.kill(os.getpid(), signal.SIGTERM)
+    await guard
+
+
+async def test_a_post_to_reload_answers_with_what_came_of_it(broker: MemoryBroker, tmp_path: Path) -> None:
+    path = tmp_path / "guardrail.yaml"
+    configured(path, "1")
+    source = run.Source.of(path, {})
+    with capture_logs() as logs:
+        guard = asyncio.create_task(run.serve(source.read(), source=source))
+        await until(lambda: any(entry["event"] == "ops.listening" for entry in logs))
+    [port] = [entry["port"] for entry in logs if entry["event"] == "ops.listening"]
+    assert await get(port, "/reload", "POST") == (200, "unchanged\n")
+    configured(path, "2")
+    assert await get(port, "/reload", "POST") == (200, "reloaded: policies\n")
+    configured(path, "3", "flag_below: 7")
+    status, told = await get(port, "/reload", "POST")
+    assert status == 422
+    assert "guardrail.yaml:2: policies.default.flag_below = 7" in told
+    assert "guardrail_config_reload_failed 1.0" in (await get(port, "/metrics"))[1]
+    send(broker, Response(response_id="last", answer="The Pro plan costs $20 per month.", **HEAD))
+    assert (await anext(verdicts(broker))).policy.version == "2"
     os.kill(os.getpid(), signal.SIGTERM)
     await guard
 
