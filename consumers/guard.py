@@ -204,6 +204,7 @@ class GuardConsumer:
         judge: Judge,
         router: PolicyRouter,
         *,
+        judges: Mapping[str, Judge] | None = None,
         limits: Limits | None = None,
         topics: Topics | None = None,
         delivery_guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
@@ -217,7 +218,10 @@ class GuardConsumer:
         max_record_bytes: int = 8 * 1024 * 1024,
         traces: Traces | None = None,
     ) -> None:
-        """``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end."""
+        """``judges`` are those that policies name; ``judge`` is for all others.
+
+        ``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end.
+        """
         self._transport = transport
         self._limits = limits or Limits()
         topics = topics or Topics()
@@ -241,6 +245,7 @@ class GuardConsumer:
             on_closed=lambda response: self._guarantee.closed(response),
             on_change=(lambda change: self._guarantee.changed(change)) if exactly_once else None,
             limits=self._limits,
+            judges=judges,
         )
         self._intake = Intake(
             self._engine,
@@ -266,6 +271,14 @@ class GuardConsumer:
         self._full_since: float | None = None
         self._responses = ResponseLog()
         self._traces = traces
+
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` from the next response on; those in flight keep their policies.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        self._engine.use(router, judges)
 
     def waits_for(self) -> str:
         """What keeps the guard from being ready, in words; empty when nothing does."""

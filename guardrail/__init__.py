@@ -40,13 +40,14 @@ if TYPE_CHECKING:
     from guardrail.judges.spending import UsageLedger
     from guardrail.limits import Limits
     from guardrail.policy import Policy, Rule
-    from guardrail.routing import PolicyRouter, Route
+    from guardrail.routing import Challenger, PolicyRouter, Route
     from guardrail.verdicts import Judgement
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnswerBlocked",
+    "Challenger",
     "ClaimVerdict",
     "ConfigError",
     "Context",
@@ -139,6 +140,7 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
                 "Rule",
             ),
             "guardrail.routing": (
+                "Challenger",
                 "PolicyRouter",
                 "Route",
             ),

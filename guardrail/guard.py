@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -39,8 +39,9 @@ class Guard:
 
     ``judge`` is the local judge when left out, which is made as the guard is entered, beside the event loop;
     one that is handed in stays open when the guard closes.
-    Give ``policy`` for one policy, or ``router`` to choose it by route and tenant. Use on one event loop;
-    any number of calls may run at once, and wait for room when ``limits`` are reached.
+    Give ``policy`` for one policy, or ``router`` to choose it by route, tenant and generator model;
+    ``judges`` are those that policies name by ``judge``, and stay open too. Use on one event loop; any number
+    of calls may run at once, and wait for room when ``limits`` are reached.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Guard:
         policy: Policy | None = None,
         *,
         router: PolicyRouter | None = None,
+        judges: Mapping[str, Judge] | None = None,
         limits: Limits | None = None,
     ) -> None:
         if policy is not None and router is not None:
@@ -67,6 +69,7 @@ class Guard:
         self._own_judge = judge is None
         self._judge = judge
         self._router = router or PolicyRouter.single(policy or Policy())
+        self._judges = dict(judges or {})
         self._limits = limits
         self._engine: Engine | None = None
         self._queues: dict[str, _Queue] = {}
@@ -75,7 +78,12 @@ class Guard:
         if self._judge is None:
             self._judge = await asyncio.to_thread(_local_judge)  # tenths of a second, to load its model
         engine = Engine(
-            self._judge, self._router, emit=self._emit, on_closed=self._closed, limits=self._limits
+            self._judge,
+            self._router,
+            emit=self._emit,
+            on_closed=self._closed,
+            limits=self._limits,
+            judges=self._judges,
         )
         self._engine = await engine.__aenter__()
         return self
@@ -93,6 +101,16 @@ class Guard:
             if self._own_judge and self._judge is not None:
                 judge, self._judge = self._judge, None
                 await judge.aclose()
+
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` the policies of answers that begin from now on; those under way keep theirs.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        if self._engine is not None:
+            self._engine.use(router, judges)
+        self._router, self._judges = router, {**self._judges, **(judges or {})}
 
     async def check(
         self,

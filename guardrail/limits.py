@@ -1,4 +1,4 @@
-"""Bounds on what one engine holds at a time.
+"""Bounds on what one engine holds at a time, and on what judging one response may consume.
 
 What nobody would set is a constant of the class; a test or a benchmark that needs another value makes a
 subclass.
@@ -11,6 +11,17 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 Positive = Annotated[int, Field(gt=0)]
+
+
+class ResponseBudget(BaseModel):
+    """What the judging of one response may consume."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokens: Positive | None = Field(default=None, description="Input (cached ones too) and output tokens.")
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="US dollars, by judge.prices."
+    )
 
 
 class Limits(BaseModel):

@@ -64,7 +64,7 @@ async def main(arguments: argparse.Namespace) -> None:
         print(f"the chat is at {where}; Ctrl-C ends it", flush=True)
         config = uvicorn.Config(
             service(client, model),
-            host="127.0.0.1",
+            host=arguments.host,
             port=arguments.port,
             log_level="warning",
             lifespan="off",
@@ -79,6 +79,7 @@ if __name__ == "__main__":
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0 in a container; there is no login")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--bootstrap-servers", help="a Kafka with a guard; without it all is in this process")
     parser.add_argument("--responses", default="rag.responses", help="topic that the guard reads")

@@ -46,12 +46,13 @@ def unreadable_files(settings: GuardSettings) -> list[tuple[str, str]]:
 
 
 def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
-    from guardrail.judges.factory import uses_local
+    from guardrail.judges.factory import all_kinds, uses_local
 
     judge = settings.judge
-    used = judge.kinds()
+    every = all_kinds(judge, settings.policies.values())
+    used = frozenset().union(*(each.kinds() for each in every))
     yield from _below(settings.kafka, "kafka")
-    for kind in sorted(used | {"local"} if uses_local(judge) else used):
+    for kind in sorted(used | {"local"} if any(map(uses_local, every)) else used):
         yield from _below(getattr(judge, kind), f"judge.{kind}")
     if "llm" in used and (alternative := judge.alternative_llm()) is not None:
         here = set(_below(judge.llm, ""))  # what it takes over from judge.llm has been named there
@@ -224,12 +225,12 @@ def check_command(
     files of the local judge that are here are looked into.
     """
     from guardrail.cli.terminal import out, safe
-    from guardrail.judges.factory import check_files, check_judge, check_time
+    from guardrail.judges.factory import all_kinds, check_files, check_judge, check_time
 
     settings = settings_from(file, {})
     with naming_places(file, {}):
-        check_judge(settings.judge)
-        check_files(settings.judge)
+        check_judge(settings.judge, settings.policies.values())
+        check_files(settings.judge, settings.policies.values())
         too_short = check_time(settings.judge, settings.policies)
     policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
     console = out()
@@ -243,7 +244,8 @@ def check_command(
         ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
     ):
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
-    for told in (*too_short, *start_notes(settings.judge)):
+    every = all_kinds(settings.judge, settings.policies.values())
+    for told in dict.fromkeys((*too_short, *(note for each in every for note in start_notes(each)))):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
     # No errors: the check may run where the secrets are not mounted, on a build machine.
     for path, why in unreadable_files(settings):

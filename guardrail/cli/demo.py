@@ -149,13 +149,16 @@ async def play_all(
     from consumers.settings import Topics
     from guardrail.demo.board import play, schedule
     from guardrail.errors import only_cause
-    from guardrail.judges.factory import build_judge
+    from guardrail.judges.factory import JudgeSet
 
     topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     transport = MemoryTransport(broker, _GROUP_ID, [topics.responses], sessions_topic=topics.sessions)
-    judge = build_judge(settings.judge)
-    guard = GuardConsumer(transport, judge, settings.router(), limits=settings.limits, topics=topics)
+    router = settings.router()
+    judges = JudgeSet(settings.judge, router.policies)
+    guard = GuardConsumer(
+        transport, judges.default, router, judges=judges.by_kind, limits=settings.limits, topics=topics
+    )
     steps = schedule(responses)
     stop, done = asyncio.Event(), asyncio.Event()
 
@@ -188,7 +191,7 @@ async def play_all(
         raise only_cause(errors) from None
     finally:
         view.close()
-        await judge.aclose()
+        await judges.aclose()
 
 
 async def _follow(

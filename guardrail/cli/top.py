@@ -52,7 +52,7 @@ def top_command(
 
 
 @dataclass(slots=True)
-class Reading:
+class Scrape:
     """The samples of one guard at one moment, or why there are none."""
 
     at: float
@@ -92,11 +92,11 @@ async def _watch(urls: Sequence[str], interval_s: float, *, once: bool) -> int:
                 before = now
 
 
-async def _read_all(client: httpx2.AsyncClient, urls: Sequence[str]) -> list[Reading]:
+async def _read_all(client: httpx2.AsyncClient, urls: Sequence[str]) -> list[Scrape]:
     return list(await asyncio.gather(*(_read(client, url.rstrip("/")) for url in urls)))
 
 
-async def _read(client: httpx2.AsyncClient, url: str) -> Reading:
+async def _read(client: httpx2.AsyncClient, url: str) -> Scrape:
     import httpx2
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -104,20 +104,20 @@ async def _read(client: httpx2.AsyncClient, url: str) -> Reading:
     try:
         reply = await client.get(f"{url}/metrics")
         if reply.status_code != 200 or len(reply.content) > _MOST_BYTES:
-            return Reading(at, problem=f"HTTP {reply.status_code} from {url}/metrics")
+            return Scrape(at, problem=f"HTTP {reply.status_code} from {url}/metrics")
         samples: dict[str, dict[Labels, float]] = {}
         for family in text_string_to_metric_families(reply.text):
             for sample in family.samples:
                 samples.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
         if "guardrail_build_info" not in samples:
-            return Reading(at, problem="no guard: its metrics have no guardrail_build_info")
+            return Scrape(at, problem="no guard: its metrics have no guardrail_build_info")
         ready = (await client.get(f"{url}/readyz")).status_code == 200
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
-        return Reading(at, problem=str(error) or type(error).__name__)
-    return Reading(at, samples, ready)
+        return Scrape(at, problem=str(error) or type(error).__name__)
+    return Scrape(at, samples, ready)
 
 
-def quantile(share: float, before: Reading, now: Reading, name: str) -> float | None:
+def quantile(share: float, before: Scrape, now: Scrape, name: str) -> float | None:
     """The seconds within which ``share`` of what a histogram took between two readings lies.
 
     Interpolated linearly within its bucket, as Prometheus does; None where it took nothing.
@@ -146,11 +146,11 @@ def quantile(share: float, before: Reading, now: Reading, name: str) -> float | 
 @dataclass(frozen=True, slots=True)
 class _Column:
     title: str
-    show: Callable[[Reading, Reading], str]
+    show: Callable[[Scrape, Scrape], str]
 
 
-def _rate(name: str, **labels: str) -> Callable[[Reading, Reading], str]:
-    def show(before: Reading, now: Reading) -> str:
+def _rate(name: str, **labels: str) -> Callable[[Scrape, Scrape], str]:
+    def show(before: Scrape, now: Scrape) -> str:
         seconds = now.at - before.at
         count = max(0.0, now.total(name, **labels) - before.total(name, **labels))
         return f"{count / seconds:.1f}" if seconds > 0 else "–"
@@ -158,8 +158,8 @@ def _rate(name: str, **labels: str) -> Callable[[Reading, Reading], str]:
     return show
 
 
-def _share(name: str, whole: str, **labels: str) -> Callable[[Reading, Reading], str]:
-    def show(before: Reading, now: Reading) -> str:
+def _share(name: str, whole: str, **labels: str) -> Callable[[Scrape, Scrape], str]:
+    def show(before: Scrape, now: Scrape) -> str:
         all_ = now.total(whole) - before.total(whole)
         part = now.total(name, **labels) - before.total(name, **labels)
         return f"{part / all_:.0%}" if all_ > 0 else "–"
@@ -167,7 +167,7 @@ def _share(name: str, whole: str, **labels: str) -> Callable[[Reading, Reading],
     return show
 
 
-def _seconds(share: float, name: str) -> Callable[[Reading, Reading], str]:
+def _seconds(share: float, name: str) -> Callable[[Scrape, Scrape], str]:
     return lambda before, now: _duration(quantile(share, before, now, name))
 
 
@@ -177,7 +177,7 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def _gauge(name: str) -> Callable[[Reading, Reading], str]:
+def _gauge(name: str) -> Callable[[Scrape, Scrape], str]:
     return lambda _, now: "–" if name not in now.samples else f"{now.total(name):,.0f}"
 
 
@@ -201,7 +201,7 @@ _COLUMNS: Final = (
 )
 
 
-def table(urls: Sequence[str], before: Sequence[Reading], now: Sequence[Reading]) -> RenderableType:
+def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) -> RenderableType:
     """A column for each guard, so that many figures fit a narrow terminal; those of all together last."""
     from rich.table import Table
 
@@ -218,7 +218,7 @@ def table(urls: Sequence[str], before: Sequence[Reading], now: Sequence[Reading]
         if together:
             pairs.append((_sum([one for one, _ in together]), _sum([one for _, one in together])))
         else:
-            pairs.append((Reading(0.0), Reading(0.0, problem="none")))
+            pairs.append((Scrape(0.0), Scrape(0.0, problem="none")))
     shown.add_row("state", *(_state(reading) for _, reading in pairs))
     shown.add_row("partitions", *(_partitions(reading) for _, reading in pairs))
     for column in _COLUMNS:
@@ -226,7 +226,7 @@ def table(urls: Sequence[str], before: Sequence[Reading], now: Sequence[Reading]
     return shown
 
 
-def view(urls: Sequence[str], before: Sequence[Reading], now: Sequence[Reading]) -> RenderableType:
+def view(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) -> RenderableType:
     """The table, and below it why a guard has no figures."""
     from rich.console import Group
     from rich.text import Text
@@ -239,7 +239,7 @@ def view(urls: Sequence[str], before: Sequence[Reading], now: Sequence[Reading])
     return Group(table(urls, before, now), *problems)
 
 
-def _state(reading: Reading) -> str:
+def _state(reading: Scrape) -> str:
     if reading.problem:
         return "[red]away[/]"
     if reading.total("guardrail_saturated"):
@@ -247,17 +247,17 @@ def _state(reading: Reading) -> str:
     return "[green]ready[/]" if reading.ready else "[yellow]waits[/]"
 
 
-def _partitions(reading: Reading) -> str:
+def _partitions(reading: Scrape) -> str:
     return "" if reading.problem else f"{reading.total('guardrail_partitions'):.0f}"
 
 
-def _sum(readings: Sequence[Reading]) -> Reading:
+def _sum(readings: Sequence[Scrape]) -> Scrape:
     samples: dict[str, dict[Labels, float]] = {}
     for number, reading in enumerate(readings):
         for name, found in reading.samples.items():
             for labels, value in found.items():
                 # The number keeps guards apart; edges of buckets are read from the other labels.
                 samples.setdefault(name, {})[labels | {("guard", str(number))}] = value
-    return Reading(
+    return Scrape(
         max(reading.at for reading in readings), samples, all(reading.ready for reading in readings)
     )

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, overload
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
+from guardrail.config.inheritance import cycles, is_inherited
 from guardrail.config.problems import (
     Loc,
     Problem,
@@ -395,14 +397,23 @@ def load_settings(
     try:
         return kind.model_validate(merged)
     except ValidationError as error:
-        problems = explain(kind, error, sources.where)
+        problems = explain(kind, error, sources.where, partial(is_inherited, merged.get("policies")))
         told = {problem.path for problem in problems}
-        unknown = [
+        more = [
             explain_unknown_policy(loc, name, known, sources.where)
             for loc, name, known in _unknown_policies(merged)
-            if dotted(loc) not in told
         ]
-        raise SettingsError(problems + unknown) from None
+        more += [
+            Problem(
+                dotted(cycle.path),
+                cycle.wrong,
+                cycle.remedy,
+                value=repr(cycle.value),
+                where=sources.where(cycle.path),
+            )
+            for cycle in cycles(merged.get("policies"))
+        ]
+        raise SettingsError(problems + [problem for problem in more if problem.path not in told]) from None
 
 
 def with_places(
@@ -475,6 +486,18 @@ def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, lis
         (("routes", i, "policy"), route.get("policy"))
         for i, route in enumerate(routes if isinstance(routes, list | tuple) else ())
         if isinstance(route, Mapping)
+    ]
+    named += [
+        (("policies", name, "extends"), policy.get("extends"))
+        for name, policy in policies.items()
+        if isinstance(policy, Mapping)
+    ]
+    challengers = values.get("challengers")
+    named += [
+        (("challengers", i, field), challenger.get(field))
+        for i, challenger in enumerate(challengers if isinstance(challengers, list | tuple) else ())
+        if isinstance(challenger, Mapping)
+        for field in ("policy", "against")
     ]
     for loc, name in [*named, (("default_policy",), values.get("default_policy"))]:
         if isinstance(name, str) and name and name not in known:

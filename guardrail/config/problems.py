@@ -96,10 +96,14 @@ def fields_of(annotation: Any) -> Mapping[str, FieldInfo]:
 
 
 def explain(
-    root: type[BaseModel], error: ValidationError, where: Callable[[Loc], str | None]
+    root: type[BaseModel],
+    error: ValidationError,
+    where: Callable[[Loc], str | None],
+    is_repeated: Callable[[Loc], bool] = lambda _: False,
 ) -> list[Problem]:
-    """The problems in a failed validation of ``root``; ``where`` tells which source gave a path."""
-    errors = error.errors(include_url=False)
+    """The problems in a failed validation of ``root``; ``where`` tells which source gave a path. Those at
+    paths that repeat another's value are left out: they are told there."""
+    errors = [details for details in error.errors(include_url=False) if not is_repeated(details["loc"])]
     misnamed = {details["loc"][:-1] for details in errors if details["loc"][-1:] == ("[key]",)}
     return [
         _explain_one(root, details, where)

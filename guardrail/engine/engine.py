@@ -1,4 +1,4 @@
-"""Many sessions, one judge.
+"""Many sessions, one judge, or one for each of some policies.
 
 The engine owns what waits: the judge's calls, their deadlines, the timers, the bounds. It is driven by
 ``handle``, which never waits, and answers through a callback, so the same engine serves a Kafka consumer,
@@ -14,6 +14,7 @@ from that by ``restore``.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
@@ -37,7 +38,7 @@ from guardrail.engine.runs import (
     restored_session,
     size_of,
 )
-from guardrail.errors import ProtocolError, UnreadableSession
+from guardrail.errors import ConfigError, ProtocolError, UnreadableSession
 from guardrail.events import (
     Response,
     ResponseAborted,
@@ -58,6 +59,8 @@ from guardrail.verdicts import Judgement
 
 __all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Headers", "Output"]
 
+_log = logging.getLogger(__name__)
+
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
 WRONG_LANE: Final = "wrong_partition"
@@ -73,6 +76,7 @@ class Engine:
     event loop, for every output; ``on_closed`` once for every response of which nothing more will be
     emitted or read; ``on_change`` when a response has something to store, until which nothing is said of its
     further changes. None of them may raise. Without ``on_change`` nothing is journalled, nor restored.
+    ``judges`` are those that policies name by ``judge``; ``judge`` is for all others.
     ``clock`` gives seconds on any monotonic clock, ``wall`` Unix time in seconds.
     """
 
@@ -85,11 +89,13 @@ class Engine:
         on_closed: Callable[[ClosedResponse], None] | None = None,
         on_change: Callable[[Change], None] | None = None,
         limits: Limits | None = None,
+        judges: Mapping[str, Judge] | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._judge = judge
-        self._router = router
+        self._judges: Mapping[str, Judge] = {}
+        self.use(router, judges)
         self._emit = emit
         self._on_closed = on_closed
         self._on_change = on_change
@@ -101,7 +107,7 @@ class Engine:
         self._runs, self._bounds = self._table.by_id, self._table.bounds
         self._cutters = Cutters()
         self._gatherer = Gatherer(
-            judge, self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
+            self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
         )
         self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
@@ -122,6 +128,21 @@ class Engine:
             task.cancel()
         # The group is told nothing of the caller's error, which it would wrap into a group of one.
         await self._group.__aexit__(None, None, None)
+
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` the policies of responses that begin from now on; others keep theirs.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        known = {**self._judges, **(judges or {})}
+        for policy in router.policies:
+            if policy.judge is not None and policy.judge not in known:
+                raise ConfigError(
+                    f"policies.{policy.name}.judge: there is no judge {policy.judge!r} here; hand it over in "
+                    f"judges, or name one of {', '.join(sorted(known)) or 'none'}"
+                )
+        self._router, self._judges = router, known
 
     # ------------------------------------------------------------------------------------ state
 
@@ -349,7 +370,8 @@ class Engine:
             epoch=self._epoch(),
             max_answer_chars=self._limits.max_answer_chars,
         )
-        run = self._table.add(session, stored.headers, stored.digest, self._table.lane(lane), born)
+        judge = self._judge_of(session.policy)
+        run = self._table.add(session, judge, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured, run.silence_captured = True, stored.silent
         effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
         self._carry_out(run, effects)
@@ -423,18 +445,34 @@ class Engine:
         born: int,
         policy: Policy | None = None,
     ) -> Run:
-        policy = policy or self._router.choose(head.route, head.tenant)
+        challenger = None
+        if policy is None:
+            policy = self._router.choose(head.route, head.tenant, head.generator_model)
+            challenger = self._router.challenger(policy, head.response_id)
         session = self._session_type(
             head,
             policy,
             self._cutters.new(policy, head.contexts),
             now=self._clock(),
             max_answer_chars=self._limits.max_answer_chars,
+            challenger=challenger,
         )
-        run = self._table.add(session, headers, fingerprint, lane, born)
+        run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
         self._changed(run)
         self._arm(run)
         return run
+
+    def _judge_of(self, policy: Policy) -> Judge:
+        """The judge that a policy names. The usual one stands in for a judge that is not there any more: the
+        response began under another configuration."""
+        if policy.judge is None:
+            return self._judge
+        judge = self._judges.get(policy.judge)
+        if judge is None:
+            _log.warning(
+                "policy %r: no judge %r is set up any more, the usual one judges", policy.name, policy.judge
+            )
+        return judge or self._judge
 
     def _carry_out(self, run: Run, effects: list[Effect]) -> None:
         for effect in effects:
@@ -539,7 +577,7 @@ class Engine:
                     now, heard = self._clock(), partial(self._heard, run)
                     gathering = self._gatherer.gathering(run, batch, known)
                     try:
-                        found = await ask(self._judge, run.session, evidence, batch, now, heard, gathering)
+                        found = await ask(run.judge, run.session, evidence, batch, now, heard, gathering)
                     finally:
                         if gathering is not None:
                             gathering.close()

@@ -34,6 +34,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import GatheringJudge, Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -46,7 +47,13 @@ from guardrail.verdicts import Judgement
 
 def digest(head: ResponseHead) -> bytes:
     """Tells two starts with one id apart: 8 bytes over the whole event."""
-    return blake2b(head.to_json(), digest_size=8).digest()
+    # A start that was stored before there was a language is the same start when it comes again.
+    value = head.to_json() if head.language is not None else _without_language(head)
+    return blake2b(value, digest_size=8).digest()
+
+
+def _without_language(head: ResponseHead) -> bytes:
+    return head.__pydantic_serializer__.to_json(head, by_alias=True, exclude={"language"})
 
 
 class _Remembered(NamedTuple):
@@ -208,6 +215,7 @@ class Run:
     """A session and what the engine keeps beside it."""
 
     session: Session
+    judge: Judge
     lane: LaneRuns
     born: int
     headers: Headers
@@ -227,6 +235,11 @@ class Run:
     pending: int = 0
     silent: bool = False
     dropped: bool = False
+
+    @property
+    def max_wait_s(self) -> float:
+        """How long the judge lets claims wait for others while more text comes; 0 for one that never does."""
+        return self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
 
     @property
     def may_call(self) -> bool:
@@ -283,11 +296,13 @@ class RunTable:
             lane = self.lanes[key] = LaneRuns(key, finished)
         return lane
 
-    def add(self, session: Session, headers: Headers, digest: bytes, lane: LaneRuns, born: int) -> Run:
+    def add(
+        self, session: Session, judge: Judge, headers: Headers, digest: bytes, lane: LaneRuns, born: int
+    ) -> Run:
         """Put a response into flight."""
         head = session.head
         chars = size_of(head) + (len(head.answer) if isinstance(head, Response) else session.answer_chars)
-        run = Run(session, lane, born, headers, digest, chars)
+        run = Run(session, judge, lane, born, headers, digest, chars)
         self.by_id[head.response_id] = lane.runs[head.response_id] = run
         self.bounds.add(lane.load, sessions=1, chars=chars)
         return run
@@ -417,7 +432,7 @@ def restored_session(
     """
     event = head.event
     if policy is None:
-        used = router.for_unknown(event.route, event.tenant)
+        used = router.for_unknown(event.route, event.tenant, event.generator_model)
     else:  # one object for all that have it, where it is still configured
         used = next((known for known in router.policies if known == policy), policy)
 
@@ -440,6 +455,7 @@ def restored_session(
             now=now,
             reading=reading,
             max_answer_chars=max_answer_chars,
+            challenger=router.challenger(used, event.response_id),
         )
     except UnreadableSession:
         session = StoredSession.salvaged(

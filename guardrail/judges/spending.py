@@ -25,6 +25,7 @@ from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.self_judging import canonical, plain
 from guardrail.judges.streams import closing
+from guardrail.limits import ResponseBudget
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import Judgement, total
 
@@ -216,19 +217,6 @@ class BudgetExhausted(JudgeUnavailable):
     """A call was not made because a budget has no room for it. The message names the budget."""
 
 
-Tokens = Annotated[int, Field(gt=0)]
-Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class ResponseBudget(BaseModel):
-    """What the judging of one response may consume."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tokens: Tokens | None = Field(default=None, description="Input (cached ones too) and output tokens.")
-    usd: Usd | None = Field(default=None, description="US dollars, by judge.prices.")
-
-
 class MinuteBudget(ResponseBudget):
     """What may be consumed within any 60 seconds."""
 
@@ -337,7 +325,8 @@ class Budget:
         second = int(self._clock())
         spent = _Amounts.of(request.spent)
         response = self._response(request.response_id, spent, second)
-        _check(self._settings.per_response, response.booked.most(spent), amount, "per response")
+        per_response = request.budget or self._settings.per_response
+        _check(per_response, response.booked.most(spent), amount, "per response")
         _check(self._settings.per_minute, self._all.sum(second), amount, "per minute")
         tenant = self._tenant(request.tenant)
         _check(self._settings.per_tenant_minute, tenant.sum(second), amount, "of the tenant per minute")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,7 +46,12 @@ def judging_everything(policy: Policy) -> Policy:
     return policy.model_copy(update={"mode": "observe", "claim_timeout_ms": _CLAIM_TIMEOUT_MS})
 
 
-def checker(judge: Judge, router: PolicyRouter, limits: Limits | None = None) -> Check:
+def checker(
+    judge: Judge,
+    router: PolicyRouter,
+    limits: Limits | None = None,
+    judges: Mapping[str, Judge] | None = None,
+) -> Check:
     """A function that judges one response with a guard of its own.
 
     A shared guard takes an id once only, as a stream must; in a file the same id may stand twice, with two
@@ -55,7 +60,7 @@ def checker(judge: Judge, router: PolicyRouter, limits: Limits | None = None) ->
     """
 
     async def check(response: Response) -> ResponseVerdict:
-        async with Guard(judge, router=router, limits=limits) as guard:
+        async with Guard(judge, router=router, judges=judges, limits=limits) as guard:
             return await guard.check_event(response.model_copy(update={"deadline_ms": None}))
 
     return check

@@ -113,11 +113,14 @@ class _ProgressRecord(_Stored):
     verdicts: tuple[_StoredVerdict, ...] = ()
     ready: tuple[tuple[_Count, Decision, str | None], ...] = ()
     replaced: tuple[_Place, ...] = ()
+    kinds: tuple[tuple[_Count, SegmentKind], ...] = ()
     worst: tuple[Decision, str] | None = None
     delivered: _Count | None = None
     released: _Count | None = None
     incomplete: str | None = None
     judging_stopped: str | None = None
+    ended_at: tuple[_Count, bool] | None = None
+    stopped_at: _Count | None = None
     decided: bool | None = None
     ended: bool | None = None
     text_ended_ms: int | None = None
@@ -136,6 +139,8 @@ _STANDING: Final = (
     "worst",
     "incomplete",
     "judging_stopped",
+    "ended_at",
+    "stopped_at",
     "decided",
     "ended",
     "text_ended_ms",
@@ -155,7 +160,11 @@ class OpenSegment:
 
 @dataclass(slots=True)
 class SessionState:
-    """Where a session stood. Times are Unix milliseconds. ``standing``: what was stored last, by name."""
+    """Where a session stood. Times are Unix milliseconds. ``standing``: what was stored last, by name.
+
+    For a challenger: ``kinds`` of segments as far as stored, and at which segment (its number, and if it was
+    forced) the response ended early or its judging stopped.
+    """
 
     records: int = 0
     standing: dict[str, Any] = field(default_factory=dict)
@@ -167,11 +176,14 @@ class SessionState:
     resolved: list[ClaimVerdict] = field(default_factory=list)
     ready: list[Ready] = field(default_factory=list)
     replaced: list[tuple[int, int]] = field(default_factory=list)
+    kinds: dict[int, SegmentKind] = field(default_factory=dict)
     worst: tuple[Decision, str] = (Decision.RELEASE, "")
     delivered: int = 0
     released_end: int = 0
     incomplete_rule: str | None = None
     judging_stopped: str | None = None
+    ended_at: tuple[int, bool] | None = None
+    stopped_at: int | None = None
     decided: bool = False
     input_ended: bool = False
     text_ended_ms: int | None = None
@@ -285,6 +297,8 @@ class _RecordReader:
             for index, decision, rule in record.ready
         ]
         state.replaced = [span for record in self._records for span in record.replaced]
+        state.kinds = {index: segment.kind for index, segment in segments.items()}
+        state.kinds.update(kind for record in self._records for kind in record.kinds)
         return state
 
     def _stand(self, standing: dict[str, Any]) -> SessionState:
@@ -297,6 +311,8 @@ class _RecordReader:
         state.released_end = standing.get("released", 0)
         state.incomplete_rule = standing.get("incomplete")
         state.judging_stopped = standing.get("judging_stopped")
+        state.ended_at = standing.get("ended_at")
+        state.stopped_at = standing.get("stopped_at")
         state.decided = standing.get("decided", False)
         state.input_ended = standing.get("ended", False)
         state.text_ended_ms = standing.get("text_ended_ms")

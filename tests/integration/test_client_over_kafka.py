@@ -19,9 +19,9 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
 from guardrail.client import AnswerBlocked, GuardClient, Piece
-from guardrail.client.kafka import partition_of
 from guardrail.errors import TransportError, TransportUnavailable
 from guardrail.events import DeliverySegment
+from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.testing import ScriptedJudge, check_events

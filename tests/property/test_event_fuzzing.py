@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardrail.decisions import Decider
 from guardrail.engine import Engine, FinishedResponses
 from guardrail.events import Decision
 from guardrail.session import Session
@@ -44,7 +45,7 @@ def test_whatever_bytes_choose(data: bytes) -> None:
     run_bytes(data)
 
 
-def _always_release(_session: Session, _held: object) -> tuple[Decision, str]:
+def _always_release(_decider: Decider, _kind: object, _claims: object) -> tuple[Decision, str]:
     return Decision.RELEASE, "sabotage"
 
 
@@ -58,7 +59,7 @@ _never = property(lambda _session: float("inf"))
 @pytest.mark.parametrize(
     ("where", "name", "sabotage", "seen"),
     [
-        (Session, "_decide_segment", _always_release, "claim was released"),
+        (Decider, "segment", _always_release, "claim was released"),
         (FinishedResponses, "get", _never_knows, "expected"),
         (Session, "next_deadline", _never, "nothing is left"),
     ],

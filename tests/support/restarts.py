@@ -34,6 +34,7 @@ class Restartable:
     head: ResponseHead
     policy: Policy
     chunks: list[str]
+    challenger: Policy | None = None
     now: float = 5.0
     seq: int = 0
     pending: dict[str, Claim] = field(default_factory=dict)
@@ -46,7 +47,12 @@ class Restartable:
     def __post_init__(self) -> None:
         self.head_json = self.head.to_json()
         self.session = StoredSession(
-            self.head, self.policy, self._cutter(), now=self.now, max_answer_chars=MAX_ANSWER_CHARS
+            self.head,
+            self.policy,
+            self._cutter(),
+            now=self.now,
+            max_answer_chars=MAX_ANSWER_CHARS,
+            challenger=self.challenger,
         )
 
     def _cutter(self) -> ClaimCutter:
@@ -171,6 +177,7 @@ class Restartable:
             now=self.now - self.clock_origin,
             reading=lambda unix_ms: unix_ms / 1000 - UNIX_AT_START - self.clock_origin,
             max_answer_chars=MAX_ANSWER_CHARS,
+            challenger=self.challenger,
         )
         asked = [
             claim

@@ -70,6 +70,8 @@ class Driver:
         verdict_of: VerdictOf = verdict_by_word,
         deadline_ms: int | None = None,
         max_answer_chars: int = 1_000_000,
+        challenger: Policy | None = None,
+        language: str | None = None,
     ) -> None:
         self.now = 0.0
         self.policy = policy or Policy()
@@ -79,6 +81,7 @@ class Driver:
             contexts=(Context(id="c1", text="A source."),),
             deadline_ms=deadline_ms,
             metadata={"k": "v"},
+            language=language,
         )
         self.session = Session(
             head,
@@ -86,6 +89,7 @@ class Driver:
             ClaimCutter(PlainRater(), max_segment_chars=self.policy.max_segment_chars),
             now=0.0,
             max_answer_chars=max_answer_chars,
+            challenger=challenger,
         )
         self.verdict_of = verdict_of
         self.pending: dict[str, Claim] = {}

@@ -111,6 +111,16 @@ async def test_the_policy_it_began_with_goes_on() -> None:
         assert blocked.message == "old message"
 
 
+async def test_the_usual_judge_stands_in_for_one_that_is_not_set_up_any_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first, progress = await captured_halfway()
+    async with process(judge := WordJudge()) as p:
+        p.restore(first.head, progress, first.policy.model_copy(update={"judge": "llm"}))
+        await p.until(lambda: bool(judge.requests))
+    assert "no judge 'llm' is set up any more" in caplog.text
+
+
 async def test_the_deadline_counts_from_the_start_in_whichever_process() -> None:
     judge = GatedJudge()
     async with process(judge) as p:

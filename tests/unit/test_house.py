@@ -64,14 +64,10 @@ def test_a_face_has_nothing_else(name: str) -> None:
         import_module(name).nothing_of_the_kind  # noqa: B018
 
 
-AMBIGUOUS = {"Window"}
-"""Until the classifier and the local judge's model share one windowing."""
-
-
 def test_a_class_name_means_one_thing() -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for module, file in SOURCES.items():
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(module)
-    assert {name: modules for name, modules in found.items() if len(modules) > 1}.keys() <= AMBIGUOUS
+    assert {name: modules for name, modules in found.items() if len(modules) > 1} == {}

@@ -143,7 +143,7 @@ class Life:
         require(start == self.covered and start <= end <= len(self.text), "no gap, no overlap", event)
         original = self.text[start:end]
         if event.decision is Decision.REDACT:
-            require(self.policy.redaction_text in event.text, "redacted", event)
+            require(self.policy.redaction() in event.text, "redacted", event)
         else:
             require(event.text == original, "released text is the text", event)
         if not self.observing:

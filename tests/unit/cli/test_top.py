@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.cli.top import Reading, quantile, table
+from guardrail.cli.top import Scrape, quantile, table
 
 BUCKETS = "guardrail_verdict_seconds_bucket"
 
@@ -21,8 +21,8 @@ def labels(**values: str) -> frozenset[tuple[str, str]]:
     return frozenset(values.items())
 
 
-def histogram(at: float, counts: dict[str, float]) -> Reading:
-    return Reading(at, {BUCKETS: {labels(judge="local", le=edge): value for edge, value in counts.items()}})
+def histogram(at: float, counts: dict[str, float]) -> Scrape:
+    return Scrape(at, {BUCKETS: {labels(judge="local", le=edge): value for edge, value in counts.items()}})
 
 
 class TestQuantile:
@@ -43,7 +43,7 @@ class TestQuantile:
         assert quantile(0.5, self.BEFORE, self.BEFORE, "guardrail_nothing") is None
 
 
-def shown(before: list[Reading], now: list[Reading], width: int = 80) -> dict[str, list[str]]:
+def shown(before: list[Scrape], now: list[Scrape], width: int = 80) -> dict[str, list[str]]:
     console = Console(width=width, no_color=True)
     with console.capture() as capture:
         console.print(table([f"http://guard-{number}:8080" for number in range(len(now))], before, now))
@@ -52,8 +52,8 @@ def shown(before: list[Reading], now: list[Reading], width: int = 80) -> dict[st
     return {name: line[len(name) :].split() for name in first for line in lines if line.startswith(name)}
 
 
-def counts(at: float, blocked: float, released: float) -> Reading:
-    return Reading(
+def counts(at: float, blocked: float, released: float) -> Scrape:
+    return Scrape(
         at,
         {
             "guardrail_responses_total": {
@@ -74,7 +74,7 @@ def test_rates_and_shares_are_of_the_time_between_two_readings() -> None:
 
 
 def test_several_guards_are_added_up_and_one_that_is_away_is_left_out() -> None:
-    away = Reading(12, problem="no answer")
+    away = Scrape(12, problem="no answer")
     rows = shown([counts(10, 0, 0), counts(10, 0, 0), away], [counts(12, 2, 2), counts(12, 0, 4), away], 120)
     assert rows["answers/s"] == ["2.0", "2.0", "4.0"]
     assert rows["block"] == ["50%", "0%", "25%"]

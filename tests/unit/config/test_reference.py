@@ -37,10 +37,14 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         assert each.kind != "anything" or not each.listed, path
     required = {path for path, each in ALL.items() if each.default is None and not each.is_section}
     assert required == {
+        "challengers.N.against",
+        "challengers.N.policy",
         "judge.llm.fallbacks.N.model",
         "judge.prices.NAME.input",
         "judge.prices.NAME.output",
         "policies.NAME.rules.N.action",
+        "policies.NAME.rules_after.N.action",
+        "policies.NAME.rules_before.N.action",
         "policies.NAME.severity.patterns.N.reason",
         "policies.NAME.severity.patterns.N.severity",
         "routes.N.policy",
