@@ -17,11 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
-from guardrail.events import Severity, Verdict
+from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import beside, checked, closing, within
 from guardrail.printable import escape_controls, shorten
-from guardrail.verdicts import Judgement, total, unverified
+from guardrail.verdicts import HALF_CHECKED, Judgement, checked_in_part, total, unverified
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Fallback = Literal["local", "unverified"]
@@ -164,7 +164,6 @@ _GRACE_S = 0.05
 _TURN_S = 0.02
 _LAST_WORD_S = 0.03
 _DOUBTED = 0.5
-_HALF_CHECKED = 0.49
 _ENOUGH = 4
 
 
@@ -347,15 +346,8 @@ class CascadeJudge:
         if self._settings.fallback(claim.severity) == "unverified":
             reason = f"{path[-1]}; a {claim.severity.value} claim needs it"
             return unverified(own.claim_id, who, reason, attempts=attempts, degraded_from=path)
-        if own.verdict is Verdict.SUPPORTED and own.degraded_from:
-            # Neither judge has looked at it wholly, so it is not passed as if one had.
-            own = replace(
-                own,
-                verdict=Verdict.PARTIALLY_SUPPORTED,
-                confidence=_HALF_CHECKED,
-                support=min(own.support or 0.0, _HALF_CHECKED),
-                reasoning=f"It was checked in part only. {own.reasoning}",
-            )
+        if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has looked at it wholly
+            own = checked_in_part(own)
         return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path))
 
 
@@ -375,16 +367,22 @@ def _urgent(open_: Sequence[Judgement]) -> bool:
     It shall where the first finds a claim more likely wrong than right, since that should be known soon, and
     where so many have gathered that whoever waits for the last of them would wait for a long reply.
     """
-    doubted = any(each.support is not None and each.support < _DOUBTED for each in open_)
-    return doubted or len(open_) >= _ENOUGH
+    return any(map(_is_doubted, open_)) or len(open_) >= _ENOUGH
+
+
+def _is_doubted(judgement: Judgement) -> bool:
+    """What is supported as far as it was checked is not."""
+    least = HALF_CHECKED if Finding.CHECKED_IN_PART in judgement.findings else _DOUBTED
+    return judgement.support is not None and judgement.support < least
 
 
 def _with_findings(judgement: Judgement, own: Judgement) -> Judgement:
     """The second judge's verdict with what the first found out exactly, unless the second lifts it: it
     supports the claim and quotes what does."""
-    if not own.findings or (judgement.verdict is Verdict.SUPPORTED and judgement.evidence):
+    exact = [finding for finding in own.findings if finding is not Finding.CHECKED_IN_PART]
+    if not exact or (judgement.verdict is Verdict.SUPPORTED and judgement.evidence):
         return judgement
-    return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *own.findings))))
+    return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *exact))))
 
 
 def _named(judge: str, why: str) -> str:

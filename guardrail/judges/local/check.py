@@ -35,7 +35,7 @@ from guardrail.judges.local.verdict import (
 from guardrail.judges.local.verifier import Verifier, load_verifier
 from guardrail.judges.local.verifier_files import packaged_folder, read_folder
 from guardrail.judges.local.windows import windows_of
-from guardrail.verdicts import Judgement
+from guardrail.verdicts import Judgement, checked_in_part
 
 NAME: Final = "local"
 _FINITE: Final = pattern("finite")
@@ -105,7 +105,8 @@ class ClaimChecker:
 
         It is asked before each claim and each window; a claim that isn't wholly judged by then has no
         judgement. ``pressed()`` is asked before each claim: a verdict on less is better than none, and says
-        so where something was left out. Raises JudgeError when the verifier fails.
+        so where something was left out. A claim that the verifier should have read, and did not, is never
+        SUPPORTED. Raises JudgeError when the verifier fails.
         """
         reader = None if self._verifier is None else Reader(self._verifier)
         source = _figures_of(evidence)
@@ -123,7 +124,8 @@ class ClaimChecker:
                     return
             if silence is not None and silence.rest is None:
                 unread = (_NONE,) if reader is not None and pressure >= _READS_NOTHING else ()
-                yield judgement_of_silence(claim_id, NAME, spoken_of, evidence, unread)
+                judgement = judgement_of_silence(claim_id, NAME, spoken_of, evidence, unread)
+                yield checked_in_part(judgement) if unread else judgement
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
             examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
@@ -132,7 +134,8 @@ class ClaimChecker:
             judgement = self._judgement(claim_id, examined, part[0], evidence)
             if silence is not None:
                 judgement = with_silence(judgement, spoken_of, evidence)
-            yield judgement
+            left_out = examined.left_out if examined is not None else None
+            yield checked_in_part(judgement) if left_out == _NONE else judgement
 
     def _spoken_of(
         self, silence: Silence, evidence: EvidenceIndex, reader: Reader, stopped: Callable[[], bool]
