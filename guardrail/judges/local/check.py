@@ -312,9 +312,10 @@ class _Sentences(Sequence[SourceText]):
     def __getitem__(self, number: int | slice) -> SourceText | Sequence[SourceText]:
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
-        context = self._evidence.contexts[self._all.context[number]]
+        context = self._all.context[number]
         start, end = self._all.start[number], self._all.end[number]
-        return SourceText(context.id, start, end, context.text[start:end])
+        text = self._evidence.shown(context)[start:end]
+        return SourceText(self._evidence.contexts[context].id, start, end, text)
 
 
 def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:

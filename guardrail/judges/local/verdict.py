@@ -63,9 +63,7 @@ class Examined:
 
 def _quote(evidence: EvidenceIndex, number: int) -> Evidence:
     sentences = evidence.layout.sentences
-    context = evidence.contexts[sentences.context[number]]
-    start, end = sentences.start[number], sentences.end[number]
-    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+    return evidence.quote(sentences.context[number], sentences.start[number], sentences.end[number])
 
 
 def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
