@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
 from guardrail.events import Finding, Severity, Verdict
+from guardrail.evidence.shown import Shown
+from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import beside, checked, closing, within
 from guardrail.printable import escape_controls, shorten
@@ -269,9 +271,9 @@ class CascadeJudge:
         async with beside(self._look_again(request, own, open_, over)) as looking:
             async with closing(second.judgements()) as judgements:
                 async for judgement in judgements:
-                    if judgement.verdict is not Verdict.UNVERIFIED:
-                        del open_[judgement.claim_id]
-                        yield _with_findings(judgement, own[judgement.claim_id])
+                    if judgement.verdict is not Verdict.UNVERIFIED and not _unfounded(judgement):
+                        claim = open_.pop(judgement.claim_id)
+                        yield _with_findings(judgement, own[judgement.claim_id], claim, request.question)
             over.set()
             if open_:
                 own.update(await looking)
@@ -376,13 +378,37 @@ def _is_doubted(judgement: Judgement) -> bool:
     return judgement.support is not None and judgement.support < least
 
 
-def _with_findings(judgement: Judgement, own: Judgement) -> Judgement:
+def _unfounded(judgement: Judgement) -> bool:
+    """Whether the second judge supports a claim with nothing that it could quote, and is not sure of it: as
+    an LLM that names a sentence that doesn't exist. The first judge's verdict is worth more."""
+    unsure = judgement.confidence < _DOUBTED
+    return judgement.verdict is Verdict.SUPPORTED and not judgement.evidence and unsure
+
+
+def _with_findings(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> Judgement:
     """The second judge's verdict with what the first found out exactly, unless the second lifts it: it
-    supports the claim and quotes what does."""
+    supports the claim and quotes where its figures stand."""
     exact = [finding for finding in own.findings if finding is not Finding.CHECKED_IN_PART]
-    if not exact or (judgement.verdict is Verdict.SUPPORTED and judgement.evidence):
+    if not exact:
+        return judgement
+    if judgement.verdict is Verdict.SUPPORTED and _quotes_figures(judgement, own, claim, question):
         return judgement
     return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *exact))))
+
+
+def _quotes_figures(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> bool:
+    """Whether the figures of a claim that the first judge found no support for stand in what the second
+    quotes, or follow from it. Some sentence or other is quoted for any claim."""
+    quotes = [SourceText(e.context_id, *e.span, Shown(e.quote).text) for e in judgement.evidence]
+    text, lead_in = claim.prose.text, claim.lead_in
+    checks = check_figures(text, FigureSource(quotes), range(len(quotes)), question, lead_in)
+    doubted = own.unsupported_spans or ((0, len(text)),)
+    return bool(quotes) and all(
+        check.state in (State.FOUND, State.DERIVED)
+        for check in checks
+        if not check.figure.name
+        and any(start < check.figure.end and check.figure.start < end for start, end in doubted)
+    )
 
 
 def _named(judge: str, why: str) -> str:
