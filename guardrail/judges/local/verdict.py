@@ -128,6 +128,8 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support = min(support, max(0.0, lines.supported - _BELOW))
     reckoned = any(check.state in (State.DERIVED, State.ECHOED) for check in examined.figures)
     verdict = _verdict(told, lines, support, conflict, reckoned=reckoned)
+    if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
+        verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
     if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)
