@@ -146,6 +146,9 @@ class ClaimCutter:
             self._surroundings.note(segment, "", Statement.CITATION, depends=False)
             return CutSegment(segment, ())
         said = body.said(segment, self._surroundings.title if segment.kind is _LIST_ITEM else "")
+        if not foreign and said.statement is not _CLAIM and any(each.tells for each in body.citations):
+            body = _Body(body.raw, low, None)  # nothing but the marks states anything
+            said = Found(_CLAIM, 0, len(body.prose.text))
         rated: tuple[Severity, tuple[str, ...]] | None
         if foreign:
             # Whatever it says, or nothing: where it leads to is for the verdict to tell.
