@@ -65,6 +65,47 @@ def test_what_says_nothing_of_the_documents_is_no_silence(claim: str) -> None:
     assert silence_of(claim.lower()) is None
 
 
+@pytest.mark.parametrize(
+    ("claim", "topics"),
+    [
+        ("No source says anything about the sauna.", ["sauna"]),
+        ("Neither a sauna nor lockers are mentioned.", ["sauna", "lockers"]),
+        ("The excerpts fail to mention a sauna.", ["sauna"]),
+        ("The context lacks details about lockers.", ["lockers"]),
+        ("Lockers are missing from the documents.", ["lockers"]),
+        ("It's unclear from the sources if lockers exist.", ["lockers exist"]),
+        ("We found no word on the sauna.", ["sauna"]),
+        ("Sauna: not stated.", ["sauna"]),
+        ("You asked about the sauna, but that isn't included.", ["sauna"]),
+        ("The passages list no sauna, no lockers and no towels.", ["sauna", "lockers", "towels"]),
+        ("The documents don't state that a towel costs 3 euros.", ["that a towel costs 3 euros"]),
+    ],
+)
+def test_silence_is_told_by_its_words_where_no_pattern_is(claim: str, topics: list[str]) -> None:
+    silence = silence_of(claim.lower())
+    assert silence is not None
+    assert [" ".join(w for w in t.split() if w not in ("a", "the", "s")) for t in silence.topics] == [
+        " ".join(w for w in t.split() if w != "a") for t in topics
+    ]
+    assert silence.rest is None
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Visitors without a ticket are not admitted.",
+        "Dogs are not allowed in the garden.",
+        "No towels are provided.",
+        "The sauna is missing a door.",
+        "Members who fail to pay lose their locker.",
+        "The two accounts are not the same, and neither is complete.",
+        "Sources of heat are not allowed, and nothing may cover the stove.",
+    ],
+)
+def test_a_denial_of_another_thing_is_no_silence(claim: str) -> None:
+    assert silence_of(claim.lower()) is None
+
+
 @pytest.mark.parametrize(("claim", "number"), [("a refund", 1), ("a trial", None), ("a refund in Ulm", None)])
 def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str, number: int | None) -> None:
     silence = silence_of(f"the documents don't mention {claim}.")
