@@ -105,6 +105,7 @@ _LIGHT: Final = frozenset(
 _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
 VERDICT: Final = pattern("verdict")
+DENYING_LABEL: Final = pattern("denying_label")
 INTERROGATIVES: Final = words("interrogatives")
 ORDERS: Final = words("orders")
 
@@ -278,6 +279,8 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
             frame, said = None, said or Statement.ABSTENTION  # what the documents lack can be checked
             at = max(at, silent[0])
         if clause:
+            if frame is Statement.ANSWER and first is None and DENYING_LABEL.match(plain, at, end):
+                frame = None  # "False: …" is no answer, it takes back what follows
             if frame and (first is None or frame in _CUT_BEHIND):
                 said = frame if said is None or frame is Statement.ABSTENTION else said
                 framed = True

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, overload
 
-from guardrail.claims.detector import fold
+from guardrail.claims.detector import DENYING_LABEL, fold
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
 from guardrail.claims.silence import Silence, silence_of
@@ -30,6 +30,7 @@ from guardrail.judges.local.verdict import (
     judgement_of,
     judgement_of_silence,
     nothing_to_compare,
+    said_to_be_false,
     with_silence,
 )
 from guardrail.judges.local.verifier import Verifier, load_verifier
@@ -50,6 +51,10 @@ _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
+_YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
+    r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|true)\b",
+    re.IGNORECASE,
+)
 _MOST_TOPICS: Final = 3  # that documents are said to be silent on
 _SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
 _NONE: Final = "verifier: too little time was left"
@@ -128,10 +133,15 @@ class ClaimChecker:
                 yield checked_in_part(judgement) if unread else judgement
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
+            label = None if _YES_OR_NO.match(question) else DENYING_LABEL.match(fold(_text(claim)))
+            if label is not None and part[0] == 0:
+                part = label.end(), part[1]
             examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
             if stopped():
                 return
             judgement = self._judgement(claim_id, examined, part[0], evidence)
+            if label is not None:
+                judgement = said_to_be_false(judgement)
             if silence is not None:
                 judgement = with_silence(judgement, spoken_of, evidence)
             left_out = examined.left_out if examined is not None else None

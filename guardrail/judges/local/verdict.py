@@ -24,7 +24,7 @@ from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.combiner import Lines, Probabilities
 from guardrail.judges.local.features import Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
-from guardrail.verdicts import Judgement, spans_within
+from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
 _NOTHING_SHARED: Final = 0.01
 _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of
@@ -110,6 +110,30 @@ def with_silence(judgement: Judgement, spoken_of: int | None, evidence: Evidence
         evidence=(quote,),
         reasoning=f"A source speaks of it: '{_shortened(quote.quote)}'",
     )
+
+
+def said_to_be_false(judgement: Judgement) -> Judgement:
+    """The judgement of a claim that says of what was judged that it is false ("Myth: …")."""
+    if judgement.verdict is Verdict.SUPPORTED and judgement.support is not None:
+        return replace(
+            judgement,
+            verdict=Verdict.UNSUPPORTED,
+            confidence=judgement.support,
+            support=1.0 - judgement.support,
+            reasoning="It is said to be false, and the sources say it.",
+        )
+    if judgement.verdict is Verdict.CONTRADICTED:
+        return replace(
+            judgement,
+            verdict=Verdict.PARTIALLY_SUPPORTED,
+            confidence=HALF_CHECKED,
+            support=HALF_CHECKED,
+            contradiction=0.0,
+            reasoning=f"It is said to be false. {judgement.reasoning}",
+            unsupported_spans=(),
+            findings=(),
+        )
+    return judgement
 
 
 def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[str, ...]) -> Judgement:

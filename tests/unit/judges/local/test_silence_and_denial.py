@@ -203,3 +203,24 @@ def test_a_denial_that_the_verifier_can_not_read_keeps_a_claim_from_being_suppor
 ) -> None:
     judgement = build_checker(LocalJudgeSettings()).check("c1", claim_of(claim), "?", index_of(source))
     assert (judgement.verdict is not Verdict.SUPPORTED) is otherwise
+
+
+TRAMS = index_of("Trams run until midnight. A day ticket costs 6 euros. Bicycles travel free of charge.")
+
+
+@pytest.mark.parametrize(
+    ("claim", "question", "verdict"),
+    [
+        ("Trams run until midnight.", "", Verdict.SUPPORTED),
+        ("Wrong: Trams run until midnight.", "", Verdict.UNSUPPORTED),
+        ("Common myth: Bicycles travel free of charge.", "What is free?", Verdict.UNSUPPORTED),
+        ("Not true – A day ticket costs 6 euros.", "", Verdict.UNSUPPORTED),
+        ("Myth: A day ticket costs 9 euros.", "", Verdict.PARTIALLY_SUPPORTED),
+        ("Wrong: Trams run until midnight.", "Do trams run until 10 pm?", Verdict.SUPPORTED),
+    ],
+)
+def test_a_label_that_denies_takes_back_what_follows(claim: str, question: str, verdict: Verdict) -> None:
+    found = build_checker(LocalJudgeSettings()).check("c", claim_of(claim), question, TRAMS)
+    assert found.verdict is verdict
+    if claim != "Trams run until midnight." and not question.startswith("Do"):
+        assert not found.findings
