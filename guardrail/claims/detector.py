@@ -106,6 +106,9 @@ _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
 VERDICT: Final = pattern("verdict")
 DENYING_LABEL: Final = pattern("denying_label")
+_YES_OR_NO: Final = pattern("yes_or_no")
+_AFFIRMS: Final = pattern("affirms")
+_DENIES: Final = pattern("denies")
 INTERROGATIVES: Final = words("interrogatives")
 ORDERS: Final = words("orders")
 
@@ -353,6 +356,16 @@ _POINTERS: Final = words("pointers")
 _FREE_WITH: Final = words("fronted")
 # "You can …", "it is …", "Dose: you must …" speak in whole sentences.
 _ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) (?:{'|'.join(_STATING)}) \S+ \S")
+
+
+def answers(asked: str, text: str) -> bool | None:
+    """Whether ``text`` affirms what ``asked`` asks, and says no more than that; False where it denies it.
+
+    None where it is no such answer, or ``asked`` no such question."""
+    if not asked.rstrip(_TRAILING_MARKS).endswith(ASKS) or not _YES_OR_NO.match(fold(asked)):
+        return None
+    plain = fold(text).strip(_MARKS)
+    return True if _AFFIRMS.fullmatch(plain) else False if _DENIES.fullmatch(plain) else None
 
 
 def asserts(text: str, statement: Statement) -> Assertion:

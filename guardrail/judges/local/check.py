@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, overload
 
-from guardrail.claims.detector import DENYING_LABEL, fold
+from guardrail.claims.detector import DENYING_LABEL, answers, fold
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
+from guardrail.claims.prose import read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
@@ -27,6 +28,7 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.silence import mentioned
 from guardrail.judges.local.verdict import (
     Examined,
+    answered_no,
     judgement_of,
     judgement_of_silence,
     nothing_to_compare,
@@ -55,6 +57,7 @@ _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
     r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|true)\b",
     re.IGNORECASE,
 )
+_AUXILIARY: Final = re.compile(r"\A\W*(?:is it true that|is|are|do|does|did|was|were)\s+", re.IGNORECASE)
 _MOST_TOPICS: Final = 3  # that documents are said to be silent on
 _SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
 _NONE: Final = "verifier: too little time was left"
@@ -119,6 +122,9 @@ class ClaimChecker:
             if stopped():
                 return
             pressure = 0 if reader is None else pressed()
+            answer = answers(claim.lead_in, _text(claim))
+            if answer is not None:
+                claim = _asked(claim)
             silence = silence_of(fold(_text(claim)))
             spoken_of = None
             if silence is not None:
@@ -142,6 +148,10 @@ class ClaimChecker:
             judgement = self._judgement(claim_id, examined, part[0], evidence)
             if label is not None:
                 judgement = said_to_be_false(judgement)
+            if answer is False:
+                judgement = answered_no(judgement)
+            if answer is not None:  # its words are the question's
+                judgement = replace(judgement, unsupported_spans=())
             if silence is not None:
                 judgement = with_silence(judgement, spoken_of, evidence)
             left_out = examined.left_out if examined is not None else None
@@ -284,6 +294,12 @@ def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
         return frozenset()
     ids = {context_id for citation in claim.citations for context_id in citation.context_ids}
     return frozenset(number for number, context in enumerate(evidence.contexts) if context.id in ids)
+
+
+def _asked(claim: Claim) -> Claim:
+    """What a bare "Yes" behind a question says: the question, as a statement as far as a reader needs it."""
+    said = _AUXILIARY.sub("", claim.lead_in.rstrip(" ?？*_")) + "."
+    return replace(claim, text=said, lead_in="", prose=read_prose(said), citations=())
 
 
 def _text(claim: Claim) -> str:

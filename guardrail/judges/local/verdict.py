@@ -136,6 +136,25 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
     return judgement
 
 
+def answered_no(judgement: Judgement) -> Judgement:
+    """The judgement of a "No", where that of what was asked is given: the reverse."""
+    if judgement.verdict is Verdict.SUPPORTED:
+        return said_to_be_false(judgement)
+    support, contradiction = judgement.contradiction or 0.0, judgement.support
+    if judgement.verdict is not Verdict.CONTRADICTED:
+        return replace(
+            judgement, support=min(support, HALF_CHECKED), contradiction=contradiction, findings=()
+        )
+    return replace(
+        judgement,
+        verdict=Verdict.SUPPORTED,
+        support=judgement.confidence,
+        contradiction=contradiction,
+        reasoning=f"That is denied. {judgement.reasoning}",
+        findings=(),
+    )
+
+
 def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[str, ...]) -> Judgement:
     """The judgement of a claim that was examined."""
     told, lines = examined.told, examined.lines

@@ -140,3 +140,10 @@ def test_a_short_total_is_led_in_by_the_lines_above_it_and_no_long_sentence_is()
     )
     assert found["**Total: $115**"] == "Two beds: $80\nOne desk: $35"
     assert not any(lead_in for text, lead_in in found.items() if text.startswith("The total liability"))
+
+
+def test_a_bare_answer_to_a_question_of_the_text_states_what_was_asked() -> None:
+    text = "## Is the lift open?\n\nYes, it is.\n\n**Are there 5 floors?** No. Is it safe? It depends."
+    assert lead_ins(text) == {"Yes, it is.": "Is the lift open?", "No.": "Are there 5 floors?"}
+    assert [c.severity for c in claims(text)] == [Severity.NORMAL, Severity.CRITICAL]
+    assert claims("How much is it? Right.") == claims("Is it open? Hello! Yes.") == claims("Yes.") == []

@@ -224,3 +224,19 @@ def test_a_label_that_denies_takes_back_what_follows(claim: str, question: str, 
     assert found.verdict is verdict
     if claim != "Trams run until midnight." and not question.startswith("Do"):
         assert not found.findings
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "verdict"),
+    [
+        ("Do bicycles travel free of charge?", "Yes, they do.", Verdict.SUPPORTED),
+        ("Do bicycles travel free of charge?", "No.", Verdict.UNSUPPORTED),
+        ("Does a day ticket cost 9 euros?", "Correct!", Verdict.CONTRADICTED),
+        ("Does a day ticket cost 9 euros?", "No, it doesn't.", Verdict.SUPPORTED),
+        ("Does a day ticket cost 6 euros?", "Absolutely.", Verdict.SUPPORTED),
+        ("Is the canteen closed on Sundays?", "Yes.", Verdict.UNSUPPORTED),
+    ],
+)
+def test_a_bare_answer_is_judged_by_what_was_asked(asked: str, said: str, verdict: Verdict) -> None:
+    found = build_checker(LocalJudgeSettings()).check("c", claim_of(said, asked), "", TRAMS)
+    assert (found.verdict, found.unsupported_spans) == (verdict, ())
