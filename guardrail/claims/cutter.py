@@ -224,6 +224,8 @@ class ClaimCutter:
         if said.statement is _CLAIM:
             return self._rater.rate(text[said.start : said.end], segment.kind)
         surely = asserts(text, said.statement)
+        if segment.kind is SegmentKind.HEADING and surely is Assertion.SOME:
+            surely = Assertion.STRONG  # a heading with a main clause is a sentence, whatever it is about
         return self._review(text, surely) if surely else None
 
     def _review(self, text: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:

@@ -106,6 +106,7 @@ _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
 VERDICT: Final = pattern("verdict")
 DENYING_LABEL: Final = pattern("denying_label")
+_PRESUPPOSES: Final = re.compile(r"(?:why|want|looking|fancy|ready|need|since when)\b")
 _YES_OR_NO: Final = pattern("yes_or_no")
 _AFFIRMS: Final = pattern("affirms")
 _DENIES: Final = pattern("denies")
@@ -230,6 +231,8 @@ def _asked(plain: str, start: int, end: int, whole: int) -> Found:
         return Found(Statement.CLAIM, frame.end(), len(plain[:end].rstrip("".join(ASKS))))
     if _ASIDE.search(plain, start, end):
         return Found(Statement.CLAIM, 0, whole)
+    if _PRESUPPOSES.match(plain, start, end) and _AMOUNT.search(plain, start, end):
+        return Found(Statement.CLAIM, 0, whole)  # "Why pay $50 a day?"
     first, _, rest = plain[start:end].partition(" ")
     if first.endswith("n't") and rest.partition(" ")[0] not in _ASKER and not frame:
         return Found(Statement.CLAIM, 0, whole)
