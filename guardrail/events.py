@@ -64,6 +64,8 @@ class Finding(StrEnum):
     """A citation that names none of the contexts."""
     DISPLAY_MISMATCH = "display_mismatch"
     """The text displays otherwise than it reads."""
+    CHECKED_IN_PART = "checked_in_part"
+    """There was no time to read the contexts for it: nothing but words and figures were compared."""
 
 
 class CitationBacking(StrEnum):

@@ -266,6 +266,7 @@ DEFAULT_RULES: Final = (
     "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
     f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",
     "finding link_absent|display_mismatch: flag",
+    "finding checked_in_part and severity >= normal: flag",
 )
 
 

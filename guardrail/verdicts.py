@@ -10,6 +10,8 @@ from guardrail.events import ClaimPart, Evidence, Finding, Span, Usage, Verdict
 TWO_VERDICTS: Final = "the judge gave two different verdicts for this claim"
 """Why neither is believed."""
 
+HALF_CHECKED: Final = 0.49
+"""The most support of a claim that was checked in part."""
 _WITHOUT_SPANS: Final = (Verdict.SUPPORTED, Verdict.UNVERIFIED)
 
 
@@ -53,6 +55,22 @@ def unverified(
         reasoning=reason,
         attempts=attempts,
         degraded_from=degraded_from,
+    )
+
+
+def checked_in_part(judgement: Judgement) -> Judgement:
+    """``judgement`` of a claim for which not all was read that had to be: said so, and never SUPPORTED, so
+    that a claim that nobody has checked wholly is not passed as if somebody had."""
+    findings = tuple(dict.fromkeys((*judgement.findings, Finding.CHECKED_IN_PART)))
+    if judgement.verdict is not Verdict.SUPPORTED:
+        return replace(judgement, findings=findings)
+    return replace(
+        judgement,
+        verdict=Verdict.PARTIALLY_SUPPORTED,
+        confidence=HALF_CHECKED,
+        support=min(judgement.support or 0.0, HALF_CHECKED),
+        reasoning=f"It was checked in part only. {judgement.reasoning}",
+        findings=findings,
     )
 
 

@@ -143,7 +143,7 @@ def _laid_out(
     before = (-1, 0, 0)
     for span in longest_first:
         context, start, end = span
-        text = " ".join(index.contexts[context].text[start:end].split())
+        text = " ".join(index.shown(context)[start:end].split())
         if (context, start) == before[:2]:  # who speaks, whose first sentence is read for another window
             begin = at[before][0]
         else:

@@ -18,6 +18,7 @@ from guardrail.claims.citation_names import ContextNames, Ids, fold, joined, one
 from guardrail.claims.detector import tells
 from guardrail.claims.links import KnownLinks, Link, find_addresses, find_targets, leads_away
 from guardrail.claims.patterns import compile_pattern, matches
+from guardrail.claims.phrases import pattern
 from guardrail.events import Context, Span
 
 
@@ -29,12 +30,14 @@ class Citation:
     the words around it still make the sentence: of a link whose text belongs to the sentence, only
     "(target)" is the mark; of "the list in document 1", only the number. A phrase that frames the sentence,
     "As stated in document 1,", goes with its mark. ``context_ids``: those of the contexts that it names, in
-    their order; empty where it names none of those given.
+    their order; empty where it names none of those given. ``tells``: a reader takes it for something stated,
+    since it stands where a value belongs ("within [30] days"), or says more than a name.
     """
 
     span: Span
     text: str
     context_ids: Ids
+    tells: bool = False
 
 
 _Found = tuple[int, int, Ids]
@@ -75,6 +78,7 @@ _CODE_BEHIND: Final = re.compile(r"\.\w|\w| ?=")
 
 _MAY_LINK: Final = re.compile(r"\]\(|<[A-Za-z]|[./@][^\W_]")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
+_BRACKET_SIGNS: Final = "[]【】［］〔〕⟦⟧〖〗()（） "
 _NUMBER: Final = re.compile(r"\d{1,4}")
 _RANGE: Final = re.compile(r"(\d{1,4})\s*[-–—]\s*(\d{1,4})")
 _DAGGER: Final = re.compile(r"(\d{1,4})(?::(\d{1,4}))?(?:†(.*))?")
@@ -133,6 +137,21 @@ _VERB: Final = re.compile(rf"\b{one_of('verbs_before')}\s+\Z", re.IGNORECASE)
 _NO_VERB: Final = re.compile(rf"\b{one_of('to_after')}\s+to\s+\Z", re.IGNORECASE)
 _REACH: Final = 60
 _POWERED: Final = frozenset(words()["powered"])
+# Where a value belongs: behind the sign of a currency, or a word that limits it, and before its unit.
+_AMOUNT: Final = pattern("amount")
+_MARKUP: Final = " \t*_`"
+_CURRENCY_BEFORE: Final = re.compile(r"[$€£¥₹]\Z")
+_UNIT_BEHIND: Final = re.compile(r"[€£¥₹%°]")
+_LIMIT_BEFORE: Final = re.compile(
+    r"\b(?:up to|at least|at most|(?:more|less|fewer) than|within|exactly)\Z", re.IGNORECASE
+)
+_COUNTED_BEFORE: Final = re.compile(
+    r"(?:\d\S*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred"
+    r"|thousand|million|few|several|many|half|some|all))\Z",
+    re.IGNORECASE,
+)
+_NOT_COUNTED: Final = re.compile(r"(?:users?|people|guests|units?|drops?|times|doses?)\b")
+_LABEL_BEHIND: Final = re.compile(r"†([^\]】〗]{1,600})")
 _LAST_LETTERS: Final = re.compile(r"[^\W\d_]{1,13}\Z")
 
 
@@ -169,9 +188,13 @@ class CitationReader:
             if more:
                 found += more
                 found.sort()
+        telling: set[Span] = set()
         if found:
+            telling = {(start, end) for start, end, ids in found if self._tells(raw, start, end, ids)}
             found = _with_phrases(raw, self._as_linked(raw, found))
-        return tuple(Citation((start, end), raw[start:end], ids) for start, end, ids in found)
+        return tuple(
+            Citation((start, end), raw[start:end], ids, (start, end) in telling) for start, end, ids in found
+        )
 
     @property
     def _names(self) -> ContextNames:
@@ -196,6 +219,16 @@ class CitationReader:
             (start, end, self._led(ids, own) if ids and own else ids)
             for (start, end, ids), own in zip(found, links, strict=True)
         ]
+
+    def _tells(self, raw: str, start: int, end: int, ids: Ids) -> bool:
+        """Whether a mark stands where a value belongs, or its label says more than what it is called."""
+        mark = raw[start:end]
+        label = _LABEL_BEHIND.search(mark)
+        if label and tells(fold(label[1])):
+            return self._names.named(label[1].strip()) is None
+        if not ids and _FILE.fullmatch(mark.strip(_BRACKET_SIGNS)):
+            return tells(fold(mark.strip(_BRACKET_SIGNS).rpartition(".")[0]))
+        return _stands_for_a_value(raw, start, end)
 
     def _led(self, ids: Ids, links: Sequence[Link]) -> Ids:
         if not any(self._is_foreign(link) for link in links):
@@ -278,9 +311,14 @@ class CitationReader:
             return at, target.end(), leads or mark
         if leads is None:
             return None
-        alone = _stands_alone(raw, at, target.end()) and not tells(fold(text[1]))
+        called = not tells(fold(text[1])) or self._names.named(text[1]) is not None
+        alone = called and _stands_alone(raw, at, target.end())
         # "According to the [price list](prices.pdf), …": what it is called is no part of the sentence either.
-        frames = _COMMA.match(raw, target.end()) and _LEADING_PHRASE.search(raw[max(0, at - _REACH) : at])
+        frames = (
+            called
+            and _COMMA.match(raw, target.end())
+            and _LEADING_PHRASE.search(raw[max(0, at - _REACH) : at])
+        )
         start = at if alone or frames else target.start()
         return start, target.end(), leads
 
@@ -419,6 +457,8 @@ class CitationReader:
         target = _TARGET.fullmatch(text, shown.end()) if shown else None
         if shown is None or target is None:
             return None
+        if tells(fold(shown[1])) and self._names.named(shown[1]) is None:
+            return None
         ids = self._names.linked(target[1])
         return self._name(shown[1], sure=True) if ids is None else ids
 
@@ -519,6 +559,21 @@ def _stands_alone(raw: str, start: int, end: int) -> bool:
     if before:
         return before[-1] in ".!?。:;)]"
     return start < 12 and not raw[end : end + 12].strip(" .*_\n")
+
+
+def _stands_for_a_value(raw: str, start: int, end: int) -> bool:
+    """Whether a mark with a number stands where the number of an amount does: "take [40] mg", "$[79]"."""
+    if not any(char.isdigit() for char in raw[start:end]):
+        return False
+    before = raw[max(0, start - _REACH) : start].rstrip(_MARKUP)
+    after = raw[end : end + _REACH].lstrip(_MARKUP)
+    if _CURRENCY_BEFORE.search(before):
+        return True
+    if not before[-1:].isalpha() or _COUNTED_BEFORE.search(before):
+        return False
+    if _UNIT_BEHIND.match(after) or (after[:1].isalpha() and _LIMIT_BEFORE.search(before)):
+        return True
+    return _AMOUNT.match(f"1 {after.lower()}") is not None and not _NOT_COUNTED.match(after)
 
 
 def _is_power(raw: str, at: int) -> bool:

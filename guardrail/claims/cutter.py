@@ -12,7 +12,16 @@ from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.claims.citations import Citation
-from guardrail.claims.detector import Assertion, FencedProse, FoundStatement, Statement, asserts, classify
+from guardrail.claims.detector import (
+    ASKS,
+    Assertion,
+    FencedProse,
+    FoundStatement,
+    Statement,
+    answers,
+    asserts,
+    classify,
+)
 from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
 from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
@@ -116,6 +125,7 @@ class ClaimCutter:
         self._links = links
         self._claims = 0
         self._surroundings = _Surroundings()
+        self._asked = ""  # the question that stands before the next segment
         self._fence = FencedProse()
 
     @property
@@ -146,6 +156,9 @@ class ClaimCutter:
             self._surroundings.note(segment, "", Statement.CITATION, depends=False)
             return CutSegment(segment, ())
         said = body.said(segment, self._surroundings.title if segment.kind is _LIST_ITEM else "")
+        if not foreign and said.statement is not _CLAIM and any(each.tells for each in body.citations):
+            body = _Body(body.raw, low, None)  # nothing but the marks states anything
+            said = FoundStatement(_CLAIM, 0, len(body.prose.text))
         rated: tuple[Severity, tuple[str, ...]] | None
         if foreign:
             # Whatever it says, or nothing: where it leads to is for the verdict to tell.
@@ -166,6 +179,12 @@ class ClaimCutter:
         depends = False
         statement = said.statement
         text = body.prose.text
+        asked = ""
+        if not rated and answers(self._asked, text) is not None:
+            asked = self._asked  # it states what the question asks
+            rated = self._rater.rate(asked, _SENTENCE)
+        if segment.kind is not SegmentKind.BLANK:
+            self._asked = text.strip() if statement is not _CLAIM and text.rstrip().endswith(ASKS) else ""
         if rated:
             frame = ""
             if statement is _CLAIM and (said.start or said.end < len(text)):
@@ -184,7 +203,7 @@ class ClaimCutter:
                     end=segment.start + body.start + len(body.raw),
                     severity=rated[0],
                     severity_reasons=rated[1],
-                    lead_in=_join([lead_in, frame]) if frame and depends else lead_in,
+                    lead_in=asked or (_join([lead_in, frame]) if frame and depends else lead_in),
                     citations=body.citations,
                     prose=body.prose,
                 ),
@@ -207,6 +226,8 @@ class ClaimCutter:
         if said.statement is _CLAIM:
             return self._rater.rate(text[said.start : said.end], segment.kind)
         surely = asserts(text, said.statement)
+        if segment.kind is SegmentKind.HEADING and surely is Assertion.SOME:
+            surely = Assertion.STRONG  # a heading with a main clause is a sentence, whatever it is about
         return self._review(text, surely) if surely else None
 
     def _review(self, text: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:

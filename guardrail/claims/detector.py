@@ -105,6 +105,11 @@ _LIGHT: Final = frozenset(
 _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
 VERDICT: Final = pattern("verdict")
+DENYING_LABEL: Final = pattern("denying_label")
+_PRESUPPOSES: Final = re.compile(r"(?:why|want|looking|fancy|ready|need|since when)\b")
+_YES_OR_NO: Final = pattern("yes_or_no")
+_AFFIRMS: Final = pattern("affirms")
+_DENIES: Final = pattern("denies")
 INTERROGATIVES: Final = words("interrogatives")
 ORDERS: Final = words("orders")
 
@@ -226,6 +231,8 @@ def _asked(plain: str, start: int, end: int, whole: int) -> FoundStatement:
         return FoundStatement(Statement.CLAIM, frame.end(), len(plain[:end].rstrip("".join(ASKS))))
     if _ASIDE.search(plain, start, end):
         return FoundStatement(Statement.CLAIM, 0, whole)
+    if _PRESUPPOSES.match(plain, start, end) and _AMOUNT.search(plain, start, end):
+        return FoundStatement(Statement.CLAIM, 0, whole)  # "Why pay $50 a day?"
     first, _, rest = plain[start:end].partition(" ")
     if first.endswith("n't") and rest.partition(" ")[0] not in _ASKER and not frame:
         return FoundStatement(Statement.CLAIM, 0, whole)
@@ -280,6 +287,8 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
             frame, said = None, said or Statement.ABSTENTION  # what the documents lack can be checked
             at = max(at, silent[0])
         if clause:
+            if frame is Statement.ANSWER and first is None and DENYING_LABEL.match(plain, at, end):
+                frame = None  # "False: …" is no answer, it takes back what follows
             if frame and (first is None or frame in _CUT_BEHIND):
                 said = frame if said is None or frame is Statement.ABSTENTION else said
                 framed = True
@@ -352,6 +361,16 @@ _POINTERS: Final = words("pointers")
 _FREE_WITH: Final = words("fronted")
 # "You can …", "it is …", "Dose: you must …" speak in whole sentences.
 _ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) (?:{'|'.join(_STATING)}) \S+ \S")
+
+
+def answers(asked: str, text: str) -> bool | None:
+    """Whether ``text`` affirms what ``asked`` asks, and says no more than that; False where it denies it.
+
+    None where it is no such answer, or ``asked`` no such question."""
+    if not asked.rstrip(_TRAILING_MARKS).endswith(ASKS) or not _YES_OR_NO.match(fold(asked)):
+        return None
+    plain = fold(text).strip(_MARKS)
+    return True if _AFFIRMS.fullmatch(plain) else False if _DENIES.fullmatch(plain) else None
 
 
 def asserts(text: str, statement: Statement) -> Assertion:

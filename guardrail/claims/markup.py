@@ -158,19 +158,19 @@ def _poses(word: str) -> bool:
     return any(all(letter in _LOOKALIKES for letter in letters) for letters in scripts.values())
 
 
-_ODD_SPACES: Final = "\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x85"
+ODD_SPACES: Final = "\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x85"
 # Pictures, save those that say something: stars of a rating, arrows, flags, letters in boxes.
 _PICTURES: Final = (
     "\u2600-\u2604\u2607-\u263f\u2641\u2643-\u2775\u2794-\u27bf\u2b05-\u2b07\u2b1b\u2b1c\u2b50\u2b55"
     "\U0001f000-\U0001f0ff\U0001f18e\U0001f191-\U0001f1ad\U0001f200-\U0001fbef"
 )
 _YES, _NO = "✅✓✔☑", "❌✗✘✖❎"
-_INLINE_TAGS: Final = frozenset(
+INLINE_TAGS: Final = frozenset(
     """
     a abbr b cite code del em font i ins kbd mark q s samp small span strike strong sub sup tt u var wbr
     """.split()  # noqa: SIM905
 )
-_TAGS: Final = _INLINE_TAGS.union(
+TAGS: Final = INLINE_TAGS.union(
     """
     blockquote br caption center details div figcaption figure h1 h2 h3 h4 h5 h6 hr img li ol p pre summary
     table tbody td tfoot th thead tr ul
@@ -184,7 +184,7 @@ _RANGES: Final = (
     *((0x24B6, 0x24E9), (0x1F130, 0x1F149)),
 )
 _WIDE_CODES: Final = [code for start, end in _RANGES for code in range(start, end + 1)]
-_CHARS: Final[dict[int, str]] = {
+PLAIN_CHARS: Final[dict[int, str]] = {
     **{code: unicodedata.normalize("NFKC", chr(code)) for code in _WIDE_CODES},
     **{ord(wide): chr(ord(wide) - 0xFEE0) for wide in "％＄＃＆＋－＝＠／"},
     **{ord(wide): plain for wide, plain in zip("￥￡￠", "¥£¢", strict=True)},
@@ -251,7 +251,7 @@ _SIGNS: Final = re.compile(
   | (?P<waves> (?<!~)~~++(?=\S) | (?<=[^\s~])~~++ )
   | (?P<pipe> (?:(?<=\s)|(?<![^\n]))\|(?=[ \t\n]|\Z)|(?<![^\n])\||\|(?=[ \t]*(?:\n|\Z)) )
   | (?P<picture> [{_PICTURES}][{INVISIBLE}\U0001f3fb-\U0001f3ff\u20e3{_PICTURES}]{{0,32}} )
-  | (?P<space> [{_ODD_SPACES}] )
+  | (?P<space> [{ODD_SPACES}] )
   | (?P<unseen> [{INVISIBLE}\u20e3] )
   | (?P<hashes> (?<=\s)\#{{1,6}}+[ \t]*+(?=\n|\Z) )
   | (?P<line> \n )
@@ -263,7 +263,7 @@ _FORMULA: Final = ("(", ")")  # around a formula, for whoever shows one
 _ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
 # Each on its own begins with one set of characters, which is looked for much faster than alternatives are.
 _MAY_MARK: Final = re.compile(
-    rf"[\\`<&\[*_~|\n#{{{INVISIBLE}{_ODD_SPACES}{_PICTURES}"
+    rf"[\\`<&\[*_~|\n#{{{INVISIBLE}{ODD_SPACES}{_PICTURES}"
     "\u20e3\u2460-\u27ff\uff00-\uffef\U0001d400-\U0001d7ff\U0001f110-\U0001f189]"
 )
 _MAY_COUNT: Final = re.compile(r"[0-9]\.[ \t]")
@@ -359,7 +359,7 @@ def _compact(reading: ReadCharacters) -> ReadCharacters:
         reading.ends = [reading.ends[i] for i in kept]
         reading.chars = [reading.chars[i] for i in kept]
     for i, char in enumerate(reading.chars):
-        if char > "\x7f" and (plain := _CHARS.get(ord(char))):
+        if char > "\x7f" and (plain := PLAIN_CHARS.get(ord(char))):
             reading.chars[i] = plain
         elif char in "．，" and _is_wide_point(reading.text, reading.starts[i]):
             reading.chars[i] = "." if char == "．" else ","
@@ -381,7 +381,7 @@ def _take(reading: ReadCharacters, match: re.Match[str], opened: list[int]) -> i
     if (
         kind == "url"
         or (kind == "stars" and _multiplies(reading.text, start, end))
-        or (kind == "unseen" and _joins(reading.text, start))
+        or (kind == "unseen" and joins(reading.text, start))
     ):
         reading.copy(start, end)
     elif kind == "auto":
@@ -471,13 +471,13 @@ def _raised(reading: ReadCharacters, match: re.Match[str]) -> int:
 def _tag(reading: ReadCharacters, match: re.Match[str]) -> int:
     name = match["name"].lower()
     start, end = match.span()
-    if name not in _TAGS:
+    if name not in TAGS:
         reading.copy(start, start + 1)
         return start + 1
     if name == "img" and (alt := _ALT.search(match["attributes"] or "")):
         reading.put(alt[1] or alt[2] or "", start, end)
     elif (
-        name not in _INLINE_TAGS
+        name not in INLINE_TAGS
         and "".join(reading.chars[-1:]).strip()
         and reading.text[end : end + 1] not in _ENDS
     ):
@@ -495,7 +495,7 @@ def _cell_ends(reading: ReadCharacters, match: re.Match[str]) -> int:
     return end if chars and chars[-1] != "\n" else reading.omit(end)
 
 
-def _joins(text: str, at: int) -> bool:
+def joins(text: str, at: int) -> bool:
     """Whether a (non-)joiner belongs to the spelling of the word it stands in."""
     around = text[max(0, at - 1) : at], text[at + 1 : at + 2]
     return text[at] in "\u200c\u200d" and all(_SPELT_WITH_JOINERS.match(letter) for letter in around)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from guardrail.claims.citations import Citation
 from guardrail.claims.links import Link
+from guardrail.claims.markup import apart
 from guardrail.claims.prose import Prose, read_prose
 from guardrail.events import SegmentKind, Severity
 
@@ -60,8 +61,11 @@ class Segment:
 
 
 def claim_prose(raw: str, citations: Sequence[Citation]) -> Prose:
-    """A claim's text as prose. Its list marker is cut off: a number in front belongs to the sentence."""
-    return read_prose(raw, [citation.span for citation in citations], begins_line=False)
+    """A claim's text as prose. Its list marker is cut off: a number in front belongs to the sentence. A
+    citation that tells something displays otherwise than the text reads, which is without it."""
+    prose = read_prose(raw, [citation.span for citation in citations], begins_line=False)
+    telling = [citation.span for citation in citations if citation.tells]
+    return replace(prose, deceptive=apart([*prose.deceptive, *telling])) if telling else prose
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,26 @@ from guardrail.events import Span
 _SILENT: Final = patterns("silence")
 _IDLE: Final = words("idle_topics")
 _FINITE: Final = pattern("finite")
-_DENIES: Final = re.compile(r"\b(?:not?|nothing|never|silent|cannot)\b|n't\b")
+_DENIES: Final = re.compile(
+    r"\b(?:not?|nothing|never|silent|cannot|neither|none|without|fail(?:s|ed)?|lack(?:s|ed)?|missing|absent"
+    r"|unclear|omit(?:s|ted)?)\b|n't\b"
+)
+_SPOKEN_OF_NOWHERE: Final = pattern("silence_words")
+_NO_TOPIC: Final = words("silence_idle") | _IDLE
+_ASKED: Final = re.compile(r"\byou(?:'re| are|r question is)? ?(?:ask(?:ed|ing)?)? about ([^,;.]{2,200})")
+_DEPENDS: Final = re.compile(r"\b(?:that|whether|if) ")
 _CLAUSE: Final = re.compile(r"[;:–—]\s|,\s|\bbut\b")
 _LINKING: Final = re.compile(
     r"(?:\s|,|(?:and|but|though|although|while|however|yet|so|that|unfortunately|sadly|sorry|i'm|i am)\b)+"
 )
 _STATING: Final = re.compile(r"\d|\b(?:but|however|though|although|while|yet|so|which|who)\b")
-"""What no topic has: a figure, or a statement of its own."""
+"""What no topic has: a figure, or a statement of its own; save a clause that depends ("that it costs $5")."""
 _ITEMS: Final = re.compile(r",|\b(?:or|and|nor)\b")
 _SAVE: Final = re.compile(
     r"\b(?:other than|except|apart from|aside from|besides|beyond|more than|anything else)\b"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_ANY_WORD: Final = re.compile(r"[^\W_]+")
 _DIGIT: Final = re.compile(r"\d")
 _MOST_CHARS: Final = 1_000
 _MOST_CLAUSES: Final = 8
@@ -51,12 +59,54 @@ def silence_of(plain: str) -> Silence | None:
     for start, end in _clauses(plain):
         clause = plain[start:end].rstrip(" .!")
         match = next((m for m in (silent.fullmatch(clause) for silent in _SILENT) if m), None)
-        if match is None or _SAVE.search(clause) or _STATING.search(match["topic"]):
+        if match is None or _SAVE.search(clause) or _states(match["topic"]):
             continue
         topics = tuple(item.strip() for item in _ITEMS.split(match["topic"]) if _names_something(item))
         if topics:
             return Silence((start, end), topics, _rest(plain, start, end))
+    return _by_words(plain) if not _SAVE.search(plain) else None
+
+
+def _states(topic: str) -> bool:
+    if _DEPENDS.match(topic) and "," not in topic:
+        topic = _DIGIT.sub("", topic)
+    return _STATING.search(topic) is not None
+
+
+def _by_words(plain: str) -> Silence | None:
+    """The silence that is told by words in one clause, with the clauses beside it that state nothing: "no
+    elevator, no parking and no dogs"."""
+    borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(plain)), (len(plain), len(plain))]
+    if len(borders) > _MOST_CLAUSES:
+        return None
+    clauses = [(borders[at][1], borders[at + 1][0]) for at in range(len(borders) - 1)]
+    for at, (start, end) in enumerate(clauses):
+        if not _SPOKEN_OF_NOWHERE.search(plain[start:end].strip(" .!\"'*_")):
+            continue
+        first = last = at
+        while first > 0 and _names_only(plain[slice(*clauses[first - 1])]):
+            first -= 1
+        while last + 1 < len(clauses) and _names_only(plain[slice(*clauses[last + 1])]):
+            last += 1
+        whole = clauses[first][0], clauses[last][1]
+        asked = _ASKED.search(plain)
+        said = asked[1] if asked and not _topics(plain[start:end]) else plain[slice(*whole)]
+        topics = _topics(said)
+        if topics and (_DEPENDS.search(said) or not _DIGIT.search(said)):
+            return Silence(whole, topics, None if asked else _rest(plain, *whole))
     return None
+
+
+def _names_only(clause: str) -> bool:
+    return not _FINITE.search(clause) and not _DIGIT.search(clause)
+
+
+def _topics(said: str) -> tuple[str, ...]:
+    """What is left of each item without the words that say that nothing is said."""
+    items = (
+        " ".join(w for w in _ANY_WORD.findall(item) if w not in _NO_TOPIC) for item in _ITEMS.split(said)
+    )
+    return tuple(item for item in items if _WORD.search(item))
 
 
 def _names_something(item: str) -> bool:

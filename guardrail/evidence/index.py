@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
-from guardrail.events import Context, Evidence
+from guardrail.events import Context, Evidence, Span
 from guardrail.evidence.layout import Layout
+from guardrail.evidence.shown import Shown
 from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.evidence.turns import SpeakerTurns, find_turns
 
@@ -99,7 +100,16 @@ class EvidenceIndex:
     ``layout`` off the event loop. ``release`` drops what was built; the next search builds it again.
     """
 
-    __slots__ = ("_kept", "_layout", "_lock", "_overlap_words", "_passage_words", "_turns", "contexts")
+    __slots__ = (
+        "_kept",
+        "_layout",
+        "_lock",
+        "_overlap_words",
+        "_passage_words",
+        "_shown",
+        "_turns",
+        "contexts",
+    )
 
     def __init__(
         self, contexts: Sequence[Context], *, passage_words: int = 110, overlap_words: int = 40
@@ -111,21 +121,43 @@ class EvidenceIndex:
         self._passage_words = passage_words
         self._overlap_words = overlap_words
         self._layout: Layout | None = None
+        self._shown: tuple[Shown, ...] | None = None
         self._turns: dict[int, SpeakerTurns] = {}
         self._kept: dict[type, object] = {}
         self._lock = threading.Lock()
 
     @property
     def layout(self) -> Layout:
-        """The built arrays, for judges that compare more than passages."""
+        """The built arrays, for judges that compare more than passages; places are those of ``shown``."""
         layout = self._layout
         if layout is None:
             with self._lock:
                 layout = self._layout
                 if layout is None:
-                    texts = [context.text for context in self.contexts]
+                    texts = [shown.text for shown in self._read_contexts()]
                     layout = self._layout = Layout(texts, self._passage_words, self._overlap_words)
         return layout
+
+    def _read_contexts(self) -> tuple[Shown, ...]:
+        shown = self._shown
+        if shown is None:  # two threads may both read: they read the same
+            shown = self._shown = tuple(Shown(context.text) for context in self.contexts)
+        return shown
+
+    def shown(self, context: int) -> str:
+        """The text of a context, by its number, as its reader is shown it: what ``layout`` and ``turns``
+        have the places of."""
+        return self._read_contexts()[context].text
+
+    def raw_span(self, context: int, start: int, end: int) -> Span:
+        """Where ``shown(context)[start:end]``, which is not empty, stands in the text of the context."""
+        return self._read_contexts()[context].raw_span(start, end)
+
+    def quote(self, context: int, start: int, end: int) -> Evidence:
+        """``shown(context)[start:end]`` as evidence, as it stands in the text of the context."""
+        given = self.contexts[context]
+        span = self.raw_span(context, start, end)
+        return Evidence(context_id=given.id, quote=given.text[slice(*span)], span=span)
 
     @property
     def passages(self) -> tuple[Passage, ...]:
@@ -190,7 +222,7 @@ class EvidenceIndex:
         """The turns of a context, by its number; none where it is no conversation."""
         found = self._turns.get(context)
         if found is None:  # two threads may both look: they find the same
-            found = self._turns[context] = find_turns(self.contexts[context].text)
+            found = self._turns[context] = find_turns(self.shown(context))
         return found
 
     def kept(self, kind: type[_T], make: Callable[[], _T]) -> _T:
@@ -203,6 +235,7 @@ class EvidenceIndex:
     def release(self) -> None:
         """Drop what was built; safe while others search."""
         self._layout = None
+        self._shown = None
         self._turns = {}
         self._kept = {}
 
@@ -210,4 +243,5 @@ class EvidenceIndex:
         passages = self.layout.passages
         context = self.contexts[passages.context[number]]
         start, end = passages.start[number], passages.end[number]
+        start, end = self.raw_span(passages.context[number], start, end)
         return Passage(context.id, start, end, context.text[start:end], score)

@@ -17,11 +17,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
-from guardrail.events import Severity, Verdict
+from guardrail.events import Finding, Severity, Verdict
+from guardrail.evidence.shown import Shown
+from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import beside, checked, closing, within
 from guardrail.printable import escape_controls, shorten
-from guardrail.verdicts import Judgement, total, unverified
+from guardrail.verdicts import HALF_CHECKED, Judgement, checked_in_part, total, unverified
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Fallback = Literal["local", "unverified"]
@@ -161,7 +163,6 @@ _GRACE_S = 0.05
 _TURN_S = 0.02
 _LAST_WORD_S = 0.03
 _DOUBTED = 0.5
-_HALF_CHECKED = 0.49
 _ENOUGH = 4
 
 
@@ -267,9 +268,9 @@ class CascadeJudge:
         async with beside(self._look_again(request, own, open_, over)) as looking:
             async with closing(second.judgements()) as judgements:
                 async for judgement in judgements:
-                    if judgement.verdict is not Verdict.UNVERIFIED:
-                        del open_[judgement.claim_id]
-                        yield _with_findings(judgement, own[judgement.claim_id])
+                    if judgement.verdict is not Verdict.UNVERIFIED and not _unfounded(judgement):
+                        claim = open_.pop(judgement.claim_id)
+                        yield _with_findings(judgement, own[judgement.claim_id], claim, request.question)
             over.set()
             if open_:
                 own.update(await looking)
@@ -344,15 +345,8 @@ class CascadeJudge:
         if self._settings.fallback(claim.severity) == "unverified":
             reason = f"{path[-1]}; a {claim.severity.value} claim needs it"
             return unverified(own.claim_id, who, reason, attempts=attempts, degraded_from=path)
-        if own.verdict is Verdict.SUPPORTED and own.degraded_from:
-            # Neither judge has looked at it wholly, so it is not passed as if one had.
-            own = replace(
-                own,
-                verdict=Verdict.PARTIALLY_SUPPORTED,
-                confidence=_HALF_CHECKED,
-                support=min(own.support or 0.0, _HALF_CHECKED),
-                reasoning=f"It was checked in part only. {own.reasoning}",
-            )
+        if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has looked at it wholly
+            own = checked_in_part(own)
         return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path))
 
 
@@ -372,16 +366,46 @@ def _urgent(open_: Sequence[Judgement]) -> bool:
     It shall where the first finds a claim more likely wrong than right, since that should be known soon, and
     where so many have gathered that whoever waits for the last of them would wait for a long reply.
     """
-    doubted = any(each.support is not None and each.support < _DOUBTED for each in open_)
-    return doubted or len(open_) >= _ENOUGH
+    return any(map(_is_doubted, open_)) or len(open_) >= _ENOUGH
 
 
-def _with_findings(judgement: Judgement, own: Judgement) -> Judgement:
+def _is_doubted(judgement: Judgement) -> bool:
+    """What is supported as far as it was checked is not."""
+    least = HALF_CHECKED if Finding.CHECKED_IN_PART in judgement.findings else _DOUBTED
+    return judgement.support is not None and judgement.support < least
+
+
+def _unfounded(judgement: Judgement) -> bool:
+    """Whether the second judge supports a claim with nothing that it could quote, and is not sure of it: as
+    an LLM that names a sentence that doesn't exist. The first judge's verdict is worth more."""
+    unsure = judgement.confidence < _DOUBTED
+    return judgement.verdict is Verdict.SUPPORTED and not judgement.evidence and unsure
+
+
+def _with_findings(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> Judgement:
     """The second judge's verdict with what the first found out exactly, unless the second lifts it: it
-    supports the claim and quotes what does."""
-    if not own.findings or (judgement.verdict is Verdict.SUPPORTED and judgement.evidence):
+    supports the claim and quotes where its figures stand."""
+    exact = [finding for finding in own.findings if finding is not Finding.CHECKED_IN_PART]
+    if not exact:
         return judgement
-    return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *own.findings))))
+    if judgement.verdict is Verdict.SUPPORTED and _quotes_figures(judgement, own, claim, question):
+        return judgement
+    return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *exact))))
+
+
+def _quotes_figures(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> bool:
+    """Whether the figures of a claim that the first judge found no support for stand in what the second
+    quotes, or follow from it. Some sentence or other is quoted for any claim."""
+    quotes = [SourceText(e.context_id, *e.span, Shown(e.quote).text) for e in judgement.evidence]
+    text, lead_in = claim.prose.text, claim.lead_in
+    checks = check_figures(text, FigureSource(quotes), range(len(quotes)), question, lead_in)
+    doubted = own.unsupported_spans or ((0, len(text)),)
+    return bool(quotes) and all(
+        check.state in (State.FOUND, State.DERIVED)
+        for check in checks
+        if not check.figure.name
+        and any(start < check.figure.end and check.figure.start < end for start, end in doubted)
+    )
 
 
 def _named(judge: str, why: str) -> str:

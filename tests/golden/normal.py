@@ -27,7 +27,7 @@ _SEQ: Final = object()
 """Stands for the delivery's own number."""
 _WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."
 _UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
-_DEFAULT_POLICY: Final = "default 1 e4ab412040b3"
+_DEFAULT_POLICY: Final = "default 1 f15d607a7480"
 """Name, version and digest of the built-in policy."""
 _CALL: Final = {
     "model": "judge-model",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, overload
 
-from guardrail.claims.detector import fold
+from guardrail.claims.detector import DENYING_LABEL, answers, fold
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
+from guardrail.claims.prose import read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
@@ -40,13 +41,15 @@ from guardrail.judges.local.search import (
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
     Examined,
+    answered_no,
     judgement_of,
     judgement_of_silence,
     nothing_to_compare,
+    said_to_be_false,
     with_silence,
 )
 from guardrail.judges.model import Verifier, load_verifier, read_folder
-from guardrail.verdicts import Judgement
+from guardrail.verdicts import Judgement, checked_in_part
 
 NAME: Final = "local"
 _FINITE: Final = pattern("finite")
@@ -61,6 +64,11 @@ _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
+_YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
+    r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|true)\b",
+    re.IGNORECASE,
+)
+_AUXILIARY: Final = re.compile(r"\A\W*(?:is it true that|is|are|do|does|did|was|were)\s+", re.IGNORECASE)
 _MOST_TOPICS: Final = 3  # that documents are said to be silent on
 _SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
 _NONE: Final = "verifier: too little time was left"
@@ -116,7 +124,8 @@ class ClaimChecker:
 
         It is asked before each claim and each window; a claim that isn't wholly judged by then has no
         judgement. ``pressed()`` is asked before each claim: a verdict on less is better than none, and says
-        so where something was left out. Raises JudgeError when the verifier fails.
+        so where something was left out. A claim that the verifier should have read, and did not, is never
+        SUPPORTED. Raises JudgeError when the verifier fails.
         """
         reader = None if self._verifier is None else WindowReader(self._verifier)
         source = _figures_of(evidence)
@@ -124,6 +133,9 @@ class ClaimChecker:
             if stopped():
                 return
             pressure = 0 if reader is None else pressed()
+            answer = answers(claim.lead_in, _text(claim))
+            if answer is not None:
+                claim = _asked(claim)
             silence = silence_of(fold(_text(claim)))
             spoken_of = None
             if silence is not None:
@@ -134,16 +146,27 @@ class ClaimChecker:
                     return
             if silence is not None and silence.rest is None:
                 unread = (_NONE,) if reader is not None and pressure >= _READS_NOTHING else ()
-                yield judgement_of_silence(claim_id, NAME, spoken_of, evidence, unread)
+                judgement = judgement_of_silence(claim_id, NAME, spoken_of, evidence, unread)
+                yield checked_in_part(judgement) if unread else judgement
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
+            label = None if _YES_OR_NO.match(question) else DENYING_LABEL.match(fold(_text(claim)))
+            if label is not None and part[0] == 0:
+                part = label.end(), part[1]
             examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
             if stopped():
                 return
             judgement = self._judgement(claim_id, examined, part[0], evidence)
+            if label is not None:
+                judgement = said_to_be_false(judgement)
+            if answer is False:
+                judgement = answered_no(judgement)
+            if answer is not None:  # its words are the question's
+                judgement = replace(judgement, unsupported_spans=())
             if silence is not None:
                 judgement = with_silence(judgement, spoken_of, evidence)
-            yield judgement
+            left_out = examined.left_out if examined is not None else None
+            yield checked_in_part(judgement) if left_out == _NONE else judgement
 
     def _spoken_of(
         self, silence: Silence, evidence: EvidenceIndex, reader: WindowReader, stopped: Callable[[], bool]
@@ -284,6 +307,12 @@ def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
     return frozenset(number for number, context in enumerate(evidence.contexts) if context.id in ids)
 
 
+def _asked(claim: Claim) -> Claim:
+    """What a bare "Yes" behind a question says: the question, as a statement as far as a reader needs it."""
+    said = _AUXILIARY.sub("", claim.lead_in.rstrip(" ?？*_")) + "."
+    return replace(claim, text=said, lead_in="", prose=read_prose(said), citations=())
+
+
 def _text(claim: Claim) -> str:
     return claim.prose.text
 
@@ -320,9 +349,10 @@ class _Sentences(Sequence[SourceText]):
     def __getitem__(self, number: int | slice) -> SourceText | Sequence[SourceText]:
         if isinstance(number, slice):
             return [self[each] for each in range(*number.indices(len(self)))]
-        context = self._evidence.contexts[self._all.context[number]]
+        context = self._all.context[number]
         start, end = self._all.start[number], self._all.end[number]
-        return SourceText(context.id, start, end, context.text[start:end])
+        text = self._evidence.shown(context)[start:end]
+        return SourceText(self._evidence.contexts[context].id, start, end, text)
 
 
 def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:

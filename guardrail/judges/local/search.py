@@ -330,7 +330,7 @@ def spans_of(evidence: EvidenceIndex, numbers: Sequence[int]) -> list[tuple[int,
 
 def _joined(evidence: EvidenceIndex, numbers: Sequence[int]) -> str:
     return " ".join(
-        " ".join(evidence.contexts[context].text[start:end].split())
+        " ".join(evidence.shown(context)[start:end].split())
         for context, start, end in spans_of(evidence, numbers)
     )
 

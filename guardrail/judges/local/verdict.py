@@ -22,7 +22,7 @@ from guardrail.figures import Figure, FigureCheck, State
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.search import Candidates, ClaimView
-from guardrail.verdicts import Judgement, spans_within
+from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
 _NOTHING_SHARED: Final = 0.01
 _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of
@@ -61,9 +61,7 @@ class Examined:
 
 def _quote(evidence: EvidenceIndex, number: int) -> Evidence:
     sentences = evidence.layout.sentences
-    context = evidence.contexts[sentences.context[number]]
-    start, end = sentences.start[number], sentences.end[number]
-    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+    return evidence.quote(sentences.context[number], sentences.start[number], sentences.end[number])
 
 
 def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
@@ -112,6 +110,49 @@ def with_silence(judgement: Judgement, spoken_of: int | None, evidence: Evidence
     )
 
 
+def said_to_be_false(judgement: Judgement) -> Judgement:
+    """The judgement of a claim that says of what was judged that it is false ("Myth: …")."""
+    if judgement.verdict is Verdict.SUPPORTED and judgement.support is not None:
+        return replace(
+            judgement,
+            verdict=Verdict.UNSUPPORTED,
+            confidence=judgement.support,
+            support=1.0 - judgement.support,
+            reasoning="It is said to be false, and the sources say it.",
+        )
+    if judgement.verdict is Verdict.CONTRADICTED:
+        return replace(
+            judgement,
+            verdict=Verdict.PARTIALLY_SUPPORTED,
+            confidence=HALF_CHECKED,
+            support=HALF_CHECKED,
+            contradiction=0.0,
+            reasoning=f"It is said to be false. {judgement.reasoning}",
+            unsupported_spans=(),
+            findings=(),
+        )
+    return judgement
+
+
+def answered_no(judgement: Judgement) -> Judgement:
+    """The judgement of a "No", where that of what was asked is given: the reverse."""
+    if judgement.verdict is Verdict.SUPPORTED:
+        return said_to_be_false(judgement)
+    support, contradiction = judgement.contradiction or 0.0, judgement.support
+    if judgement.verdict is not Verdict.CONTRADICTED:
+        return replace(
+            judgement, support=min(support, HALF_CHECKED), contradiction=contradiction, findings=()
+        )
+    return replace(
+        judgement,
+        verdict=Verdict.SUPPORTED,
+        support=judgement.confidence,
+        contradiction=contradiction,
+        reasoning=f"That is denied. {judgement.reasoning}",
+        findings=(),
+    )
+
+
 def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[str, ...]) -> Judgement:
     """The judgement of a claim that was examined."""
     told, lines = examined.told, examined.lines
@@ -128,6 +169,8 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support = min(support, max(0.0, lines.supported - _BELOW))
     reckoned = any(check.state in (State.DERIVED, State.ECHOED) for check in examined.figures)
     verdict = _verdict(told, lines, support, conflict, reckoned=reckoned)
+    if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
+        verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
     if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from guardrail.claims import CitationReader
+from guardrail.claims.model import claim_prose
 from guardrail.claims.patterns import compile_pattern
 from guardrail.events import Context
 
@@ -20,6 +21,56 @@ def test_citations_are_found_and_mapped(text: str, marks: dict[str, list[str]]) 
     found = CitationReader(CONTEXTS).find(text)
     assert {citation.text: list(citation.context_ids) for citation in found} == marks
     assert all(text[slice(*citation.span)] == citation.text for citation in found)
+
+
+TELLING = [
+    "Ferries leave every [40] minutes.",
+    "Ferries leave every 【40†source】 minutes.",
+    "Ferries leave every ⁴⁰ minutes.",
+    "A cabin costs €[95] a night.",
+    "A cabin costs **[95]** € a night.",
+    "Bring at most [6] bags.",
+    "Bikes travel free of charge 【2†bikes are not allowed】.",
+    "Bikes travel free of charge [bikes are not allowed.pdf].",
+]
+NAMING = [
+    "Ferries leave every 40 [2] minutes.",
+    "Ferries leave every forty [2] minutes.",
+    "Ferries leave every 40 minutes [2].",
+    "Ferries leave daily. [2] Minutes are rounded.",
+    "A cabin costs €95 [1] a night 【4:0†source】.",
+    "In summer [1] people wait longer.",
+    "Bikes travel free of charge 【2†L3-L8】 [timetable-2025.pdf].",
+    "A day [2] at sea, 10² km.",
+]
+
+
+@pytest.mark.parametrize(("text", "tells"), [*((t, True) for t in TELLING), *((t, False) for t in NAMING)])
+def test_a_mark_tells_something_where_a_value_belongs_or_its_label_is_no_name(text: str, tells: bool) -> None:
+    marks = CitationReader(CONTEXTS).find(text)
+    assert any(mark.tells for mark in marks) is tells
+    assert bool(claim_prose(text, marks).deceptive) is tells
+
+
+def test_the_text_of_a_link_to_a_context_is_read_where_it_tells_something() -> None:
+    contexts = [
+        Context(id="t", text="", source="https://ferry.example"),
+        Context(id="No dogs", text=""),
+    ]
+    for text, read in [
+        ("Ferries run daily (see [the times](https://ferry.example)).", False),
+        ("Ferries run daily (see [dogs are banned](https://ferry.example)).", True),
+        ("According to [the times](https://ferry.example), ferries run daily.", False),
+        ("According to [a page that bans dogs](https://ferry.example), ferries run.", False),
+        ("According to [what says dogs are banned](https://ferry.example), ferries run.", False),
+        (
+            "According to [the list that says dogs may sail](https://ferry.example), all is fine.",
+            True,
+        ),
+        ("Ferries run daily. [No dogs](https://ferry.example)", False),
+    ]:
+        prose = claim_prose(text, CitationReader(contexts).find(text)).text
+        assert ("dogs" in prose) is read, text
 
 
 def test_what_numbers_mean_depends_on_ids_first() -> None:

@@ -139,3 +139,20 @@ def test_a_short_total_is_led_in_by_the_lines_above_it_and_no_long_sentence_is()
     )
     assert found["**Total: $115**"] == "Two beds: $80\nOne desk: $35"
     assert not any(lead_in for text, lead_in in found.items() if text.startswith("The total liability"))
+
+
+def test_a_bare_answer_to_a_question_of_the_text_states_what_was_asked() -> None:
+    text = "## Is the lift open?\n\nYes, it is.\n\n**Are there 5 floors?** No. Is it safe? It depends."
+    assert lead_ins(text) == {"Yes, it is.": "Is the lift open?", "No.": "Are there 5 floors?"}
+    assert [c.severity for c in claims(text)] == [Severity.NORMAL, Severity.CRITICAL]
+    assert claims("How much is it? Right.") == claims("Is it open? Hello! Yes.") == claims("Yes.") == []
+
+
+def test_a_heading_with_a_main_clause_is_a_claim() -> None:
+    text = "# Opening hours\n\n## The lift is closed\n\n## How it works\n\n### Anna Berg is the curator\n"
+    assert [c.text for c in claims(text)] == ["The lift is closed", "Anna Berg is the curator"]
+
+
+def test_a_question_that_takes_an_amount_for_granted_is_a_claim() -> None:
+    text = "Why spend 12 euros on a ticket? Fancy a tour for $8? Want more details? Is it 12 euros?"
+    assert [c.text for c in claims(text)] == ["Why spend 12 euros on a ticket?", "Fancy a tour for $8?"]

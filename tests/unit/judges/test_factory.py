@@ -275,7 +275,8 @@ async def test_redis_without_its_client_is_told_with_what_to_install(monkeypatch
 
 async def test_severity_decides_who_judges() -> None:
     """The same open claim: chatter stays on this machine."""
-    async with LlmServer() as server:
+    quoting = Reply(lambda call: verdicts(*(member(label, evidence=[1]) for label in call.asked)))
+    async with LlmServer(quoting) as server:
         judge = build_judge(settings(server, "cascade"))
         sent = request(OPEN, OPEN + " ", severities=[Severity.MINOR, Severity.CRITICAL])
         names = [name for _, name, _ in await once(judge, sent)]

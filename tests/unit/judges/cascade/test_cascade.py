@@ -15,6 +15,7 @@ from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.events import Finding, Severity
 from guardrail.judges import Evidence, GatheringJudge, Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS, Band, CascadeJudge, CascadeSettings
+from guardrail.verdicts import checked_in_part
 from tests.support.constants import made
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
@@ -325,13 +326,41 @@ class TestCriticalContradictions:
 class TestFindings:
     FOUND = (Finding.FIGURE_CONFLICT,)
 
-    @pytest.mark.parametrize("quoted", [True, False])
-    async def test_only_a_judge_that_quotes_what_supports_the_claim_lifts_them(self, quoted: bool) -> None:
-        proof = (Evidence(context_id="c1", quote="It costs 49.", span=(0, 12)),) if quoted else ()
+    @pytest.mark.parametrize(
+        ("quote", "lifted"),
+        [
+            ("A day pass is 12 euros.", True),
+            ("A day pass is <b>1</b>2 euros.", True),
+            ("A day pass is 15 euros.", False),  # the sentence that is in conflict
+            ("Lockers are free.", False),
+            (None, False),
+        ],
+    )
+    async def test_only_a_judge_that_quotes_where_the_figure_stands_lifts_them(
+        self, quote: str | None, lifted: bool
+    ) -> None:
+        proof = () if quote is None else (Evidence(context_id="c1", quote=quote, span=(0, len(quote))),)
         says = Judgement("a", S, 0.9, 0.9, "llm", evidence=proof)
-        judge, _ = cascade({"a": replace(local(X, 0.3, 0.6), findings=self.FOUND)}, {"a": says})
+        own = replace(local(X, 0.3, 0.6), findings=self.FOUND, unsupported_spans=((14, 22),))
+        text = "A day pass is 12 euros from 2 May."
+        judge, _ = cascade({text: own}, {text: says})
+        (found,) = (await reply_of(judge, request(text))).judgements
+        assert (found.verdict, found.findings) == (S, () if lifted else self.FOUND)
+
+    async def test_that_a_claim_was_checked_in_part_is_not_said_of_the_second_judges_verdict(self) -> None:
+        judge, _ = cascade({"a": checked_in_part(replace(local(S, 0.9), degraded_from=("x",)))}, {"a": S})
         (found,) = (await reply_of(judge, request("a"))).judgements
-        assert (found.verdict, found.findings) == (S, () if quoted else self.FOUND)
+        assert (found.verdict, found.findings) == (S, ())
+
+
+@pytest.mark.parametrize(("confidence", "stands"), [(0.45, N), (0.9, S)])
+async def test_an_unsure_support_without_a_quote_is_worth_less_than_the_first_judges_verdict(
+    confidence: float, stands: Verdict
+) -> None:
+    judge, _ = cascade({"a": local(N, 0.3)}, {"a": Judgement("a", S, confidence, 0.7, "llm")})
+    (found,) = (await reply_of(judge, request("a"))).judgements
+    assert found.verdict is stands
+    assert [told.partition(":")[0] for told in found.degraded_from] == ([] if stands is S else ["llm"])
 
 
 async def test_closing_closes_both_also_when_one_fails() -> None:

@@ -13,7 +13,7 @@ from guardrail.judges.cascade import DEFAULT_BANDS, CascadeSettings
 from guardrail.judges.redis_cache import TIMEOUT_MS
 from guardrail.judges.settings import JudgeSettings
 from tests.support.examples import run_example
-from tests.support.llm_server import LlmServer
+from tests.support.llm_server import LlmServer, Reply, member, verdicts
 
 TEXT = (Path(__file__).parents[4] / "docs" / "cascade.md").read_text("utf-8")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
@@ -46,7 +46,8 @@ async def test_the_example_in_python_asks_the_model_for_what_the_local_judge_can
 ) -> None:
     (tmp_path / "guardrail.yaml").write_text(BLOCKS[0], encoding="utf-8")
     [code] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    async with LlmServer() as server:
+    quoting = Reply(lambda call: verdicts(*(member(label, evidence=[2]) for label in call.asked)))
+    async with LlmServer(quoting) as server:
         printed = (await run_example(code, tmp_path, server)).splitlines()
     assert [line.split()[1:] for line in printed[1:-1]] == [["llm:gpt-4.1-mini", "()"]]
     assert printed[-1] == "1 1"

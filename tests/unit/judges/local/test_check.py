@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import FEATURES, WORDS, Parameters
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
 from guardrail.judges.model import Reading, Verifier, load_verifier
+from guardrail.verdicts import HALF_CHECKED, checked_in_part
 from tests.unit.judges.local.contexts import claim_of, index_of
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
@@ -143,10 +145,22 @@ def test_what_no_time_was_left_for_is_judged_by_words(folder: Path, checker: Cla
     alone = ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
     (hurried,) = checker.check_all({"c": claim_of(SURE)}, "", SKY, lambda: False, lambda: 2)
     expected = alone.check("c", claim_of(SURE), "", SKY)
-    assert (hurried.verdict, hurried.support) == (expected.verdict, expected.support)
     assert expected.degraded_from == ()
+    assert hurried == checked_in_part(replace(expected, degraded_from=NONE))
     (unhurried,) = alone.check_all({"c": claim_of(SURE)}, "", SKY, lambda: False, lambda: 2)
     assert unhurried.degraded_from == ()  # who has no verifier leaves none out
+
+
+@pytest.mark.parametrize("text", [SURE, "The documents don't mention alpha."])
+def test_what_no_time_was_left_for_is_never_supported(checker: ClaimChecker, text: str) -> None:
+    claims = {"c": claim_of(text)}
+    (unhurried,) = checker.check_all(claims, "", SKY, lambda: False)
+    assert unhurried.verdict is Verdict.SUPPORTED
+    (hurried,) = checker.check_all(claims, "", SKY, lambda: False, lambda: 2)
+    assert hurried.verdict is Verdict.PARTIALLY_SUPPORTED
+    assert hurried.support is not None
+    assert hurried.support <= HALF_CHECKED
+    assert Finding.CHECKED_IN_PART in hurried.findings
 
 
 @pytest.mark.parametrize("more", ["and beta gamma delta " * 80, "!" * 100_000, "[SEP] " * 300])

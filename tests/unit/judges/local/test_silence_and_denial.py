@@ -64,6 +64,47 @@ def test_what_says_nothing_of_the_documents_is_no_silence(claim: str) -> None:
     assert silence_of(claim.lower()) is None
 
 
+@pytest.mark.parametrize(
+    ("claim", "topics"),
+    [
+        ("No source says anything about the sauna.", ["sauna"]),
+        ("Neither a sauna nor lockers are mentioned.", ["sauna", "lockers"]),
+        ("The excerpts fail to mention a sauna.", ["sauna"]),
+        ("The context lacks details about lockers.", ["lockers"]),
+        ("Lockers are missing from the documents.", ["lockers"]),
+        ("It's unclear from the sources if lockers exist.", ["lockers exist"]),
+        ("We found no word on the sauna.", ["sauna"]),
+        ("Sauna: not stated.", ["sauna"]),
+        ("You asked about the sauna, but that isn't included.", ["sauna"]),
+        ("The passages list no sauna, no lockers and no towels.", ["sauna", "lockers", "towels"]),
+        ("The documents don't state that a towel costs 3 euros.", ["that a towel costs 3 euros"]),
+    ],
+)
+def test_silence_is_told_by_its_words_where_no_pattern_is(claim: str, topics: list[str]) -> None:
+    silence = silence_of(claim.lower())
+    assert silence is not None
+    assert [" ".join(w for w in t.split() if w not in ("a", "the", "s")) for t in silence.topics] == [
+        " ".join(w for w in t.split() if w != "a") for t in topics
+    ]
+    assert silence.rest is None
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Visitors without a ticket are not admitted.",
+        "Dogs are not allowed in the garden.",
+        "No towels are provided.",
+        "The sauna is missing a door.",
+        "Members who fail to pay lose their locker.",
+        "The two accounts are not the same, and neither is complete.",
+        "Sources of heat are not allowed, and nothing may cover the stove.",
+    ],
+)
+def test_a_denial_of_another_thing_is_no_silence(claim: str) -> None:
+    assert silence_of(claim.lower()) is None
+
+
 @pytest.mark.parametrize(("claim", "number"), [("a refund", 1), ("a trial", None), ("a refund in Ulm", None)])
 def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str, number: int | None) -> None:
     silence = silence_of(f"the documents don't mention {claim}.")
@@ -161,3 +202,40 @@ def test_a_denial_that_the_verifier_can_not_read_keeps_a_claim_from_being_suppor
 ) -> None:
     judgement = build_checker(LocalJudgeSettings()).check("c1", claim_of(claim), "?", index_of(source))
     assert (judgement.verdict is not Verdict.SUPPORTED) is otherwise
+
+
+TRAMS = index_of("Trams run until midnight. A day ticket costs 6 euros. Bicycles travel free of charge.")
+
+
+@pytest.mark.parametrize(
+    ("claim", "question", "verdict"),
+    [
+        ("Trams run until midnight.", "", Verdict.SUPPORTED),
+        ("Wrong: Trams run until midnight.", "", Verdict.UNSUPPORTED),
+        ("Common myth: Bicycles travel free of charge.", "What is free?", Verdict.UNSUPPORTED),
+        ("Not true – A day ticket costs 6 euros.", "", Verdict.UNSUPPORTED),
+        ("Myth: A day ticket costs 9 euros.", "", Verdict.PARTIALLY_SUPPORTED),
+        ("Wrong: Trams run until midnight.", "Do trams run until 10 pm?", Verdict.SUPPORTED),
+    ],
+)
+def test_a_label_that_denies_takes_back_what_follows(claim: str, question: str, verdict: Verdict) -> None:
+    found = build_checker(LocalJudgeSettings()).check("c", claim_of(claim), question, TRAMS)
+    assert found.verdict is verdict
+    if claim != "Trams run until midnight." and not question.startswith("Do"):
+        assert not found.findings
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "verdict"),
+    [
+        ("Do bicycles travel free of charge?", "Yes, they do.", Verdict.SUPPORTED),
+        ("Do bicycles travel free of charge?", "No.", Verdict.UNSUPPORTED),
+        ("Does a day ticket cost 9 euros?", "Correct!", Verdict.CONTRADICTED),
+        ("Does a day ticket cost 9 euros?", "No, it doesn't.", Verdict.SUPPORTED),
+        ("Does a day ticket cost 6 euros?", "Absolutely.", Verdict.SUPPORTED),
+        ("Is the canteen closed on Sundays?", "Yes.", Verdict.UNSUPPORTED),
+    ],
+)
+def test_a_bare_answer_is_judged_by_what_was_asked(asked: str, said: str, verdict: Verdict) -> None:
+    found = build_checker(LocalJudgeSettings()).check("c", claim_of(said, asked), "", TRAMS)
+    assert (found.verdict, found.unsupported_spans) == (verdict, ())

@@ -65,6 +65,22 @@ def test_the_verdict_follows_from_the_probabilities(
     assert found.findings == ()
 
 
+@pytest.mark.parametrize(
+    ("claim", "told", "verdict"),
+    [
+        ("Penguins swim.", PARTLY, Verdict.UNSUPPORTED),
+        ("Пингвины плавают.", PARTLY, Verdict.UNSUPPORTED),
+        ("Penguins buy the Pro plan.", PARTLY, Verdict.PARTIALLY_SUPPORTED),
+        ("Penguins swim.", SURE, Verdict.SUPPORTED),
+        ("Penguins swim.", OTHERWISE, Verdict.CONTRADICTED),
+    ],
+)
+def test_a_claim_without_a_word_of_the_sources_is_not_partly_supported(
+    claim: str, told: tuple[float, float, float, float], verdict: Verdict
+) -> None:
+    assert judged(claim, told).verdict is verdict
+
+
 def test_most_probable_contradiction_above_its_line_needs_to_be_the_most_probable() -> None:
     told = (0.05, 0.01, 0.48, 0.46)
     assert judged("The plan is popular.", told, lines=(0.6, 0.3, 0.4)).verdict is Verdict.UNSUPPORTED

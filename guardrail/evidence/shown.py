@@ -1,0 +1,192 @@
+"""A context as its reader is shown it, with offsets back: what claims are compared with.
+
+Struck and hidden text is no evidence, and a value is the same whatever stands in it unseen: "$<b>4</b>9",
+"1&nbsp;200 euros". What makes the form of a text, line breaks, bullets, bars of tables, is left, since the
+lines of contexts are read by it, and so are the backticks of code. Texts without any such sign stay as they
+are.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Final
+
+from guardrail.claims.markup import ENTITY, INLINE_TAGS, INVISIBLE, ODD_SPACES, PLAIN_CHARS, TAGS, joins
+from guardrail.events import Span
+
+_WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
+# One set of characters is looked for much faster than alternatives are.
+_MAY_HIDE: Final = re.compile(rf"[<&*~\\{INVISIBLE}{ODD_SPACES}{_WIDE}]")
+_MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d")
+_BEGINS: Final = re.compile(rf"[<&*~_\\\[{INVISIBLE}{ODD_SPACES}{_WIDE}]")
+_SIGN: Final = re.compile(
+    rf"""
+    (?P<comment> <!-- )
+  | (?P<tag> <(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9]{{0,9}})(?P<attributes>\s[^<>]{{0,500}}|\s?/)?> )
+  | (?P<struck> (?<!~)~~(?=[^\s~])(?:[^~\n]|~(?!~)|\n(?!\s*\n)){{1,2000}}+~~(?!~) )
+  | (?P<entity> {ENTITY.pattern} )
+  | (?P<escape> \\[!-'*-/:-@\[-`{{-~] )
+  | (?P<stress> (?<!\S)\*++(?![\s*]) | (?<=[^\s*])\*++(?!\*)
+              | (?<!\w)_++(?=\S) | (?<=[^\s_])_++(?!\w) )
+  | (?P<note> (?<=\d)\[\d{{1,3}}(?:[,;–-][ ]?\d{{1,3}}){{0,20}}\] )
+  | (?P<space> [{ODD_SPACES}] )
+  | (?P<unseen> [{INVISIBLE}] )
+  | (?P<wide> [{_WIDE}] )
+    """,
+    re.VERBOSE,
+)
+_HIDING: Final = frozenset("s del strike script style template".split())  # noqa: SIM905
+_HIDES: Final = re.compile(
+    r"(?<![\w-])hidden(?![\w-])|\bdisplay\s{0,4}:\s{0,4}none|\bvisibility\s{0,4}:\s{0,4}hidden", re.IGNORECASE
+)
+_VOID: Final = frozenset("br hr img wbr col".split())  # noqa: SIM905
+_RAISED: Final = re.compile(
+    r"<sup[^<>]{0,100}>\s{0,4}(\[?\d{1,2}(?:[,;] ?\d{1,2}){0,8}\]?)\s{0,4}</sup\s{0,4}>", re.IGNORECASE
+)
+_POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
+_EMPHASIS: Final = "*_"
+
+
+class Shown:
+    """``text`` is what a reader is shown; spans of it are led back to the raw text."""
+
+    __slots__ = ("_at", "_ends", "_raw", "_starts", "text")
+
+    def __init__(self, raw: str) -> None:
+        self.text = raw
+        self._raw = raw
+        # Pieces: where each begins as shown, where in the raw text, and where it ends there if it stands for
+        # something else, else 0. Empty for a text that is shown as it is.
+        self._at, self._starts, self._ends = array("I"), array("I"), array("I")
+        if _MAY_HIDE.search(raw) or (("_" in raw or "[" in raw) and _MAY_STRESS.search(raw)):
+            self._read(raw)
+
+    def _read(self, raw: str) -> None:
+        parts: list[str] = []
+        length = at = 0
+        for start, end, said in _changes(raw):
+            if start > at:
+                parts.append(raw[at:start])
+                self._add(length, at, 0)
+                length += start - at
+            if said:
+                parts.append(said)
+                self._add(length, start, end)
+                length += len(said)
+            at = end
+        if at == 0:
+            return
+        if at < len(raw):
+            parts.append(raw[at:])
+            self._add(length, at, 0)
+        self.text = "".join(parts)
+
+    def _add(self, at: int, start: int, end: int) -> None:
+        self._at.append(at)
+        self._starts.append(start)
+        self._ends.append(end)
+
+    def raw_span(self, start: int, end: int) -> Span:
+        """Where ``text[start:end]`` stands in the raw text; 0 <= start < end <= len(text). The signs of an
+        emphasis around it go with it."""
+        if not self._at:
+            return start, end
+        first, last = self._place(start)[0], self._place(end - 1)[1]
+        before = self._place(start - 1)[1] if start else 0
+        after = self._place(end)[0] if end < len(self.text) else len(self._raw)
+        while first > before and self._raw[first - 1] in _EMPHASIS:
+            first -= 1
+        while last < after and self._raw[last] in _EMPHASIS:
+            last += 1
+        return first, last
+
+    def _place(self, at: int) -> Span:
+        """Where one shown character stands in the raw text."""
+        piece = bisect_right(self._at, at) - 1
+        start, end = self._starts[piece], self._ends[piece]
+        if end:
+            return start, end
+        return start + at - self._at[piece], start + at - self._at[piece] + 1
+
+
+def _changes(raw: str) -> Iterator[tuple[int, int, str]]:
+    """``(start, end, what is shown instead)`` of all that isn't shown as it stands, ascending and apart.
+
+    Linear: an end that was looked for in vain is not looked for again.
+    """
+    unclosed: set[str] = set()
+    at = 0
+    while begins := _BEGINS.search(raw, at):
+        match = _SIGN.match(raw, begins.start())
+        if match is None:
+            at = begins.end()
+            continue
+        start, at = match.span()
+        kind = match.lastgroup
+        said: str | None = ""
+        if kind == "comment":
+            end = -1 if "<!--" in unclosed else raw.find("-->", at)
+            if end < 0:
+                unclosed.add("<!--")
+                continue
+            at = end + 3
+        elif match["name"]:
+            said, at = _tag(raw, match, unclosed)
+        elif kind == "entity":
+            said = "".join(map(_plain, html.unescape(match[0])))
+        elif kind in ("space", "wide", "unseen"):
+            said = _plain(match[0]) if kind != "unseen" or not joins(raw, start) else None
+        elif kind == "escape":
+            said = match[0][1:]
+        elif kind == "stress" and _multiplies(raw, start, at):
+            said = None
+        if said is not None and said != raw[start:at]:
+            yield start, at, said
+
+
+def _plain(char: str) -> str:
+    if _INVISIBLE.match(char):
+        return " " if char.isspace() else ""
+    return " " if _ODD_SPACE.match(char) else PLAIN_CHARS.get(ord(char), char)
+
+
+_INVISIBLE: Final = re.compile(f"[{INVISIBLE}]")
+_ODD_SPACE: Final = re.compile(f"[{ODD_SPACES}]")
+
+
+def _multiplies(raw: str, start: int, end: int) -> bool:
+    """ "2*3" is no emphasis."""
+    return raw[start] == "*" and raw[start - 1 : start].isdigit() and raw[end : end + 1].isdigit()
+
+
+def _tag(raw: str, match: re.Match[str], unclosed: set[str]) -> tuple[str | None, int]:
+    """What is shown of a tag, with its content if that is hidden, and where to go on; None: the tag itself,
+    which is none."""
+    name, end = match["name"].lower(), match.end()
+    if name not in TAGS and name not in _HIDING:
+        return None, end
+    if not match["close"] and (name in _HIDING or _HIDES.search(match["attributes"] or "")):
+        behind = None if name in _VOID or name in unclosed else _closing(raw, end, name)
+        if behind is not None:
+            return "", behind
+        unclosed.add(name)
+    raised = _RAISED.match(raw, match.start()) if name == "sup" else None
+    if raised:
+        power = _UNIT.search(raw, max(0, match.start() - 4), match.start()) and raised[1].isdigit()
+        return raised[1].translate(_POWERS) if power else "", raised.end()
+    return "" if name in INLINE_TAGS else " ", end
+
+
+def _closing(raw: str, at: int, name: str) -> int | None:
+    """Where the element ends whose content begins at ``at``; None where nothing ends it."""
+    depth = 1
+    for tag in re.compile(rf"<(/?){name}(?=[\s>/])[^<>]{{0,500}}>", re.IGNORECASE).finditer(raw, at):
+        depth += -1 if tag[1] else 1
+        if depth == 0:
+            return tag.end()
+    return None

@@ -1,0 +1,102 @@
+"""Contexts as their readers are shown them, and the way back to what stands in them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrail.claims.model import Claim
+from guardrail.events import Context, Severity, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.shown import Shown
+from guardrail.judges.local.check import build_checker
+from guardrail.judges.local.settings import LocalJudgeSettings
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("Lockers are ~~free~~ **2 euros**.", "Lockers are  2 euros."),
+        ("A <del>red</del> <s class='x'>blue</s> green door", "A   green door"),
+        ("Open<!-- not on Sundays --> daily", "Open daily"),
+        ("x <script>if (a < 9) { b() }</script>y", "x y"),
+        ("<p>Seats: <span style='display: none'>90</span>70</p>", " Seats: 70 "),
+        ("<ul hidden><ul><li>90</ul></ul>70", "70"),
+        ("1<i>2</i> rooms, 3<wbr>0 beds", "12 rooms, 30 beds"),
+        ("5\u200b6 kg of sug\u00adar", "56 kg of sugar"),
+        ("7\u00a0000&nbsp;km &amp; &#51;&#x35; bends", "7 000 km & 35 bends"),
+        ("＃７５ costs ￥９０", "#75 costs ¥90"),
+        (r"\$15 for 2 \* 3", "$15 for 2 * 3"),
+        ("an __old__ `lamp`, _lit_", "an old `lamp`, lit"),
+        ("8[2] hours, 9[3, 4] days", "8 hours, 9 days"),
+        ("12 m<sup>2</sup>, built in<sup>[4]</sup> 1910", "12 m², built in 1910"),
+        # what isn't hidden, and the form of a text
+        ("snake_case 2*3*4 ~5 and a[3] [7] x", "snake_case 2*3*4 ~5 and a[3] [7] x"),
+        ("* one\n* two\n\n| a | b |\n|---|---|\n", "* one\n* two\n\n| a | b |\n|---|---|\n"),
+        ("a <!-- b", "a <!-- b"),
+        ("an <s>endless line", "an endless line"),
+        ("~~ no line ~~ x<y, y>z and List<Item>", "~~ no line ~~ x<y, y>z and List<Item>"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+    ],
+)
+def test_only_what_a_reader_is_shown_counts(raw: str, shown: str) -> None:
+    assert Shown(raw).text == shown
+
+
+_PIECES = st.sampled_from(
+    r"<s> </s> ~~ ** _ ` &amp; &shy; <!-- --> <b> </b> <p|hidden> </p> 4 ９ a . [1] \* <sup>2</sup>".split()  # noqa: SIM905
+).map(lambda piece: piece.replace("|", " "))
+_SPACES = st.sampled_from([" ", "\n", "\u00a0", "\u200b", "word "])
+
+
+@given(st.lists(_PIECES | _SPACES, max_size=40).map("".join))
+def test_every_span_leads_back_to_the_text(raw: str) -> None:
+    shown = Shown(raw)
+    spans = [shown.raw_span(at, at + 1) for at in range(len(shown.text))]
+    assert all(0 <= start < end <= len(raw) for start, end in spans)
+    assert spans == sorted(spans)
+    index = EvidenceIndex([Context(id="c", text=raw)])
+    sentences = index.layout.sentences
+    for start, end in zip(sentences.start, sentences.end, strict=True):
+        quote = index.quote(0, start, end)
+        assert raw[slice(*quote.span)] == quote.quote
+        first, last = spans[start], spans[end - 1]
+        assert quote.span[0] <= first[0]
+        assert quote.span[1] >= last[1]
+
+
+@pytest.mark.parametrize("raw", ["A **big** lamp costs 4 euros.", "A big lamp costs 4 euros."])
+def test_a_quote_has_the_markup_that_it_has_in_its_context(raw: str) -> None:
+    index = EvidenceIndex([Context(id="c", text=raw)])
+    sentences = index.layout.sentences
+    assert index.quote(0, sentences.start[0], sentences.end[0]).quote == raw
+    assert index.search("big lamp")[0].text == raw
+
+
+def test_an_emphasis_around_a_quote_goes_with_it() -> None:
+    shown = Shown("x **Lamps** y")
+    assert shown.raw_span(2, 7) == (2, 11)
+
+
+def test_texts_without_signs_are_kept_as_they_are() -> None:
+    raw = "Plain text, 4 > 3; a list:\n- one\n- two"
+    assert Shown(raw).text is raw
+
+
+@pytest.mark.parametrize(
+    ("context", "claim", "supported"),
+    [
+        ("The lift carries **1**2 people, ~~15 people~~.", "The lift carries 15 people.", False),
+        ("The lift carries <b>1</b>2 people.", "The lift carries 12 people.", True),
+        ("A tram leaves every &#49;&#53; minutes.", "A tram leaves every 15 minutes.", True),
+        ("<!-- A tram leaves every 5 minutes. --> A bus leaves.", "A tram leaves every 5 minutes.", False),
+    ],
+)
+def test_a_claim_is_held_against_what_is_shown(context: str, claim: str, supported: bool) -> None:
+    checker = build_checker(LocalJudgeSettings())
+    given_ = Claim(0, 0, claim, 0, len(claim), Severity.NORMAL)
+    found = checker.check("c", given_, "", EvidenceIndex([Context(id="c", text=context)]))
+    assert (found.verdict is Verdict.SUPPORTED) is supported
+    for evidence in found.evidence:
+        assert context[slice(*evidence.span)] == evidence.quote
