@@ -15,7 +15,7 @@ from typing import Final, TypeVar, cast
 
 from guardrail.events import Context, Evidence, Span
 from guardrail.evidence.layout import Layout
-from guardrail.evidence.shown import Shown
+from guardrail.evidence.shown import ShownText
 from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.evidence.turns import SpeakerTurns, find_turns
 
@@ -121,7 +121,7 @@ class EvidenceIndex:
         self._passage_words = passage_words
         self._overlap_words = overlap_words
         self._layout: Layout | None = None
-        self._shown: tuple[Shown, ...] | None = None
+        self._shown: tuple[ShownText, ...] | None = None
         self._turns: dict[int, SpeakerTurns] = {}
         self._kept: dict[type, object] = {}
         self._lock = threading.Lock()
@@ -138,10 +138,10 @@ class EvidenceIndex:
                     layout = self._layout = Layout(texts, self._passage_words, self._overlap_words)
         return layout
 
-    def _read_contexts(self) -> tuple[Shown, ...]:
+    def _read_contexts(self) -> tuple[ShownText, ...]:
         shown = self._shown
         if shown is None:  # two threads may both read: they read the same
-            shown = self._shown = tuple(Shown(context.text) for context in self.contexts)
+            shown = self._shown = tuple(ShownText(context.text) for context in self.contexts)
         return shown
 
     def shown(self, context: int) -> str:

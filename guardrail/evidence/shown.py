@@ -52,7 +52,7 @@ _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
 
 
-class Shown:
+class ShownText:
     """``text`` is what a reader is shown; spans of it are led back to the raw text."""
 
     __slots__ = ("_at", "_ends", "_raw", "_starts", "text")

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
 from guardrail.events import Finding, Severity, Verdict
-from guardrail.evidence.shown import Shown
+from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import beside, checked, closing, within
@@ -396,7 +396,7 @@ def _with_findings(judgement: Judgement, own: Judgement, claim: Claim, question:
 def _quotes_figures(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> bool:
     """Whether the figures of a claim that the first judge found no support for stand in what the second
     quotes, or follow from it. Some sentence or other is quoted for any claim."""
-    quotes = [SourceText(e.context_id, *e.span, Shown(e.quote).text) for e in judgement.evidence]
+    quotes = [SourceText(e.context_id, *e.span, ShownText(e.quote).text) for e in judgement.evidence]
     text, lead_in = claim.prose.text, claim.lead_in
     checks = check_figures(text, FigureSource(quotes), range(len(quotes)), question, lead_in)
     doubted = own.unsupported_spans or ((0, len(text)),)

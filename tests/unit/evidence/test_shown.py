@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.shown import Shown
+from guardrail.evidence.shown import ShownText
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings
 
@@ -41,7 +41,7 @@ from guardrail.judges.local.settings import LocalJudgeSettings
     ],
 )
 def test_only_what_a_reader_is_shown_counts(raw: str, shown: str) -> None:
-    assert Shown(raw).text == shown
+    assert ShownText(raw).text == shown
 
 
 _PIECES = st.sampled_from(
@@ -52,7 +52,7 @@ _SPACES = st.sampled_from([" ", "\n", "\u00a0", "\u200b", "word "])
 
 @given(st.lists(_PIECES | _SPACES, max_size=40).map("".join))
 def test_every_span_leads_back_to_the_text(raw: str) -> None:
-    shown = Shown(raw)
+    shown = ShownText(raw)
     spans = [shown.raw_span(at, at + 1) for at in range(len(shown.text))]
     assert all(0 <= start < end <= len(raw) for start, end in spans)
     assert spans == sorted(spans)
@@ -75,13 +75,13 @@ def test_a_quote_has_the_markup_that_it_has_in_its_context(raw: str) -> None:
 
 
 def test_an_emphasis_around_a_quote_goes_with_it() -> None:
-    shown = Shown("x **Lamps** y")
+    shown = ShownText("x **Lamps** y")
     assert shown.raw_span(2, 7) == (2, 11)
 
 
 def test_texts_without_signs_are_kept_as_they_are() -> None:
     raw = "Plain text, 4 > 3; a list:\n- one\n- two"
-    assert Shown(raw).text is raw
+    assert ShownText(raw).text is raw
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
-from guardrail.evidence.shown import Shown
+from guardrail.evidence.shown import ShownText
 from guardrail.evidence.turns import find_turns, in_turns, speaker_of
 
 CALL = """Call of 3 May
@@ -58,7 +58,7 @@ def test_speakers_with_unusual_names_take_the_word_from_who_spoke_before(other: 
     index = EvidenceIndex([Context(id="a", text=text)])
     spoken = speaker_of(index.layout.sentences, index.turns, 2)
     assert spoken is not None
-    assert index.shown(0)[slice(*spoken)] == f"{Shown(other).text}:"
+    assert index.shown(0)[slice(*spoken)] == f"{ShownText(other).text}:"
 
 
 @pytest.mark.parametrize(
