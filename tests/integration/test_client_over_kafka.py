@@ -125,9 +125,9 @@ async def test_two_processes_get_their_own_replies_on_the_same_partitions(kafka_
 async def test_only_the_partitions_of_its_ids_are_read_and_those_of_ids_given(kafka_bootstrap: str) -> None:
     async with guarded(kafka_bootstrap, 8, reply_partitions=1) as (_, client):
         made_up = [client.guard("?", CONTEXTS, slowly(RIGHT)) for _ in range(5)]
-        assert len({partition_of(answer.response_id, 8) for answer in made_up}) == 1
+        assert len({partition_of(answer.response_id.encode(), 8) for answer in made_up}) == 1
         given = [client.guard("?", CONTEXTS, slowly(RIGHT), response_id=f"mine-{n}") for n in range(12)]
-        assert len({partition_of(answer.response_id, 8) for answer in given}) > 3
+        assert len({partition_of(answer.response_id.encode(), 8) for answer in given}) > 3
         assert await asyncio.gather(*(shown(answer) for answer in [*made_up, *given])) == [RIGHT] * 17
 
 
