@@ -260,6 +260,9 @@ _SIGNS: Final = re.compile(
     re.VERBOSE,
 )
 _FORMULA: Final = ("(", ")")  # around a formula, for whoever shows one
+_TEX_FORMULA: Final = re.compile(
+    r"(?<![\\$\w])(?P<begin>\${1,2})(?=[^\s$])(?=[^$\n\\]{0,200}\\)(?:[^$\\\n]|\\.){1,400}+(?<!\s)(?P<end>\${1,2})(?!\d)"
+)
 _ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
 # Each on its own begins with one set of characters, which is looked for much faster than alternatives are.
 _MAY_MARK: Final = re.compile(
@@ -336,7 +339,7 @@ def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Re
     at = _line_begins(reading, 0)
     length = len(text)
     match = _SIGNS.search(text, at)
-    for start, end in (*apart([*_enumerators(text), *left_out]), (length, length)):
+    for start, end in (*apart([*_enumerators(text), *_formulas(text), *left_out]), (length, length)):
         while at < start:
             # Looked for again only behind it: a sign far away would be searched for from every span.
             if match is not None and match.start() < at:
@@ -512,6 +515,13 @@ def _picture(reading: Reading, match: re.Match[str]) -> int:
         reading.put(said, start, end)
         return end
     return reading.omit(end)
+
+
+def _formulas(text: str) -> Iterator[Span]:
+    """The signs around TeX's formulas, "$3 \\times 14$", which are no dollars."""
+    for match in _TEX_FORMULA.finditer(text) if "$" in text and "\\" in text else ():
+        yield match.span("begin")
+        yield match.span("end")
 
 
 def _enumerators(text: str) -> Iterator[Span]:

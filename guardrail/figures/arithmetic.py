@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from enum import Enum, auto
-from itertools import chain, combinations, pairwise, permutations
+from itertools import chain, combinations, permutations
 from typing import Final, NamedTuple
 
 from guardrail.figures.agreement import base, dimension, same_rate
 from guardrail.figures.model import Bound, Day, Figure, Kind
-from guardrail.figures.tables import OPERATORS, find_unit, same_currency
+from guardrail.figures.tables import find_unit, same_currency
 
 _MONTH: Final = 2_629_746  # seconds
 #: In seconds; a month is a twelfth of a year.
@@ -23,8 +22,6 @@ _EXACT: Final = 1e-6
 _ABOUT: Final = 0.03  # what "roughly" may be off
 _MAX_OPERANDS: Final = 12
 _MAX_OWN: Final = 8
-_GAP: Final = 24  # code points between two figures that an operator joins
-_BRACKETS: Final = re.compile(r"[()\[\]*_`]*(?:[-–](?=[^\W\d]))?")
 _ADDED: Final = frozenset({"money", "number", "percent", "time", "length", "mass", "volume", "area", "data"})
 _SHARED: Final = frozenset({Kind.MONEY, Kind.QUANTITY, Kind.NUMBER})
 _MINUTE: Final = 60
@@ -225,62 +222,6 @@ def _comes_to(claim: Figure, value: float, target: float, loss: float, place: fl
         return 0 <= gap * claim.bound.direction <= _OVER * size
     error = loss * size
     return abs(gap) <= (min(error, place) if loss == _LOSS else error) + _EXACT * abs(target)
-
-
-class Written(NamedTuple):
-    """What a text reckons with signs or words ("2 × €5 plus €3"): the results, whose ``text`` is the whole,
-    the figures that went in, and those of them that are bare factors."""
-
-    results: tuple[Figure, ...]
-    operands: tuple[Figure, ...]
-    factors: tuple[Figure, ...]
-
-
-def written(text: str, figures: Sequence[Figure]) -> Written:
-    """The reckonings of a text; linear."""
-    runs = [[("", figure)] for figure in figures[:1]]
-    for before, after in pairwise(figures):
-        if sign := _operator(text, before, after):
-            runs[-1].append((sign, after))
-        else:
-            runs.append([("", after)])
-    results: list[Figure] = []
-    operands: list[Figure] = []
-    factors: list[Figure] = []
-    for run in runs:
-        if len(run) > 1 and (result := _result(run)) is not None:
-            start, end = run[0][1].start, run[-1][1].end
-            results.append(replace(result, start=start, end=end, text=text[start:end]))
-            operands += (figure for _, figure in run)
-            pairs = ((one, other) for (_, one), (sign, other) in pairwise(run) if sign == "*")
-            factors += (f for pair in pairs for f in pair if dimension(f) in ("number", "time"))
-    return Written(tuple(results), tuple(operands), tuple(factors))
-
-
-def _operator(text: str, before: Figure, after: Figure) -> str | None:
-    """The sign between two figures; "2×" and "twice" hold theirs."""
-    between = text[before.end : after.start] if after.start - before.end <= _GAP else "?"
-    said = _BRACKETS.sub("", between.casefold()).strip()
-    holds = before.unit == "time" and before.kind is Kind.QUANTITY and not before.per
-    return "*" if not said and holds else OPERATORS.get(said)
-
-
-def _result(run: Sequence[tuple[str, Figure]]) -> Figure | None:
-    """What comes out of factors and addends, in the unit of the first that has one."""
-    total, product, sense = 0.0, 0.0, 1.0
-    for sign, figure in run:
-        if not figure.values or figure.upper is not None:
-            return None
-        value = figure.values[0] / (100 if figure.kind is Kind.PERCENT else 1)
-        if sign in ("*", "/"):
-            product = product * value if sign == "*" else product / value if value else 0.0
-        else:
-            total += sense * product
-            product, sense = value, -1.0 if sign == "-" else 1.0
-            product *= total if figure.kind is Kind.PERCENT and sign else 1.0
-    figures = [f for _, f in run if f.kind in (Kind.MONEY, Kind.QUANTITY, Kind.NUMBER)]
-    order = sorted(figures, key=lambda f: (f.kind is not Kind.MONEY, dimension(f) == "number"))
-    return replace(order[0], values=(total + sense * product,), per=None) if order else None
 
 
 def _amount(figure: Figure) -> float:

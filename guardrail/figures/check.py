@@ -89,7 +89,8 @@ _UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | 
 
 class State(StrEnum):
     """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources. ECHOED: it is the
-    question's. CONFLICT: a source has another figure for the same thing. ABSENT: no source has it, or only
+    question's. CONFLICT: a source has another figure for the same thing, or the claim's own equation comes to
+    another. ABSENT: no source has it, or only
     of other matters, where a sentence says all the rest of the claim and has a figure of the sort."""
 
     FOUND = "found"
@@ -104,8 +105,9 @@ class FigureCheck:
     """What became of one figure of a claim.
 
     ``sentence`` is the number of the sentence that decides and ``source`` its figure, whose ``text`` stands
-    there verbatim; both None for ABSENT. ``frame`` is how much of what the claim says around the figure that
-    sentence says too, 0..1; for ABSENT, the best sentence.
+    there verbatim; both None for ABSENT. Of a CONFLICT without a sentence ``source`` is what the claim's own
+    equation comes to, and its ``text`` what is reckoned. ``frame`` is how much of what the claim says around
+    the figure that sentence says too, 0..1; for ABSENT, the best sentence.
     """
 
     figure: Figure
@@ -167,7 +169,9 @@ def check_figures(
     for number, figure in enumerate(claim.figures):
         if stopped():
             break
-        if number < _CLOSELY:
+        if (right := claim.written.right(figure)) is not None:
+            checks.append(FigureCheck(figure, State.CONFLICT, 1.0, source=right))
+        elif number < _CLOSELY:
             beside = checks[-1] if checks and checks[-1].state is State.DERIVED else None
             instead = beside and _INSTEAD.fullmatch(claim_text, beside.figure.end, figure.start)
             said = said._replace(operands=beside.operands if beside and instead else ())
@@ -550,15 +554,18 @@ def _derived(
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
     asked, before, question, meant_before = said_before
     terms = (Sentence(question).terms | before.terms) - _UNSAID
-    written, spent, factors = claim.written
-    others = (r for r in written if not r.start <= figure.start < r.end)  # those that it is no part of
-    results = (*others, *before.written.results)
-    if figure in factors:
+    spent = claim.written.spent
+    others = (r for r in claim.written.results if not r.start <= figure.start < r.end)
+    results = (*others, *before.written.results)  # those that it is no part of
+    if figure in claim.written.factors:
         return FigureCheck(figure, State.DERIVED, 0.0)
-    if (result := next((r for r in results if agrees(figure, r)), None)) is not None:
+    stated = next((result for own, result in claim.written.stated if own is figure), None)
+    if (result := stated or next((r for r in results if agrees(figure, r)), None)) is not None:
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(result,))
+    counted = any(_counts_the_same(figure, factor) for factor in claim.written.factors)
+    multiplied = FigureCheck(figure, State.DERIVED, 0.0) if counted else None
     if figure.name or (doubted and figure.kind is Kind.NUMBER and not (figure.fraction or figure.per)):
-        return None
+        return multiplied
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
         return FigureCheck(figure, State.ECHOED, 0.0)
@@ -585,7 +592,13 @@ def _derived(
         operands = derived(figure, mine, theirs, cues, (*later, *meant), fits.meant, changes)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
-    return None
+    return multiplied
+
+
+def _counts_the_same(figure: Figure, factor: Figure) -> bool:
+    """Whether a figure is what a written reckoning multiplies with: "three" of "three tickets: 3 × €5"."""
+    counts = dimension(figure) in ("number", "time") and not figure.name
+    return counts and agrees(replace(factor, noun=None), figure)
 
 
 def _tells_age(figure: Figure) -> bool:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.figures.agreement import agrees, base, dimension, keys, opposed
-from guardrail.figures.arithmetic import Written, written
+from guardrail.figures.equations import Written, written
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (

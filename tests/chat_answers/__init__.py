@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from guardrail.events import Context
 
-Part = Literal["development", "measured"]
+Part = Literal["development", "measured", "reckoning"]
 Kind = Literal[
     "approximation",
     "arithmetic",

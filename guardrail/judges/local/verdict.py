@@ -19,6 +19,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
+from guardrail.figures.equations import shown
 from guardrail.judges.local.candidates import Candidates
 from guardrail.judges.local.claim_view import ClaimView
 from guardrail.judges.local.combiner import Lines, Probabilities
@@ -271,6 +272,9 @@ def _reason(
     absent: Sequence[FigureCheck],
     spans: Sequence[Span],
 ) -> str:
+    if conflict is not None and conflict.source is not None and conflict.sentence is None:
+        right = shown(conflict.figure, conflict.source)
+        return f"{_quoted(conflict.source)} is {right}, not {_quoted(conflict.figure)}."
     if conflict is not None and conflict.source is not None:
         claimed, given = _quoted(conflict.figure), _quoted(conflict.source)
         return f"The claim says {claimed}, the source says {given}."
