@@ -25,6 +25,7 @@ from guardrail.figures.agreement import (
 from guardrail.figures.arithmetic import Cues, Reckoning, Way, derived
 from guardrail.figures.comparing import Compared, compared
 from guardrail.figures.model import Bound, Figure, Kind
+from guardrail.figures.opening import opening_hours
 from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
@@ -73,6 +74,7 @@ _INSTEAD: Final = re.compile(r"\W{1,4}(?:instead\sof|rather\sthan|(?:and\s)?not)
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
 _MOST_OF_A_SORT: Final = 32  # figures of a sentence whose parts are told apart
+_MOST_TOLD: Final = 3  # stretches of the sources that days follow from
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 _ENOUGH: Final = 0.5  # of the words around a length of time or a rest, that the sources must say of it
@@ -180,7 +182,29 @@ def check_figures(
             checks.append(_looked_up(figure, source, near, stopped))
         else:
             checks.append(FigureCheck(figure, State.ABSENT, 0.0))
-    return tuple(_with_exchanges(claim, list(_with_counts(checks, source, near)), source, near))
+    checks = list(_with_counts(checks, source, near))
+    checks = list(_with_exchanges(claim, checks, source, near))
+    return tuple(_with_hours(claim, checks, source, near))
+
+
+def _with_hours(
+    claim: Sentence, checks: Sequence[FigureCheck], source: FigureSource, near: Sequence[int]
+) -> Sequence[FigureCheck]:
+    """The checks, where the days on which the claim has something open or closed are so, or otherwise."""
+    found = list(checks)
+    for said in opening_hours(claim, source, near):
+        start, end = said.figure.start, said.figure.end
+        within = [i for i, check in enumerate(found) if start <= check.figure.start < end]
+        if within and not said.agreed:
+            found[within[0]] = FigureCheck(said.figure, State.CONFLICT, 1.0, said.number, said.sources[0])
+        elif within and not (said.alike and all(found[at].state is State.FOUND for at in within)):
+            for at in within[1:]:
+                if found[at].state is not State.FOUND:
+                    found[at] = FigureCheck(found[at].figure, State.DERIVED, 0.0, said.number)
+            found[within[0]] = FigureCheck(
+                said.figure, State.DERIVED, 0.0, operands=said.sources[:_MOST_TOLD]
+            )
+    return found
 
 
 def _with_exchanges(

@@ -77,6 +77,7 @@ ZONES: Final[dict[str, int]] = _TABLES["zones"]
 YEAR_AFTER: Final = _words(_TABLES["year_after"])
 CLOSED: Final = _words(_TABLES["closed"])
 OPEN: Final = _words(_TABLES["open"])
+OPENING: Final = _words(_TABLES["opening"])
 HOUR_AFTER: Final = _words(_TABLES["hour_after"])
 MONTH_AFTER: Final = _words(_TABLES["month_after"])
 
