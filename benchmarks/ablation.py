@@ -3,10 +3,11 @@
     python -m benchmarks.ablation --data DIR [--rows N] [--pairs N] [--answers N] [--only WORD ...]
 
 ``DIR`` holds ``pool-val.jsonl.gz``, ``expertqa-val.jsonl`` and ``lfqa-val.jsonl.gz``. Measured are the claims
-of ``benchmarks.offline_sets``, the real answers of ``benchmarks.real_answers`` and the development part of
-``benchmarks.chat_answers``. What the verifier said of a pair of texts is kept, so a rule costs little more
-than the work around the verifier. ``--only`` names rules by a part of their names. Nothing is fitted again:
-where a feature is left out, the combiner is told its mean, so a new fit might make up for some of the loss.
+of ``benchmarks.offline_sets``, the real answers of ``benchmarks.real_answers`` and two parts of
+``benchmarks.chat_answers``, development and reckoning. What the verifier said of a pair of texts is kept, so
+a rule costs little more than the work around the verifier. ``--only`` names rules by a part of their names.
+Nothing is fitted again: where a feature is left out, the combiner is told its mean, so a new fit might make up
+for some of the loss.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from guardrail.claims import cutter, detector, severity
 from guardrail.claims.detector import Assertion
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.events import Severity
-from guardrail.figures import FigureCheck, State, calendar, check_figures
+from guardrail.figures import FigureCheck, State, calendar, check_figures, source
 from guardrail.figures import check as figures_check
 from guardrail.figures.comparing import Compared
+from guardrail.figures.equations import Written
 from guardrail.judges.factory import build_judge
 from guardrail.judges.local import check, reader, verdict, windows
 from guardrail.judges.local.features import word_features
@@ -79,6 +81,8 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "figures: all": ((check, "check_figures", lambda *_: ()),),
     "figures: conflicts": ((figures_check, "_rival", _nothing),),
     "figures: exchanged": ((figures_check, "exchanged", lambda *_: {}),),
+    "figures: opening hours": ((figures_check, "opening_hours", lambda *_: ()),),
+    "figures: written equations": ((source, "written", lambda *_: Written()),),
     "figures: opposite limits": ((figures_check, "_limits_otherwise", _no),),
     "figures: absent": ((check, "check_figures", _without(State.ABSENT)),),
     "figures: reckoning": (
@@ -123,7 +127,7 @@ class Material:
     sets: Mapping[str, list[Row]]
     pairs: Mapping[str, list[Row]]
     answers: Sequence[LabelledAnswer]
-    chats: Sequence[ChatCase]
+    chats: Mapping[str, Sequence[ChatCase]]
     settings: Settings
 
 
@@ -169,8 +173,10 @@ async def _measured(material: Material) -> dict[str, float]:
     finally:
         await judge.aclose()
     cases = await real_answers.decided(material.answers, known, settings)
-    chat = chat_answers.report(await chat_answers.judged(material.chats, settings))
-    return _of_claims(judged, changed) | _of_answers(cases) | _of_chat(chat)
+    found = _of_claims(judged, changed) | _of_answers(cases)
+    for name, chats in material.chats.items():
+        found |= _of_chat(name, chat_answers.report(await chat_answers.judged(chats, settings)))
+    return found
 
 
 def _of_claims(judged: Any, changed: Any) -> dict[str, float]:
@@ -198,9 +204,9 @@ def _of_answers(cases: Sequence[answer_figures.Case]) -> dict[str, float]:
     }
 
 
-def _of_chat(found: Mapping[str, Any]) -> dict[str, float]:
+def _of_chat(name: str, found: Mapping[str, Any]) -> dict[str, float]:
     return {
-        f"chat {which} {outcome}": found[which][outcome]["share"] or 0.0
+        f"{name} {which} {outcome}": found[which][outcome]["share"] or 0.0
         for which in ("right", "wrong")
         for outcome in ("untouched", "withheld")
     }
@@ -234,7 +240,7 @@ def main() -> None:
         labelled_sets(options.data, options.rows, seed),
         changed_sentences(options.data, options.pairs, seed) | written_claims(4 * options.pairs, seed),
         read_answers(options.data / LFQA, options.answers),
-        load("development"),
+        {"chat": load("development"), "reckoning": load("reckoning")},
         load_settings(None),
     )
     chosen = {name: rule for name, rule in RULES.items() if any(word in name for word in options.only)}

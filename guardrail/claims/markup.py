@@ -4,7 +4,7 @@ One expression with bounded repeats finds everything, so a reading is linear in 
 
 The first part finds text that displays otherwise than it reads, which can't support what is shown: controls
 that turn the direction of text with nothing in it to turn, digits of several scripts in one number, blanks
-and controls inside a word, places to break a line inside a number, letters of another script that look like
+and controls inside a word, hyphens that may show inside a number, letters of another script that look like
 those beside them, signs laid over digits and letters, struck words, pictures for words, and HTML that hides.
 What has no width and is shown as if it weren't there is none of it. Hebrew and Arabic need marks and isolates
 to display well, and Persian and the scripts of India joiners to spell: these pass.
@@ -36,8 +36,8 @@ _RIGHT_TO_LEFT: Final = re.compile(
 )
 # Soft hyphens are for words that may be parted; selectors choose the form of the picture before them.
 _HIDDEN: Final = re.compile(rf"(?<=\w)(?:(?![\ufe00-\ufe0f])[{INVISIBLE}]){{1,64}}(?=\w)")
-_UNBROKEN: Final = frozenset("\u200c\u200d\u2060\ufeff")
-_WIDTHLESS: Final = _UNBROKEN | {"\u00ad", "\u200b"}
+_UNHYPHENED: Final = frozenset("\u200b\u200c\u200d\u2060\ufeff")
+_WIDTHLESS: Final = _UNHYPHENED | {"\u00ad"}
 _JOINED: Final = re.compile(
     "[\u0590-\u0fff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]"
 )
@@ -128,12 +128,12 @@ def _turned(text: str) -> Iterator[Span]:
 
 def _concealed(text: str) -> Iterator[Span]:
     """What is not shown between two letters or two digits, in scripts that have no use for it, but for what
-    leaves them as they would stand without it. A line may end within a number at some of that."""
+    leaves them as they would stand without it. A hyphen within a number may show."""
     for match in _HIDDEN.finditer(text):
         before, after = text[match.start() - 1], text[match.end()]
         if before.isdigit() != after.isdigit() or _JOINED.match(before) or _JOINED.match(after):
             continue
-        if (_UNBROKEN if before.isdigit() else _WIDTHLESS).issuperset(match[0]):
+        if (_UNHYPHENED if before.isdigit() else _WIDTHLESS).issuperset(match[0]):
             continue
         yield match.start() - 1, match.end() + 1
 

@@ -369,11 +369,11 @@ def _figure(text: str, own: Sequence[Figure], value: _Value) -> Figure:
 
 
 def _factors(side: _Side) -> Iterator[Figure]:
-    """The bare numbers that something is multiplied with."""
+    """The bare numbers that something is multiplied with or divided by."""
     tokens = [token for token in side.tokens if token not in ("(", ")")]
     for before, sign, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if sign == "*":
-            for figure in (before, after):
+        if sign in ("*", "/"):
+            for figure in (before, after) if sign == "*" else (after,):
                 if isinstance(figure, Figure) and (
                     dimension(figure) in ("number", "time") or figure.unit == "time"
                 ):
