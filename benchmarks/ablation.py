@@ -6,8 +6,8 @@
 of ``benchmarks.offline_sets``, the real answers of ``benchmarks.real_answers`` and two parts of
 ``benchmarks.chat_answers``, development and reckoning. What the verifier said of a pair of texts is kept, so
 a rule costs little more than the work around the verifier. ``--only`` names rules by a part of their names.
-Nothing is fitted again: where a feature is left out, the combiner is told its mean, so a new fit might make up
-for some of the loss.
+Nothing is fitted again: where a feature is left out, the combiner is told its mean, so a new fit might make
+up for some of the loss.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.events import Severity
 from guardrail.figures import FigureCheck, State, calendar, check_figures, source
 from guardrail.figures import check as figures_check
-from guardrail.figures.comparing import Compared
 from guardrail.figures.equations import Written
 from guardrail.judges.factory import build_judge
-from guardrail.judges.local import check, reader, verdict, windows
+from guardrail.judges.local import check, reader, windows
 from guardrail.judges.local.features import word_features
 from guardrail.judges.local.verifier import Verifier
 from guardrail.logs import configure_logging
@@ -75,8 +74,6 @@ def _told(**instead: float) -> Callable[..., dict[str, float]]:
     return lambda *given: word_features(*given) | instead
 
 
-_VERDICT: Final = verdict._verdict
-_COMPARED: Final[Patch] = (figures_check, "compared", lambda *_: Compared())
 RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "figures: all": ((check, "check_figures", lambda *_: ()),),
     "figures: conflicts": ((figures_check, "_rival", _nothing),),
@@ -85,13 +82,7 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "figures: written equations": ((source, "written", lambda *_: Written()),),
     "figures: opposite limits": ((figures_check, "_limits_otherwise", _no),),
     "figures: absent": ((check, "check_figures", _without(State.ABSENT)),),
-    "figures: reckoning": (
-        (figures_check, "_reckoned", _nothing),
-        (figures_check, "_derived", _nothing),
-        _COMPARED,
-    ),
-    "figures: two things compared": (_COMPARED,),
-    "figures: reckoned of the claim's things": ((figures_check._Operands, "meant", lambda *_: True),),
+    "figures: reckoning": ((figures_check, "_derived", _nothing),),
     "figures: ages and none": ((figures_check, "_of_an_age", _nothing), (figures_check, "_none", _nothing)),
     "figures: counts that say little": ((figures_check, "_says_little", _no),),
     "figures: calendar": (
@@ -100,9 +91,6 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     ),
     "combiner: share of words": ((check, "word_features", _told(share=_SHARE)),),
     "combiner: figures": ((check, "word_features", _told(figures_absent=0.0, figures_conflicting=0.0)),),
-    "verdict: reckoned, no contradiction": (
-        (verdict, "_verdict", lambda *given, **_: _VERDICT(*given, reckoned=False)),
-    ),
     "silence": ((check, "silence_of", _nothing),),
     "citations: cited first": ((check, "_cited", lambda *_: frozenset()),),
     "reading: question of a short answer": ((reader, "_asking", lambda *_: ""),),

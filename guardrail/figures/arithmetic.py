@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from enum import Enum, auto
 from itertools import chain, combinations, permutations
 from typing import Final, NamedTuple
 
@@ -41,16 +40,6 @@ _TAKEN: Final = frozenset({"mass", "volume"})  # what a dose is measured in
 _NO_PERIOD: Final[frozenset[str]] = frozenset()
 
 
-class Way(Enum):
-    """How a figure is reckoned, as far as that asks for more in the words around it."""
-
-    OF_ONE = auto()  # of one figure of the sources, times or divided by what the claim says
-    OF_SEVERAL = auto()
-    LENGTH = auto()  # how long it is from one moment to another
-    CHANGE = auto()  # by how many percent the first is more or less than the second
-    REST = auto()  # what is missing to 100%
-
-
 class Reckoning(NamedTuple):
     """A value, what it is reckoned from, how exact it must be, whether it needs no word that says so, whether
     one operand at least must be the claim's or the question's own, whether it compares two figures, and per
@@ -63,7 +52,6 @@ class Reckoning(NamedTuple):
     own: bool = False
     compares: bool = False
     per: frozenset[str] | None = _NO_PERIOD
-    way: Way = Way.OF_SEVERAL
 
 
 class Cues(NamedTuple):
@@ -93,7 +81,6 @@ def derived(
     theirs: Sequence[Figure],
     cues: Cues,
     later: Sequence[Figure] = (),
-    meant: Callable[[Reckoning], bool] = lambda _: True,
     changes: Sequence[Figure] = (),
 ) -> tuple[Figure, ...] | None:
     """The operands that a claim's figure is reckoned from, or None.
@@ -129,7 +116,7 @@ def derived(
             continue
         if compares and not all(same_rate(claim, part) for part in parts):
             continue  # "$30 a year more", of prices per month
-        if not (_per_the_same(claim, reckoning.per, cues) and meant(reckoning)):
+        if not _per_the_same(claim, reckoning.per, cues):
             continue
         named = sum(part in said for part in parts)
         alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied
@@ -250,10 +237,10 @@ def _reckonings(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[R
         for one, share in ((a, b) for a in same for b in operands if _is_share(b) and a is not b):
             part = _amount(one) * _amount(share) / 100
             for value in (part, _amount(one) - part):
-                yield Reckoning(value, (one, share), per=_periods(one), way=Way.OF_ONE)
+                yield Reckoning(value, (one, share), per=_periods(one))
         yield from _other_periods(claim, same, spans, cues)
     if measure == "percent":
-        yield from (Reckoning(100 - _amount(one), (one,), way=Way.REST) for one in same)
+        yield from (Reckoning(100 - _amount(one), (one,)) for one in same)
     if claim.kind is Kind.NUMBER and claim.unit is None:
         years = [f for f in moments if f.kind is Kind.DATE]
         yield from (Reckoning(a.values[0] - b.values[0], (a, b), per=None) for a, b in permutations(years, 2))
@@ -285,15 +272,15 @@ def _products(claim: Figure, one: Figure, count: Figure, cues: Cues) -> Iterator
         parts = set((one.per or "").split("/"))
         kept = set((claim.per or "").split("/")) - _periods(claim) - {""}  # "per person"
         if not kept or (kept <= parts and count.noun in parts - kept):
-            yield Reckoning(product, (one, count), per=_periods(one) - {count.noun}, way=Way.OF_ONE)
-        yield Reckoning(quotient, (one, count), per=_periods(one), way=Way.OF_ONE)
+            yield Reckoning(product, (one, count), per=_periods(one) - {count.noun})
+        yield Reckoning(quotient, (one, count), per=_periods(one))
     elif not _periods(one):
         asked = often == _periods(claim) or (not _periods(claim) and often <= cues.periods)
         if asked and (not cues.often or bool(_periods(claim))):
             plain, own = not cues.often, cues.often
-            yield Reckoning(product, (one, count), plain=plain, own=own, per=often, way=Way.OF_ONE)
+            yield Reckoning(product, (one, count), plain=plain, own=own, per=often)
     elif _periods(one) == often:
-        yield Reckoning(quotient, (one, count), own=True, way=Way.OF_ONE)
+        yield Reckoning(quotient, (one, count), own=True)
 
 
 def _lengths(claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure]) -> Iterator[Reckoning]:
@@ -321,7 +308,7 @@ def _lengths(claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure]) -> 
     few = len(found) <= _FEW_LENGTHS
     for each in found:
         told = all(part in own for part in each.parts)
-        yield each._replace(plain=told or few, own=not few, per=None, way=Way.LENGTH)
+        yield each._replace(plain=told or few, own=not few, per=None)
 
 
 def _between(first: Day, last: Day) -> Iterator[float]:
@@ -366,7 +353,7 @@ def _rates(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[Reckon
         for one in much:
             if (found := _for_so_much(rate, one)) is not None:
                 value, per = found
-                yield Reckoning(value, (rate, one), own=True, per=per, way=Way.OF_ONE)
+                yield Reckoning(value, (rate, one), own=True, per=per)
             for each in much:
                 if dimension(each) == dimension(one) and _amount(each) and each is not one and not rate.per:
                     value = _amount(rate) * _amount(one) / _amount(each)
@@ -375,7 +362,7 @@ def _rates(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[Reckon
     for rate, one in ((r, o) for r in _like(claim, operands) for o in much if claim.per and not r.per):
         if one.values[0] and one.unit in rated:  # "€17 per square metre"
             value = _amount(rate) / one.values[0]
-            yield Reckoning(value, (rate, one), own=True, per=_periods(claim), way=Way.OF_ONE)
+            yield Reckoning(value, (rate, one), own=True, per=_periods(claim))
     yield from _shares(claim, operands, cues)
 
 
@@ -394,9 +381,7 @@ def _shares(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[Recko
             change = 100 * (share - 1)
             if change and cues.compared and cues.way * change >= 0 and _common(part, whole) is not None:
                 loss, change = claim.step / 2 / abs(change), abs(change)
-                yield Reckoning(
-                    change, (part, whole), loss, own=True, compares=True, per=None, way=Way.CHANGE
-                )
+                yield Reckoning(change, (part, whole), loss, own=True, compares=True, per=None)
         elif claim.unit == "time" and share > 1:
             yield Reckoning(share, (part, whole), own=True, compares=True, per=None)
         elif unit is not None and unit.dimension == measure:
@@ -473,7 +458,7 @@ def _two_steps(claim: Figure, own: list[Figure], cues: Cues) -> Iterator[Reckoni
     for high, low in permutations(rates, 2):  # what a lower rate saves over a year
         if high.per == low.per and (apart := _amount(high) - _amount(low)) > 0:
             for r in _other_periods(claim, [replace(high, values=(apart,))], lengths, cues):
-                yield r._replace(parts=(high, low), own=True, plain=False, way=Way.OF_SEVERAL)
+                yield r._replace(parts=(high, low), own=True, plain=False)
     single = [(_amount(a), (a,), _periods(a)) for a in same]
     for (one, first, per), (other, second, other_per) in chain(
         combinations(products, 2), ((p, s) for p in products for s in single)
@@ -499,11 +484,11 @@ def _other_periods(
                 exact = {unit, seconds} <= {_MONTH, 12 * _MONTH}
                 loss, value = _LOSS if exact else _CALENDAR, _amount(one) * seconds / (unit or 1)
                 per = (left | {name}) if said else None
-                yield Reckoning(value, (one,), loss, plain=name in said, per=per, way=Way.OF_ONE)
+                yield Reckoning(value, (one,), loss, plain=name in said, per=per)
         for span in spans if unit else ():
             value = _amount(one) * _amount(span) / (unit or 1)
-            yield Reckoning(value, (one, span), _CALENDAR, per=left, way=Way.OF_ONE)
+            yield Reckoning(value, (one, span), _CALENDAR, per=left)
         whole = next((PERIODS[name] for name in said if name in PERIODS), None)
         if not one.per and whole:
             value = _amount(one) * whole / (12 * _MONTH)
-            yield Reckoning(value, (one,), _CALENDAR, own=True, per=None, way=Way.OF_ONE)
+            yield Reckoning(value, (one,), _CALENDAR, own=True, per=None)

@@ -131,8 +131,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support = min(support, max(0.0, lines.supported - _BELOW))
     if _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
-    reckoned = any(check.state in (State.DERIVED, State.ECHOED) for check in examined.figures)
-    verdict = _verdict(told, lines, support, conflict, reckoned=reckoned)
+    verdict = _verdict(told, lines, support, conflict)
     if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)
@@ -168,16 +167,12 @@ def _denied_otherwise(examined: Examined) -> bool:
     return len(_DENYING.findall(text)) % 2 != len(_DENYING.findall(best)) % 2
 
 
-def _verdict(
-    told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None, *, reckoned: bool
-) -> Verdict:
-    """The verdict. Of a claim with a ``reckoned`` figure the verifier, which can't reckon, does not say alone
-    that it is contradicted."""
+def _verdict(told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None) -> Verdict:
     if conflict is not None:
         return Verdict.CONTRADICTED
     if support >= lines.supported:
         return Verdict.SUPPORTED
-    if not reckoned and told.contradicted >= lines.contradicted and told.contradicted == max(told):
+    if told.contradicted >= lines.contradicted and told.contradicted == max(told):
         return Verdict.CONTRADICTED
     return Verdict.PARTIALLY_SUPPORTED if support >= lines.partially else Verdict.UNSUPPORTED
 
