@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka llm-test training-test bench clean
+.PHONY: help demo install test lint format types unit kafka-test kafka llm-test training-test bench lock helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together.
@@ -57,6 +57,23 @@ kafka: install ## Run a Kafka on localhost:9092 until Ctrl-C, for those without 
 bench: install ## List the benchmarks
 	@for script in $$(grep -l '__main__' benchmarks/*.py); do \
 		printf '  %s -m benchmarks.%s\n' "$(BIN)/python" "$$(basename "$$script" .py)"; done
+
+lock: install ## Write uv.lock and docker/uv.txt anew, which the image is built from
+	$(BIN)/uv lock
+	sed -n '1,2p' docker/uv.txt >docker/uv.txt.new
+	sed -n '2s/^# //p' docker/uv.txt | $(BIN)/uv pip compile - --generate-hashes --no-header --no-annotate --quiet >>docker/uv.txt.new
+	mv docker/uv.txt.new docker/uv.txt
+
+helm-docs: install ## Write the chart's README from the comments of its values
+	@scripts/deploy-tools.sh
+	"$${GUARDRAIL_DEPLOY_TOOLS:-$$HOME/.cache/guardrail/deploy-tools}/bin/helm-docs" --chart-search-root helm/guardrail
+
+helm-record: install ## Record anew what the chart renders to; read the diff
+	@scripts/deploy-tools.sh
+	$(BIN)/python -m tests.support.helm_chart
+
+image-root: ## Build the image without an engine and start it: root, debootstrap and buildah, minutes
+	scripts/image-root.sh
 
 clean: ## Remove .venv and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

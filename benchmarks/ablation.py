@@ -42,9 +42,9 @@ from guardrail.figures import FigureCheck, State, calendar, check_figures, sourc
 from guardrail.figures import check as figures_check
 from guardrail.figures.equations import Written
 from guardrail.judges.factory import build_judge
-from guardrail.judges.local import check, reader, windows
-from guardrail.judges.local.features import word_features
-from guardrail.judges.local.verifier import Verifier
+from guardrail.judges.local import check, reader, search
+from guardrail.judges.local.combiner import word_features
+from guardrail.judges.model import Verifier
 from guardrail.logs import configure_logging
 from tests.chat_answers import ChatCase, load
 from training.rows import Row
@@ -98,7 +98,7 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "reading: figures in the source's notation": ((reader, "_told_otherwise", _nothing),),
     "reading: what figures follow from": ((reader, "_known", lambda *_: ""),),
     "reading: fact by fact": ((check, "facts_of", lambda *_: []),),
-    "reading: sentences that lean": ((windows, "_leans", _no),),
+    "reading: sentences that lean": ((search, "_leans", _no),),
     "severity: all": ((severity.BuiltinSeverityRater, "_builtin", lambda *_: (Severity.NORMAL, ())),),
     "severity: figures": ((severity, "figure_reasons", lambda *_: frozenset()),),
     "severity: words": ((severity, "_marks", lambda *_: set()),),

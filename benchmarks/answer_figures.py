@@ -16,7 +16,8 @@ from benchmarks.intervals import (
 )
 from benchmarks.labelled_answers import SUPPORTED, LabelledAnswer
 from benchmarks.saved_verdicts import Judged
-from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Verdict
+from guardrail.events import ClaimVerdict, Decision, ResponseVerdict
+from guardrail.judges import Verdict
 from training.metrics import Figure, auroc, balanced_accuracy
 
 GROUPS: Final = ("all supported", "less than half", "others")

@@ -20,9 +20,8 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from consumers.kafka import KafkaTransport, KafkaWriter
 from consumers.kafka.client import quiet_client_log
-from consumers.kafka.producing import KafkaWriter
-from consumers.kafka.transport import KafkaTransport
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored
 

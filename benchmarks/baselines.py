@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.errors import ConfigError
-from guardrail.events import Verdict
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence import EvidenceIndex
 from guardrail.evidence.tokens import STOP_TERMS, words
-from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.judges.local.verifier import load_verifier
-from guardrail.judges.local.verifier_files import packaged_folder
-from guardrail.verdicts import Judgement
+from guardrail.judges.model import load_verifier
 from training.calibrate import unfitted
 
 Scoring = Callable[[Claim, str, EvidenceIndex], float]

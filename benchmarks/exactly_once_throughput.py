@@ -18,9 +18,8 @@ from benchmarks.instant_judge import InstantJudge
 from benchmarks.timed_transport import Timed
 from benchmarks.workload import token_streams
 from consumers.guard import GuardConsumer
+from consumers.kafka import KafkaTransport, KafkaWriter
 from consumers.kafka.client import quiet_client_log
-from consumers.kafka.producing import KafkaWriter
-from consumers.kafka.transport import KafkaTransport
 from consumers.settings import KafkaSettings, Topics
 from consumers.transport import OutRecord
 from guardrail.config import LoggingSettings

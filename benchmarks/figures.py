@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.labelled_sets import EXPERTQA, POOL, changed_sentences, labelled_sets, require_files
-from guardrail.evidence.sentences import sentence_spans
+from guardrail.evidence import sentence_spans
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
 from guardrail.figures.source import Sentence
 from training.rows import Row

@@ -16,11 +16,9 @@ from pathlib import Path
 
 from benchmarks.instant_judge import InstantJudge
 from guardrail.cli import main as guardrail
-from guardrail.judges import factory
-from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges import Judge, Judgement, JudgeRequest, factory
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
-from guardrail.verdicts import Judgement
 
 
 class TimedJudge(InstantJudge):

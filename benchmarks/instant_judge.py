@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from guardrail.events import Verdict
-from guardrail.judges.base import JudgeRequest
-from guardrail.verdicts import Judgement
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 
 
 class InstantJudge:

@@ -14,15 +14,18 @@ import argparse
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.peers_tokens import Tokenize, tokenizer
-from guardrail.events import ClaimPart, Verdict
+from guardrail.events import ClaimPart
+from guardrail.judges import Verdict
+from guardrail.judges.llm import LlmJudgeSettings, ReplyForm
 from guardrail.judges.llm.prompt import Prompts, sample
-from guardrail.judges.llm.reply import Answer, ReplyForm
-from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+from guardrail.judges.llm.reply import Answer
+from guardrail.judges.llm.settings import PromptFiles, Reasoning
 
 # What a model says of four claims: sentence, verdict, reason, and the claim as two statements.
 _SAID: Final = (
@@ -123,9 +126,13 @@ def _first(reply: str, tokenize: Tokenize) -> int:
 def _prompt_tokens(tokenize: Tokenize) -> dict[str, int]:
     """What the instructions cost, which providers hold in their prefix caches."""
     request, fence = sample()
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as none:
+        none.write("[]")
+        none.flush()
+        without = Prompts(LlmJudgeSettings(prompts=PromptFiles(examples=Path(none.name))))
     texts = {
         "instructions with examples": Prompts(LlmJudgeSettings()),
-        "instructions without examples": Prompts(LlmJudgeSettings(examples=())),
+        "instructions without examples": without,
         "instructions, reasoning before": Prompts(LlmJudgeSettings(reasoning=Reasoning.BEFORE)),
         "instructions, decomposed": Prompts(LlmJudgeSettings(decompose=True)),
     }

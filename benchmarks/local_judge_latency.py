@@ -29,16 +29,16 @@ from typing import Any, Final, NamedTuple
 from unittest import mock
 
 from benchmarks.labelled_answers import read_answers
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.engine.runs import Cutters
-from guardrail.events import Context, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Context, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import JudgeRequest, Verdict
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import build_checker
-from guardrail.judges.local.reader import Reader
+from guardrail.judges.local.reader import WindowReader
+from guardrail.judges.local.search import MOST_WINDOWS, windows_of
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.judges.local.windows import MOST_WINDOWS, windows_of
 from guardrail.policy import Policy
 
 CLAIMS_PER_RESPONSE: Final = 8
@@ -147,9 +147,9 @@ def measure(responses: Sequence[Asked], settings: LocalJudgeSettings, windows: i
     """One row; ``windows``: as many are read of every claim, whether or not an earlier one settles it."""
     checker = build_checker(settings)
     read = 0
-    original_reads = Reader.reads
+    original_reads = WindowReader.reads
 
-    def reads(self: Reader, *arguments: Any) -> Iterator[Any]:
+    def reads(self: WindowReader, *arguments: Any) -> Iterator[Any]:
         nonlocal read
         for each in original_reads(self, *arguments):
             read += 1
@@ -161,7 +161,7 @@ def measure(responses: Sequence[Asked], settings: LocalJudgeSettings, windows: i
     taken: list[float] = []
     verdicts: list[Verdict] = []
     with (
-        mock.patch.object(Reader, "reads", reads),
+        mock.patch.object(WindowReader, "reads", reads),
         mock.patch("guardrail.judges.local.check.windows_of", limited),
     ):
         if windows is not None:

@@ -44,14 +44,13 @@ from benchmarks.labelled_sets import (
     written_claims,
 )
 from benchmarks.offline_report import markdown, plot
-from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.claims import BuiltinSeverityRater
 from guardrail.config import LoggingSettings, load_settings
 from guardrail.errors import GuardrailError
-from guardrail.events import SegmentKind, Verdict
-from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.events import SegmentKind
+from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
-from guardrail.verdicts import Judgement
 from training.metrics import (
     Figure,
     auroc,

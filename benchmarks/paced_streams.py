@@ -21,8 +21,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.workload import sentences
 from consumers.kafka.client import quiet_client_log
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.claims import BuiltinSeverityRater, ClaimCutter
 from guardrail.events import Context, Event, ResponseCompleted, ResponseDelta, ResponseStarted
 from guardrail.policy import Policy
 

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, Protocol, get_args
 from benchmarks.peers_answers import TOKENS_PER_SECOND, Case
 from benchmarks.peers_environment import ROOT
 from guardrail import Guard, Policy
-from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
+from guardrail.events import ClaimVerdict, ResponseVerdict
+from guardrail.judges import Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.limits import Limits

@@ -25,8 +25,7 @@ from benchmarks.instant_judge import InstantJudge
 from benchmarks.timed_transport import Timed
 from benchmarks.workload import token_streams
 from consumers.guard import GuardConsumer
-from consumers.kafka.producing import KafkaWriter
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport, KafkaWriter
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import KafkaSettings, Topics
 from consumers.transport import OutRecord, Transport

@@ -29,7 +29,7 @@ from benchmarks.labelled_answers import LabelledAnswer, read_answers
 from benchmarks.saved_verdicts import Judged, SavedJudge, load, save
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.errors import GuardrailError
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from guardrail.judges.factory import build_judge
 from guardrail.limits import Limits
 from guardrail.logs import configure_logging

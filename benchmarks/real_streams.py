@@ -26,7 +26,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
 from consumers.guard import GuardConsumer
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import KafkaSettings, Topics
 from consumers.transport import OutRecord, Transport
@@ -39,9 +39,9 @@ from guardrail.events import (
     ResponseDelta,
     ResponseStarted,
     ResponseVerdict,
-    Verdict,
     parse_output,
 )
+from guardrail.judges import Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.routing import PolicyRouter
 

@@ -10,8 +10,7 @@ from typing import Final
 
 from benchmarks.labelled_answers import LabelledAnswer
 from guardrail.events import ClaimVerdict, ResponseVerdict, Span
-from guardrail.judges.base import JudgeRequest
-from guardrail.verdicts import Judgement
+from guardrail.judges import Judgement, JudgeRequest
 
 # Places within the claim, which no policy asks for; in the event they are places of the answer.
 _LEFT_OUT: Final = frozenset(("unsupported_spans",))

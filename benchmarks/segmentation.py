@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Final
 
 from benchmarks.instant_judge import InstantJudge
-from guardrail.claims.cutter import ClaimCutter, SeverityRater
-from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
+from guardrail.claims import ClaimCutter, Segmenter, SeverityRater
+from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
 from guardrail.events import SegmentKind, Severity
 from guardrail.guard import Guard
 
@@ -186,8 +186,8 @@ def main() -> int:
     options = parse_arguments()
     rater: SeverityRater = ConstantRater()
     if options.rate:
+        from guardrail.claims import BuiltinSeverityRater
         from guardrail.claims.patterns import SeverityRules
-        from guardrail.claims.severity import BuiltinSeverityRater
 
         rater = BuiltinSeverityRater(SeverityRules())
     cut = cutting(rater)

@@ -23,17 +23,15 @@ from pathlib import Path
 
 from benchmarks.segmentation import ANSWER, repeated
 from benchmarks.workload import text_of
-from guardrail.claims.cutter import ClaimCutter, SeverityRater
-from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.engine.engine import Engine
-from guardrail.events import Context, ResponseDelta, ResponseStarted, Verdict
+from guardrail.claims import BuiltinSeverityRater, ClaimCutter, SeverityRater
+from guardrail.engine import Engine
+from guardrail.events import Context, ResponseDelta, ResponseStarted
+from guardrail.judges import Judgement, Verdict
 from guardrail.judges.local import LocalJudge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import CutOn, Effect, Judge
-from guardrail.session.machine import Session
-from guardrail.verdicts import Judgement
+from guardrail.session import AskJudge, CutOn, Effect, Session
 
 SIZES = (10_000, 100_000, 1_000_000)
 DELTAS = (1, 4, 100, 0)
@@ -54,7 +52,7 @@ def carry_out(session: Session, effects: list[Effect]) -> None:
     left = deque(effects)
     while left:
         effect = left.popleft()
-        if isinstance(effect, Judge):
+        if isinstance(effect, AskJudge):
             session.judged([supported(claim_id) for claim_id, _ in effect.claims], 0.0)
         elif isinstance(effect, CutOn):
             left.extend(session.cut_on(0.0))

@@ -45,19 +45,23 @@ PARTITIONS = 4
 GRACE_S = 90.0
 STOP_TIMEOUT_S = 60
 # So low that both bounds on what is remembered are reached within minutes.
-LIMITS = {"finished_responses_remembered": 200, "finished_response_ttl_ms": 60_000}
+# They are constants of the guard, which is therefore started by hand.
+CODE = (
+    "from {module} import main; from guardrail.limits import Limits; "
+    "Limits.finished_responses_remembered, Limits.finished_response_ttl_ms = 200, 60_000; main()"
+)
 POLICIES = {"default": {"incomplete_timeout_ms": 10_000}}
 
 
 def start_guard(folder: Path, kafka: dict[str, Any], judge_kind: str) -> subprocess.Popen[bytes]:
     """The process that is watched."""
     config = folder / "guardrail.yaml"
-    settings = {"kafka": kafka, "limits": LIMITS, "policies": POLICIES, "logging": {"level": "error"}}
+    settings = {"kafka": kafka, "policies": POLICIES, "logging": {"level": "error"}}
     config.write_text(yaml.safe_dump(settings))
-    if judge_kind == "instant":
-        command = [sys.executable, "-m", "benchmarks.guard_process", "-"]
-    else:
-        command = [str(Path(sys.executable).with_name("guardrail"))]
+    module, arguments = (
+        ("benchmarks.guard_process", ["-"]) if judge_kind == "instant" else ("guardrail.cli", [])
+    )
+    command = [sys.executable, "-c", CODE.format(module=module), *arguments]
     return subprocess.Popen([*command, "run", "--config", str(config)])
 
 

@@ -28,6 +28,11 @@ class Timed:
         self.resume = inner.resume
         self.recover = inner.recover
         self.stop = inner.stop
+        self.unread = inner.unread
+
+    @property
+    def joined(self) -> bool:
+        return self._inner.joined
 
     @property
     def seconds(self) -> float:

@@ -21,11 +21,11 @@ from aiokafka import AIOKafkaConsumer
 
 from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
 from benchmarks.exactly_once import PARTITIONS, percentiles
+from consumers.kafka import TransactionalProducer
 from consumers.kafka.client import quiet_client_log
-from consumers.kafka.producing import TransactionalProducer
-from consumers.partitioning import partition_of
 from consumers.settings import KafkaSettings, Topics
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
+from guardrail.partitioning import partition_of
 
 
 class _Steps:

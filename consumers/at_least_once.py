@@ -16,9 +16,9 @@ from typing import Final, Self
 import structlog
 
 from consumers.guarantee import Holding
-from consumers.offsets import OffsetTracker, Reading
+from consumers.offsets import OffsetTracker, StartStatus
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
-from guardrail.engine.engine import ClosedResponse, Engine
+from guardrail.engine.engine import Change, ClosedResponse, Engine
 from guardrail.errors import PartitionLost, TransportError
 
 MAX_OUTBOX: Final = 20_000
@@ -27,7 +27,7 @@ RESUME_AT: Final = MAX_OUTBOX // 2
 log = structlog.get_logger(__name__)
 
 
-class _Held:
+class _HeldPartition:
     """A partition, as long as it is assigned."""
 
     __slots__ = ("_owner", "partition")
@@ -40,16 +40,14 @@ class _Held:
     def admits(self, record: Record) -> bool:  # noqa: ARG002 - part of Holding
         return self._owner.holds(self)
 
-    def reading(self, offset: int) -> Reading:
+    def reading(self, offset: int) -> StartStatus:
         return self._owner.tracker.reading(self.partition, offset)
 
     def put(self, record: OutRecord) -> None:
         self._owner.append(record)
 
     def taken(self, offset: int, response_id: str | None) -> None:
-        if response_id is not None:
-            self._owner.tracker.open(self.partition, response_id, offset)
-        self._owner.tracker.read(self.partition, offset)
+        self._owner.taken(self.partition, offset, response_id)
 
 
 class AtLeastOnce:
@@ -103,7 +101,7 @@ class AtLeastOnce:
     def busy(self) -> bool:
         return bool(self._outbox)
 
-    def put(self, partition: Partition, response_id: str, record: OutRecord) -> None:  # noqa: ARG002
+    def put(self, partition: Partition, record: OutRecord) -> None:  # noqa: ARG002
         self.append(record)
 
     def append(self, record: OutRecord) -> None:
@@ -111,7 +109,13 @@ class AtLeastOnce:
         self._outbox.append(record)
         self._has_output.set()
 
-    def touch(self, partition: Partition, response_id: str) -> None:  # noqa: ARG002
+    def taken(self, partition: Partition, offset: int, response_id: str | None) -> None:
+        """The record at ``offset`` is read; note its response, if that is in flight on this partition."""
+        if response_id is not None and self._engine.lane_of(response_id) == partition:
+            self.tracker.open(partition, response_id, offset)
+        self.tracker.read(partition, offset)
+
+    def changed(self, change: Change) -> None:  # noqa: ARG002 - part of Guarantee
         return  # nothing is stored of a session
 
     def closed(self, response: ClosedResponse) -> None:
@@ -172,7 +176,7 @@ class AtLeastOnce:
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
         self.tracker.assign({partition: found.commit for partition, found in restored.items()})
         for partition in restored:
-            self._held[partition] = _Held(partition, self)
+            self._held[partition] = _HeldPartition(partition, self)
 
     async def revoked(self, partitions: Collection[Partition]) -> None:
         """Responses in flight are left to the next owner, from their start."""

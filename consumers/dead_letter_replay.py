@@ -51,7 +51,7 @@ Ranges = Sequence[tuple[int, int]]
 """Offsets from (included) and to (excluded), ascending, apart from each other."""
 
 
-class Progress:
+class ReplayProgress:
     """Progress of one partition while it is read once, in order, from ``begin`` on.
 
     Every record read is said to be ``done`` or ``left``; offsets without a record belong to what is beside
@@ -116,17 +116,17 @@ def _joined(ranges: Ranges) -> list[tuple[int, int]]:
     return joined
 
 
-def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> Progress:
+def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> ReplayProgress:
     """Progress as committed; of a partition whose ``oldest`` record kept may be younger than that.
 
     With ``forget`` it begins at the oldest, as with nothing committed. Raises TransportError for a note that
     can't be read.
     """
     if commit is None or forget:
-        return Progress(oldest)
+        return ReplayProgress(oldest)
     try:
         ranges = _decode(commit.offset, commit.metadata)
-        return Progress(max(commit.offset, oldest), ranges)
+        return ReplayProgress(max(commit.offset, oldest), ranges)
     except (ValueError, binascii.Error, zlib.error) as error:
         raise TransportError(
             f"the note beside position {commit.offset} can't be read ({error}); was it written by a newer "
@@ -134,12 +134,12 @@ def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> Progr
         ) from error
 
 
-def rewound(commit: Commit | None, oldest: int) -> Progress:
+def rewound(commit: Commit | None, oldest: int) -> ReplayProgress:
     """As ``resume``, but to be read from the oldest record on once more: what was done stays done."""
     if commit is None or commit.offset <= oldest:
         return resume(commit, oldest)
     known = resume(commit, oldest)
-    return Progress(oldest, [(oldest, known.begin), *known._before])
+    return ReplayProgress(oldest, [(oldest, known.begin), *known._before])
 
 
 def _encode(position: int, ranges: Ranges) -> str:
@@ -223,7 +223,7 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class DeadLetterFilter:
     """Which dead letters are wanted; with everything at None, all."""
 
     reason: str | None = None
@@ -234,7 +234,7 @@ class Selection:
     @property
     def everything(self) -> bool:
         """Does it leave nothing out?"""
-        return self == Selection()
+        return self == DeadLetterFilter()
 
     def wants(self, letter: DeadLetter) -> bool:
         """Is this dead letter one of them?"""
@@ -389,7 +389,7 @@ MAX_TOLD: Final = 20
 class ReplayRequest:
     """What to write back, and where to."""
 
-    selection: Selection = field(default_factory=Selection)
+    selection: DeadLetterFilter = field(default_factory=DeadLetterFilter)
     to: str | None = None
     """A topic for all of them; None is the topic that each came from."""
     from_beginning: bool = False
@@ -543,7 +543,7 @@ async def _replay_partition(
     committed = await _committed(reader.admin, own, partition)
     begin, end = report.spans[partition]
     progress = _progress(request, committed, begin)
-    step = _Step(producer, progress, committed)
+    step = _ReplayStep(producer, progress, committed)
     async with aclosing(reader.read(partition, progress.begin, end)) as letters:
         async for letter in letters:
             if request.limit is not None and report.written >= request.limit:
@@ -578,7 +578,7 @@ def _written_back(letter: DeadLetter, where: Destinations, report: ReplayReport)
     return record
 
 
-def _progress(request: ReplayRequest, committed: Commit | None, oldest: int) -> Progress:
+def _progress(request: ReplayRequest, committed: Commit | None, oldest: int) -> ReplayProgress:
     if not request.from_beginning:
         return resume(committed, oldest)
     if request.selection.everything:
@@ -586,11 +586,11 @@ def _progress(request: ReplayRequest, committed: Commit | None, oldest: int) -> 
     return rewound(committed, oldest)
 
 
-class _Step:
+class _ReplayStep:
     """Records that go into one transaction, with the progress that they make."""
 
     def __init__(
-        self, producer: TransactionalProducer | None, progress: Progress, committed: Commit | None
+        self, producer: TransactionalProducer | None, progress: ReplayProgress, committed: Commit | None
     ) -> None:
         self._producer = producer
         self._progress = progress

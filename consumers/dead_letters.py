@@ -37,7 +37,7 @@ class BadRecords:
                 f"more than limits.bad_record_share ({self._share:g}) allows, and the guard stops before all "
                 "of them are dead letters. See who writes to the topic, and in which format: 'guardrail "
                 "dead-letters list' shows those read so far. Started again, the guard goes on after them, up "
-                "to the next limits.bad_record_min. If all are to be passed over, raise "
+                f"to the next {self._least:,}. If all are to be passed over, raise "
                 "limits.bad_record_share; 1 switches this limit off"
             )
 

@@ -21,11 +21,11 @@ from typing import Final, NamedTuple, Self
 import structlog
 
 from consumers.guarantee import Holding
-from consumers.offsets import Reading, SecondReading
+from consumers.offsets import SecondReading, StartStatus
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import ClosedResponse, Engine
+from guardrail.engine.engine import Change, ClosedResponse, Engine
 from guardrail.errors import PartitionLost, StepFailed, TransportUnavailable
 from guardrail.limits import Limits
 
@@ -73,7 +73,7 @@ class Lane:
         self._committed = commit
         self._outputs: list[OutRecord] = []
         self._bytes = 0
-        self._touched: dict[str, None] = {}
+        self._changes: list[Change] = []
         self._closed: list[ClosedResponse] = []
         self._dirty_since: float | None = None
         self._last_step = float("-inf")
@@ -114,7 +114,7 @@ class Lane:
         self._count(record)
         return record
 
-    def reading(self, offset: int) -> Reading:
+    def reading(self, offset: int) -> StartStatus:
         """Part of Holding."""
         return self._second_reading.reading(offset)
 
@@ -125,16 +125,14 @@ class Lane:
         self._outputs.append(record)
         self._count(record)
 
-    def taken(self, offset: int, response_id: str | None) -> None:
+    def taken(self, offset: int, response_id: str | None) -> None:  # noqa: ARG002 - part of Holding
         """Part of Holding."""
         self._next = offset + 1
-        if response_id is not None:
-            self._touched[response_id] = None
         self._soil()
 
-    def touch(self, response_id: str) -> None:
-        """A session of this lane has changed."""
-        self._touched[response_id] = None
+    def changed(self, change: Change) -> None:
+        """A session of this lane has something to store."""
+        self._changes.append(change)
         self._soil()
 
     def close(self, response: ClosedResponse) -> None:
@@ -191,18 +189,16 @@ class Lane:
             return None
         return max(expiry, self._last_step + self._interval_s - now)
 
-    def take(self, engine: Engine) -> Step | None:
+    def take(self) -> Step | None:
         """Everything since the last step; None when that is nothing. Never waits."""
         outputs, self._outputs, self._bytes = self._outputs, [], 0
-        touched, self._touched = self._touched, {}
+        changes, self._changes = self._changes, []
         closed, self._closed = self._closed, []
         self._dirty_since = None
         if self._next is None:
             return None  # nothing was ever read, so there is nothing that could have come of it
         captures = [
-            (response_id, captured)
-            for response_id in touched
-            if (captured := engine.capture(response_id)) is not None
+            (change.response_id, captured) for change in changes if (captured := change.take()) is not None
         ]
         state = self.store.changes(captures, closed)
         commit = Commit(self._next, self._second_reading.note(self._next))
@@ -288,16 +284,15 @@ class ExactlyOnce:
     def busy(self) -> bool:
         return any(lane.busy for lane in self._lanes.values())
 
-    def put(self, partition: Partition, response_id: str, record: OutRecord) -> None:
+    def put(self, partition: Partition, record: OutRecord) -> None:
         lane = self._lanes.get(partition)
         if lane is not None:
             lane.put(record)
-            lane.touch(response_id)
 
-    def touch(self, partition: Partition, response_id: str) -> None:
-        lane = self._lanes.get(partition)
+    def changed(self, change: Change) -> None:
+        lane = self._lanes.get(change.lane)  # type: ignore[call-overload]
         if lane is not None:
-            lane.touch(response_id)
+            lane.changed(change)
 
     def closed(self, response: ClosedResponse) -> None:
         lane = self._lanes.get(response.lane)  # type: ignore[call-overload]
@@ -343,7 +338,7 @@ class ExactlyOnce:
             await self._take_waiting(lane)
             await lane.due()
             last = lane.closing
-            step = lane.take(self._engine)
+            step = lane.take()
             if step is not None:
                 began = time.monotonic()
                 await self._transport.transact(lane.partition, *step)

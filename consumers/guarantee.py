@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
-from consumers.offsets import Reading
+from consumers.offsets import StartStatus
 from consumers.transport import OutRecord, Partition, Record, Restored
-from guardrail.engine.engine import ClosedResponse
+from guardrail.engine.engine import Change, ClosedResponse
 
 
 class Holding(Protocol):
@@ -30,7 +30,7 @@ class Holding(Protocol):
         """May ``record`` be taken now? Otherwise it is kept for later, or is another holder's to read."""
         ...
 
-    def reading(self, offset: int) -> Reading:
+    def reading(self, offset: int) -> StartStatus:
         """What a record at ``offset`` means that begins a response."""
         ...
 
@@ -41,7 +41,8 @@ class Holding(Protocol):
     def taken(self, offset: int, response_id: str | None) -> None:
         """All that comes of the record at ``offset`` so far has been put.
 
-        ``response_id`` is the response in flight that it belongs to, if any.
+        ``response_id`` is that of its response, which may be under way on another partition, or not at all;
+        None where the record doesn't say.
         """
         ...
 
@@ -71,12 +72,12 @@ class Guarantee(Protocol):
         """Is anything waiting to be written?"""
         ...
 
-    def put(self, partition: Partition, response_id: str, record: OutRecord) -> None:
+    def put(self, partition: Partition, record: OutRecord) -> None:
         """An output of a response of this partition."""
         ...
 
-    def touch(self, partition: Partition, response_id: str) -> None:
-        """A response of this partition has changed, whether or not there was an output."""
+    def changed(self, change: Change) -> None:
+        """A response has something to store, whether or not there was an output."""
         ...
 
     def closed(self, response: ClosedResponse) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import structlog
@@ -22,7 +22,7 @@ from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, Holding
-from consumers.offsets import Reading
+from consumers.offsets import StartStatus
 from consumers.ops import ResponseLog
 from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
@@ -43,6 +43,7 @@ from guardrail.limits import Limits
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Channel
 from guardrail.telemetry import GuardState, PartitionState
+from guardrail.tracing import Traces
 
 _KEPT_CHARS: Final = 10_000
 
@@ -100,11 +101,8 @@ class Intake:
         limits: Limits,
         *,
         max_record_bytes: int,
-        changed: Callable[[Partition, str], None],
     ) -> None:
-        """``changed`` is told of a response that a record of another partition has changed."""
         self._engine = engine
-        self._changed = changed
         self._dead_letters = topics.dead_letters
         self._max_record_bytes = max_record_bytes
         self._bad_records = BadRecords(limits, topics.responses)
@@ -134,23 +132,20 @@ class Intake:
             log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)  # noqa: TRY400
             internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
             response_id = self._unusable(holding, record, internal, reading)
-        lane = None if response_id is None else self._engine.lane_of(response_id)
-        if response_id is not None and lane != record.partition:
-            if isinstance(lane, Partition):
-                self._changed(lane, response_id)  # it was ended by an event that came on the wrong partition
-            response_id = None  # not in flight on this one
         holding.taken(record.offset, response_id)
 
-    def _begin(self, event: ResponseStarted | Response, record: Record, reading: Reading) -> None:
+    def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
         """A response begins, here or before a restart."""
         headers, lane, born = _trace(record.headers), record.partition, record.offset
-        if reading is Reading.DECIDED:
+        if reading is StartStatus.DECIDED:
             self._engine.pass_over(event, headers, lane=lane, born=born)
-        elif reading is not Reading.OVER or self._engine.knows(event.response_id):
+        elif reading is not StartStatus.OVER or self._engine.knows(event.response_id):
             # One that was over while its id is in flight is a second start, which does now what it did then.
             self._engine.handle(event, headers, lane=lane, born=born)
 
-    def _unusable(self, holding: Holding, record: Record, error: InputError, reading: Reading) -> str | None:
+    def _unusable(
+        self, holding: Holding, record: Record, error: InputError, reading: StartStatus
+    ) -> str | None:
         """Dead-letter it, and end the response that its key names: nobody is to wait for it in vain."""
         self._dead_letter(holding, record, error, reading)
         try:
@@ -159,7 +154,7 @@ class Intake:
             return None
         if not 0 < len(response_id) <= 256:
             return None
-        if reading in {Reading.FIRST, Reading.AGAIN} or self._engine.knows(response_id):
+        if reading in {StartStatus.FIRST, StartStatus.AGAIN} or self._engine.knows(response_id):
             self._engine.reject(
                 response_id,
                 error.reason,
@@ -169,8 +164,8 @@ class Intake:
             )
         return response_id
 
-    def _dead_letter(self, holding: Holding, record: Record, error: InputError, reading: Reading) -> None:
-        if reading is not Reading.FIRST:
+    def _dead_letter(self, holding: Holding, record: Record, error: InputError, reading: StartStatus) -> None:
+        if reading is not StartStatus.FIRST:
             return  # was written before the restart
         telemetry.DEAD_LETTERS.labels(error.reason).inc()
         log.warning(
@@ -209,6 +204,7 @@ class GuardConsumer:
         judge: Judge,
         router: PolicyRouter,
         *,
+        judges: Mapping[str, Judge] | None = None,
         limits: Limits | None = None,
         topics: Topics | None = None,
         delivery_guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
@@ -220,8 +216,12 @@ class GuardConsumer:
         drain_timeout_ms: int = 10_000,
         leave_timeout_ms: int = 8_000,
         max_record_bytes: int = 8 * 1024 * 1024,
+        traces: Traces | None = None,
     ) -> None:
-        """``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end."""
+        """``judges`` are those that policies name; ``judge`` is for all others.
+
+        ``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end.
+        """
         self._transport = transport
         self._limits = limits or Limits()
         topics = topics or Topics()
@@ -243,15 +243,15 @@ class GuardConsumer:
             router,
             emit=self._emit,
             on_closed=lambda response: self._guarantee.closed(response),
+            on_change=(lambda change: self._guarantee.changed(change)) if exactly_once else None,
             limits=self._limits,
-            journal=exactly_once,
+            judges=judges,
         )
         self._intake = Intake(
             self._engine,
             topics,
             self._limits,
             max_record_bytes=max_record_bytes,
-            changed=lambda partition, response_id: self._guarantee.touch(partition, response_id),
         )
         self._guarantee: Guarantee
         if exactly_once:
@@ -270,6 +270,15 @@ class GuardConsumer:
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
         self._responses = ResponseLog()
+        self._traces = traces
+
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` from the next response on; those in flight keep their policies.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        self._engine.use(router, judges)
 
     def waits_for(self) -> str:
         """What keeps the guard from being ready, in words; empty when nothing does."""
@@ -399,13 +408,15 @@ class GuardConsumer:
         event = output.event
         value, omitted = value_within(event, self._max_value_bytes)
         telemetry.count_output(event, output.waited_s)
-        self._responses.told(event)
+        self._responses.told(event, output.headers)
+        if self._traces is not None:
+            self._traces.told(event, output.headers)
         if omitted:
             telemetry.OVERSIZED.inc()
             log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
         record = OutRecord(self._topic_of[output.channel], event.response_id.encode(), value, output.headers)
         assert isinstance(output.lane, Partition)  # noqa: S101 - every event is handled with its partition
-        self._guarantee.put(output.lane, event.response_id, record)
+        self._guarantee.put(output.lane, record)
 
     async def _drain(self) -> None:
         """Take nothing more; wait for verdicts that are under way, within the budget."""

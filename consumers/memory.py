@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, Literal, Protocol
 
-from consumers.partitioning import partition_of
 from consumers.sessions_topic import key_prefix
 from consumers.transport import (
     AssignmentListener,
@@ -32,6 +31,7 @@ from consumers.transport import (
     check_commits,
 )
 from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
+from guardrail.partitioning import partition_of
 
 
 class Log(Protocol):

@@ -22,7 +22,7 @@ _DECIDED: Final = "!"
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-class Reading(Enum):
+class StartStatus(Enum):
     """What a record that begins a response means at its place."""
 
     FIRST = auto()
@@ -46,19 +46,19 @@ class SecondReading:
         self.until = max(position, self._start)
         """The offset from which on every reading is the first."""
 
-    def reading(self, offset: int) -> Reading:
+    def reading(self, offset: int) -> StartStatus:
         """Is this the first reading of the record at ``offset``, and if not, what came of it?"""
         if offset < self._start:
             # Before the position that was committed: the topic is not the one it was about.
             self._start = self.until = 0
         if offset >= self.until:
-            return Reading.FIRST
+            return StartStatus.FIRST
         if self._again is None:
-            return Reading.AGAIN
+            return StartStatus.AGAIN
         decided = self._again.get(offset)
         if decided is None:
-            return Reading.OVER
-        return Reading.DECIDED if decided else Reading.AGAIN
+            return StartStatus.OVER
+        return StartStatus.DECIDED if decided else StartStatus.AGAIN
 
     def note(self, offset: int) -> str:
         """What is left to say at ``offset``, when everything before it is known by other means."""
@@ -70,7 +70,7 @@ class SecondReading:
         return write_note(offset, self.until, left)
 
 
-class _Progress:
+class _PartitionProgress:
     __slots__ = ("committed", "next", "open", "second")
 
     def __init__(self, commit: Commit | None) -> None:
@@ -84,7 +84,7 @@ class OffsetTracker:
     """Progress of the assigned partitions. What is asked of others is answered with nothing."""
 
     def __init__(self) -> None:
-        self._partitions: dict[Partition, _Progress] = {}
+        self._partitions: dict[Partition, _PartitionProgress] = {}
         self._partition_of: dict[str, Partition] = {}
 
     @property
@@ -95,7 +95,7 @@ class OffsetTracker:
         """These partitions are read from their committed positions on."""
         for partition, commit in committed.items():
             self.revoke([partition])
-            self._partitions[partition] = _Progress(commit)
+            self._partitions[partition] = _PartitionProgress(commit)
 
     def revoke(self, partitions: Collection[Partition]) -> list[str]:
         """Forget these partitions. Returns the ids of their responses in flight."""
@@ -108,7 +108,7 @@ class OffsetTracker:
             del self._partition_of[response_id]
         return response_ids
 
-    def reading(self, partition: Partition, offset: int) -> Reading:
+    def reading(self, partition: Partition, offset: int) -> StartStatus:
         """Is this the first reading of the record at ``offset``, and if not, what came of it?"""
         return self._partitions[partition].second.reading(offset)
 

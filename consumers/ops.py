@@ -36,6 +36,7 @@ from guardrail.errors import ConfigError
 from guardrail.events import OutputEvent, ResponseVerdict, Verdict
 from guardrail.logs import set_level
 from guardrail.telemetry import REGISTRY
+from guardrail.tracing import Headers, trace_id
 
 log = structlog.get_logger(__name__)
 
@@ -220,8 +221,8 @@ class ResponseLog:
         self._claims: Counter[str] = Counter()
         self._unverified = 0
 
-    def told(self, event: OutputEvent) -> None:
-        """An event is published."""
+    def told(self, event: OutputEvent, headers: Headers = ()) -> None:
+        """An event is published; ``headers`` came with the response's start."""
         if not isinstance(event, ResponseVerdict):
             return
         counts = event.counts
@@ -241,6 +242,7 @@ class ResponseLog:
             complete=event.complete,
             delay_ms=event.timings.after_completion_ms,
             total_ms=event.timings.total_ms,
+            trace_id=trace_id(headers),
         )
 
     async def summarise(self, every_s: float = SUMMARY_S) -> None:

@@ -122,7 +122,7 @@ _NEW_POLICIES: Final = 1_000
 """Policies remembered by identity; a program that makes one for each response must not fill the guard."""
 
 
-class Finished(NamedTuple):
+class ClosedEarlier(NamedTuple):
     """A response that was closed. ``at_s``: seconds since 1970."""
 
     response_id: str
@@ -132,7 +132,7 @@ class Finished(NamedTuple):
 
 
 @dataclass(slots=True)
-class StoredSession:
+class SavedSession:
     """A session as it was stored; ``head`` or ``policy`` is None when that can't be read any more.
 
     In ``progress`` an empty mapping stands where something is missing, which the engine takes for unreadable.
@@ -146,7 +146,7 @@ class StoredSession:
 
 
 @dataclass(slots=True)
-class _Session:
+class _SessionRecords:
     """What is stored of a session in flight: its head's key, and the numbers of its progress records."""
 
     key: str
@@ -163,7 +163,7 @@ class SessionStore:
         self._max_finished = max_finished
         self._ttl_s = ttl_s
         self._wall = wall
-        self._sessions: dict[int, _Session] = {}
+        self._sessions: dict[int, _SessionRecords] = {}
         self._sharing: dict[int, int] = {}  # sessions in flight that a progress record holds something of
         self._finished: deque[tuple[int, int, float]] = deque()  # n, responses in it, time of the last one
         self._finished_count = 0
@@ -197,7 +197,9 @@ class SessionStore:
         for response_id, captured in captures:
             session = self._sessions.get(captured.born)
             if session is None:
-                session = self._sessions[captured.born] = _Session(f"head/{captured.born}/{response_id}")
+                session = self._sessions[captured.born] = _SessionRecords(
+                    f"head/{captured.born}/{response_id}"
+                )
             if captured.head is not None:
                 policy = self._policy(captured.policy, changes)
                 self._put(changes, session.key, {"policy": policy, "head": captured.head})
@@ -230,7 +232,7 @@ class SessionStore:
             self._finished_count += len(entries)
             self._next_finished += 1
 
-    def _release(self, changes: list[StateRecord], session: _Session) -> None:
+    def _release(self, changes: list[StateRecord], session: _SessionRecords) -> None:
         """Nothing that was written of this session's progress matters any more."""
         for number in session.records:
             self._sharing[number] -= 1
@@ -279,7 +281,7 @@ class SessionStore:
 
     # ------------------------------------------------------------------------------------ reading
 
-    def load(self, state: Mapping[bytes, bytes]) -> tuple[list[StoredSession], list[Finished]]:
+    def load(self, state: Mapping[bytes, bytes]) -> tuple[list[SavedSession], list[ClosedEarlier]]:
         """Read back what was stored: sessions in the order of their birth, finished responses by age.
 
         Raises StateError for what a newer version wrote.
@@ -337,9 +339,9 @@ class SessionStore:
 
     def _load_head(
         self, state: Mapping[bytes, bytes], born: int, key: str, policies: Mapping[str, Policy]
-    ) -> StoredSession:
-        self._sessions[born] = _Session(key)
-        session = StoredSession(key.split("/", 2)[2], born)
+    ) -> SavedSession:
+        self._sessions[born] = _SessionRecords(key)
+        session = SavedSession(key.split("/", 2)[2], born)
         try:
             value = self._value(state, key)
             session.head, session.policy = dict(value["head"]), policies.get(value["policy"])
@@ -351,7 +353,7 @@ class SessionStore:
         self,
         state: Mapping[bytes, bytes],
         names: Iterable[tuple[int, str]],
-        stored: Mapping[int, StoredSession],
+        stored: Mapping[int, SavedSession],
     ) -> None:
         unreadable: list[int] = []
         for number, key in names:
@@ -381,8 +383,8 @@ class SessionStore:
 
     def _load_finished(
         self, state: Mapping[bytes, bytes], names: Iterable[tuple[int, str]]
-    ) -> list[Finished]:
-        found: list[Finished] = []
+    ) -> list[ClosedEarlier]:
+        found: list[ClosedEarlier] = []
         for number, key in names:
             self._next_finished = number + 1
             try:
@@ -398,12 +400,12 @@ class SessionStore:
         return found
 
 
-def _finished(stored: Iterable[Any]) -> Finished:
+def _finished(stored: Iterable[Any]) -> ClosedEarlier:
     response_id, digest, next_seq, at_ms = stored
     at_s = at_ms / 1000
     if not isfinite(at_s):
         raise UnreadableState("a time is none")
-    return Finished(str(response_id), bytes.fromhex(digest).hex(), int(next_seq), at_s)
+    return ClosedEarlier(str(response_id), bytes.fromhex(digest).hex(), int(next_seq), at_s)
 
 
 UNREADABLE: Final = "session_state_unreadable"
@@ -439,7 +441,7 @@ async def restore(engine: Engine, partition: Partition, store: SessionStore, res
     return len(sessions)
 
 
-def _resumed(engine: Engine, partition: Partition, session: StoredSession) -> bool:
+def _resumed(engine: Engine, partition: Partition, session: SavedSession) -> bool:
     if session.head is None:
         return False
     try:

@@ -23,7 +23,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SecretStr,
     StringConstraints,
     TypeAdapter,
     ValidationError,
@@ -36,13 +35,13 @@ from pydantic_settings import BaseSettings
 
 from guardrail import config
 from guardrail.errors import ConfigError
+from guardrail.secrets import Secret
 
-_TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password", "ssl_key_password_file")
-_PASSWORD_ONLY: Final = ("sasl_username", "sasl_password", "sasl_password_file")
+_TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password")
+_PASSWORD_ONLY: Final = ("sasl_username", "sasl_password")
 _CLIENT_ONLY: Final = (
     "sasl_oauth_client_id",
     "sasl_oauth_client_secret",
-    "sasl_oauth_client_secret_file",
     "sasl_oauth_scope",
     "sasl_oauth_cafile",
 )
@@ -79,7 +78,6 @@ def _check_certificate(settings: KafkaSettings) -> None:
         raise ValueError("ssl_certfile and ssl_keyfile go together; give both or neither")
     if settings.ssl_keyfile is None:
         _refuse(settings, _TLS_ONLY[3:], "without ssl_keyfile", "give ssl_certfile and ssl_keyfile")
-    _at_most_one(settings, "ssl_key_password", "ssl_key_password_file")
 
 
 def _check_login(settings: KafkaSettings) -> None:
@@ -91,7 +89,8 @@ def _check_login(settings: KafkaSettings) -> None:
         )
         if not settings.sasl_username:
             raise ValueError(f"{needs} sasl_username; give the user's name")
-        _exactly_one(settings, needs, "sasl_password", "sasl_password_file")
+        if settings.sasl_password is None:
+            raise ValueError(f"{needs} sasl_password; give it, or the file that holds it as {{file: PATH}}")
         return
     _refuse(settings, _PASSWORD_ONLY, "with sasl_mechanism OAUTHBEARER", "give the client's id and secret")
     _exactly_one(settings, needs, "sasl_oauth_token_file", "sasl_oauth_token_url")
@@ -103,9 +102,11 @@ def _check_login(settings: KafkaSettings) -> None:
     _check_url(settings.sasl_oauth_token_url)
     if settings.sasl_oauth_client_id is None:
         raise ValueError("sasl_oauth_token_url needs sasl_oauth_client_id; give the client's id there")
-    _exactly_one(
-        settings, "sasl_oauth_token_url needs", "sasl_oauth_client_secret", "sasl_oauth_client_secret_file"
-    )
+    if settings.sasl_oauth_client_secret is None:
+        raise ValueError(
+            "sasl_oauth_token_url needs sasl_oauth_client_secret; give it, or the file that holds it as "
+            "{file: PATH}"
+        )
 
 
 def _check_url(url: str) -> None:
@@ -121,7 +122,7 @@ def _check_url(url: str) -> None:
     if parts.username or parts.password:
         raise ValueError(
             "sasl_oauth_token_url holds a user name or password; give them as sasl_oauth_client_id and "
-            "sasl_oauth_client_secret_file"
+            "sasl_oauth_client_secret"
         )
     if parts.fragment:
         raise ValueError(f"sasl_oauth_token_url {without_query(url)!r} has a fragment; {form}")
@@ -159,13 +160,10 @@ def _refuse(settings: KafkaSettings, names: tuple[str, ...], where: str, instead
 
 
 def _exactly_one(settings: KafkaSettings, needs: str, one: str, other: str) -> None:
-    if not _given(settings, (one, other)):
+    given = _given(settings, (one, other))
+    if not given:
         raise ValueError(f"{needs} {one} or {other}; give one of them")
-    _at_most_one(settings, one, other)
-
-
-def _at_most_one(settings: KafkaSettings, one: str, other: str) -> None:
-    if len(_given(settings, (one, other))) > 1:
+    if len(given) > 1:
         raise ValueError(f"{one} and {other} are both given, and not both may be; take one out")
 
 
@@ -269,7 +267,7 @@ _ELSEWHERE: Final = {
     "topics": "set kafka.topics",
     "ssl_context": "set kafka.ssl_cafile, kafka.ssl_certfile and kafka.ssl_keyfile",
     "sasl_plain_username": "set kafka.sasl_username",
-    "sasl_plain_password": "set kafka.sasl_password_file, or GUARDRAIL_KAFKA__SASL_PASSWORD outside the file",
+    "sasl_plain_password": "set kafka.sasl_password",
     "sasl_oauth_token_provider": "set kafka.sasl_oauth_token_file or kafka.sasl_oauth_token_url",
     "transactional_id": "set kafka.transactional_id_prefix",
 }
@@ -293,19 +291,6 @@ _OURS: Final = frozenset(
     }
 )
 """What the guard's promises rest on, and what can't be written in a file."""
-
-_MOVED: Final = {
-    name: f"it is kafka.client.{name} now"
-    for name in _CLIENT
-    if name not in {"compression_type", "max_batch_size", "max_request_size"}
-} | {
-    "compression": "it is kafka.client.compression_type now; null stands for none",
-    "max_batch_bytes": "it is kafka.client.max_batch_size now",
-    "max_request_bytes": "it is kafka.client.max_request_size now",
-    "commit_gap_ms": "it is 5 for everybody now; take it out",
-    "commit_interval_ms": "it is 500 for everybody now; take it out",
-    "poll_timeout_ms": "it is 200 for everybody now; take it out",
-}
 
 
 @functools.cache
@@ -353,7 +338,8 @@ def _describe_client(schema: JsonDict) -> None:
     """Tell editors the parameters of aiokafka, with their types and what holds where they are left out."""
     defaults = _parameters() | {name: each.default for name, each in _CLIENT.items()}
     schema["properties"] = {
-        name: TypeAdapter(_kind(name)).json_schema() | {"default": default}
+        name: TypeAdapter(_kind(name)).json_schema()
+        | {"default": default, "description": "A parameter of aiokafka; its documentation says more."}
         for name, default in sorted(defaults.items())
     }
     schema["additionalProperties"] = False
@@ -363,8 +349,14 @@ class KafkaSettings(BaseModel):
     """Connection, group membership, reading and writing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    moved: ClassVar[Mapping[str, str]] = _MOVED
-    """What became of settings that were here."""
+    connect_timeout_ms: ClassVar[int] = 10_000
+    """Total time to reach a broker and find the topics at start. Whatever starts the guard tries again."""
+    delivery_timeout_ms: ClassVar[int] = 60_000
+    """Longest wait for records to be acknowledged, or for a commit; then the guard stops. Brokers that take
+    longer than a fail-over takes don't come back by waiting."""
+    recovery_timeout_ms: ClassVar[int] = 300_000
+    """How long a partition that is taken over, or whose transaction failed, waits for the broker; then the
+    guard stops. Long enough for a rolling restart of the brokers."""
 
     bootstrap_servers: str = Field(
         default="localhost:9092", min_length=1, description="Brokers to ask first, as HOST:PORT[,HOST:PORT…]."
@@ -386,11 +378,9 @@ class KafkaSettings(BaseModel):
         default=None, description="PEM file with the client's certificate chain."
     )
     ssl_keyfile: Path | None = Field(default=None, description="PEM file with the client's private key.")
-    ssl_key_password: SecretStr | None = Field(
-        default=None, description="Password of an encrypted ssl_keyfile. Better in a file or the environment."
-    )
-    ssl_key_password_file: Path | None = Field(
-        default=None, description="File that holds that password (a mounted secret); read at every connect."
+    ssl_key_password: Secret | None = Field(
+        default=None,
+        description="Password of an encrypted ssl_keyfile, better as {file: PATH}, read at every connect.",
     )
     ssl_check_hostname: bool = Field(
         default=True, description="Refuse a broker whose certificate does not carry its host name."
@@ -400,11 +390,10 @@ class KafkaSettings(BaseModel):
         description="How to log in with the SASL_ protocols: by password (PLAIN, SCRAM) or by token.",
     )
     sasl_username: str | None = Field(default=None, description="Used with PLAIN and SCRAM.")
-    sasl_password: SecretStr | None = Field(
-        default=None, description="Used with PLAIN and SCRAM. Better in a file or in the environment."
-    )
-    sasl_password_file: Path | None = Field(
-        default=None, description="File that holds the password (a mounted secret); read at every connect."
+    sasl_password: Secret | None = Field(
+        default=None,
+        description="Used with PLAIN and SCRAM. Better as {file: PATH} (a mounted secret), read at every "
+        "connect, or in the environment.",
     )
     sasl_oauth_token_file: Path | None = Field(
         default=None,
@@ -417,11 +406,10 @@ class KafkaSettings(BaseModel):
     sasl_oauth_client_id: str | None = Field(
         default=None, min_length=1, description="The client's id at the token endpoint."
     )
-    sasl_oauth_client_secret: SecretStr | None = Field(
-        default=None, description="The client's secret there. Better in a file or in the environment."
-    )
-    sasl_oauth_client_secret_file: Path | None = Field(
-        default=None, description="File that holds the client's secret; read for every token."
+    sasl_oauth_client_secret: Secret | None = Field(
+        default=None,
+        description="The client's secret there. Better as {file: PATH}, read for every token, or in the "
+        "environment.",
     )
     sasl_oauth_scope: str | None = Field(
         default=None, min_length=1, description="Scope to ask the token endpoint for; blanks between several."
@@ -443,12 +431,6 @@ class KafkaSettings(BaseModel):
         max_length=100,
         description="Transactional ids are PREFIX-GROUP-TOPIC-PARTITION; grant the guard's user this prefix.",
     )
-    recovery_timeout_ms: int = Field(
-        default=300_000,
-        ge=1_000,
-        description="How long a partition that is taken over, or whose transaction failed, waits for the "
-        "broker; then the guard stops.",
-    )
     group_instance_id: str | None = Field(
         default=None,
         min_length=1,
@@ -459,14 +441,6 @@ class KafkaSettings(BaseModel):
         default="earliest",
         description="Where a group without a committed position begins; latest skips what is there already, "
         "and commits that position before it reads.",
-    )
-    connect_timeout_ms: int = Field(
-        default=10_000, ge=100, description="Total time to reach a broker and find the topics at start."
-    )
-    delivery_timeout_ms: int = Field(
-        default=60_000,
-        ge=100,
-        description="Longest wait for records to be acknowledged, or for a commit; then the guard stops.",
     )
     client: dict[Annotated[str, AfterValidator(_known_parameter)], Any] = Field(
         default_factory=dict,
@@ -560,6 +534,11 @@ class OpsSettings(BaseModel):
         description="Port of /livez, /readyz, /startupz and /metrics; null: none. Where it is taken, "
         "that is logged, and the guard runs without it.",
     )
+    traces: bool = Field(
+        default=False,
+        description="Export OpenTelemetry spans and evaluation events, as the OTEL_ variables say; needs the "
+        "extra otel.",
+    )
 
 
 class _ProcessSections(BaseSettings):
@@ -569,19 +548,21 @@ class _ProcessSections(BaseSettings):
     ops: OpsSettings = Field(default_factory=OpsSettings, description="Health and metrics over HTTP.")
 
 
-class Settings(config.Settings, _ProcessSections):  # in this order ``kafka`` is shown first
+class GuardSettings(config.Settings, _ProcessSections):  # in this order ``kafka`` is shown first
     """The whole configuration of a guard on Kafka: the core's sections, ``kafka`` and ``ops``."""
 
     model_config = config.Settings.model_config
 
 
-def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+def load_settings(
+    path: Path | str | None = None, overrides: Mapping[str, Any] | None = None
+) -> GuardSettings:
     """As ``guardrail.config.load_settings``, with the section ``kafka``. Raises SettingsError."""
-    return config.load_settings(path, overrides, kind=Settings)
+    return config.load_settings(path, overrides, kind=GuardSettings)
 
 
 def with_places(
     error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
 ) -> ConfigError:
     """As ``guardrail.config.with_places``, with the section ``kafka``."""
-    return config.with_places(error, path, overrides, kind=Settings)
+    return config.with_places(error, path, overrides, kind=GuardSettings)

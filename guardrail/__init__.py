@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from guardrail.lazy import face
 
 if TYPE_CHECKING:
+    from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout, Piece
     from guardrail.config import Settings, load_settings
     from guardrail.errors import (
         ConfigError,
@@ -38,12 +40,14 @@ if TYPE_CHECKING:
     from guardrail.judges.spending import UsageLedger
     from guardrail.limits import Limits
     from guardrail.policy import Policy, Rule
-    from guardrail.routing import PolicyRouter, Route
+    from guardrail.routing import Challenger, PolicyRouter, Route
     from guardrail.verdicts import Judgement
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerBlocked",
+    "Challenger",
     "ClaimVerdict",
     "ConfigError",
     "Context",
@@ -56,6 +60,8 @@ __all__ = [
     "Finding",
     "FlaggedCase",
     "Guard",
+    "GuardClient",
+    "GuardTimeout",
     "GuardrailError",
     "InputError",
     "Judge",
@@ -65,6 +71,7 @@ __all__ = [
     "Judgement",
     "Limits",
     "Meter",
+    "Piece",
     "Policy",
     "PolicyRouter",
     "ProtocolError",
@@ -82,54 +89,61 @@ __all__ = [
     "load_settings",
 ]
 
-# Imported at first use (PEP 562): the command line and the contracts start without the engine.
-_HOME: Final = {
-    "ClaimVerdict": "guardrail.events",
-    "ConfigError": "guardrail.errors",
-    "Context": "guardrail.events",
-    "Decision": "guardrail.events",
-    "DecodeError": "guardrail.errors",
-    "DeliveryBlocked": "guardrail.events",
-    "DeliveryCompleted": "guardrail.events",
-    "DeliverySegment": "guardrail.events",
-    "Evidence": "guardrail.events",
-    "Finding": "guardrail.events",
-    "FlaggedCase": "guardrail.events",
-    "Guard": "guardrail.guard",
-    "GuardrailError": "guardrail.errors",
-    "InputError": "guardrail.errors",
-    "Judge": "guardrail.judges.base",
-    "JudgeError": "guardrail.errors",
-    "JudgeRequest": "guardrail.judges.base",
-    "JudgeSettings": "guardrail.judges.settings",
-    "Judgement": "guardrail.verdicts",
-    "Limits": "guardrail.limits",
-    "Meter": "guardrail.judges.base",
-    "Policy": "guardrail.policy",
-    "PolicyRouter": "guardrail.routing",
-    "ProtocolError": "guardrail.errors",
-    "Response": "guardrail.events",
-    "ResponseVerdict": "guardrail.events",
-    "Route": "guardrail.routing",
-    "Rule": "guardrail.policy",
-    "Settings": "guardrail.config",
-    "Severity": "guardrail.events",
-    "TransportError": "guardrail.errors",
-    "UsageLedger": "guardrail.judges.spending",
-    "Verdict": "guardrail.events",
-    "build_judge": "guardrail.judges.factory",
-    "load_settings": "guardrail.config",
-}
-
-
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    # Imported at first use: the command line and the contracts start without the engine.
+    __getattr__, __dir__ = face(
+        __name__,
+        {
+            "guardrail.client": ("GuardClient", "Piece"),
+            "guardrail.config": (
+                "Settings",
+                "load_settings",
+            ),
+            "guardrail.errors": (
+                "AnswerBlocked",
+                "ConfigError",
+                "DecodeError",
+                "GuardTimeout",
+                "GuardrailError",
+                "InputError",
+                "JudgeError",
+                "ProtocolError",
+                "TransportError",
+            ),
+            "guardrail.events": (
+                "ClaimVerdict",
+                "Context",
+                "Decision",
+                "DeliveryBlocked",
+                "DeliveryCompleted",
+                "DeliverySegment",
+                "Evidence",
+                "Finding",
+                "FlaggedCase",
+                "Response",
+                "ResponseVerdict",
+                "Severity",
+                "Verdict",
+            ),
+            "guardrail.guard": ("Guard",),
+            "guardrail.judges.base": (
+                "Judge",
+                "JudgeRequest",
+                "Meter",
+            ),
+            "guardrail.judges.factory": ("build_judge",),
+            "guardrail.judges.settings": ("JudgeSettings",),
+            "guardrail.judges.spending": ("UsageLedger",),
+            "guardrail.limits": ("Limits",),
+            "guardrail.policy": (
+                "Policy",
+                "Rule",
+            ),
+            "guardrail.routing": (
+                "Challenger",
+                "PolicyRouter",
+                "Route",
+            ),
+            "guardrail.verdicts": ("Judgement",),
+        },
+    )

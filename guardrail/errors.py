@@ -8,6 +8,8 @@
     ├── JudgeError            nobody: the claim becomes UNVERIFIED and the fail policy decides
     │   ├── JudgeUnavailable      worth asking again (timeout, rate limit, connection)
     │   └── JudgeReplyError       the reply could not be used
+    ├── AnswerBlocked         the chat service: show its message in place of everything shown so far
+    ├── GuardTimeout          the chat service: the rest of the answer was not verified in time
     ├── TooManyBadRecords     the operator: see what is written to the input topic
     ├── StateError            the operator: stored sessions were written by a newer version
     ├── UnreadableSession     nobody: one stored session makes no sense; its response ends blocked
@@ -56,6 +58,27 @@ class JudgeUnavailable(JudgeError):
 
 class JudgeReplyError(JudgeError):
     """The judge answered something that cannot be used."""
+
+
+class AnswerBlocked(GuardrailError):
+    """The guard blocked an answer. ``message`` is the policy's fallback, to show in place of the answer.
+
+    ``released_chars`` code points of it had been released; ``score`` is None where there is none.
+    """
+
+    def __init__(
+        self, response_id: str, message: str, rule: str, released_chars: int, score: float | None
+    ) -> None:
+        super().__init__(f"response {response_id!r} was blocked ({rule})")
+        self.response_id = response_id
+        self.message = message
+        self.rule = rule
+        self.released_chars = released_chars
+        self.score = score
+
+
+class GuardTimeout(GuardrailError):
+    """The guard said nothing for longer than the caller waits. What was yielded until then is verified."""
 
 
 class TooManyBadRecords(GuardrailError):

@@ -146,9 +146,21 @@ class ResponseHead(Event):
         default=(),
         description="The retrieved documents the answer is written from; without any, nothing is supported.",
     )
-    route: Name | None = Field(default=None, description="Chooses the policy, with tenant.")
-    tenant: Name | None = Field(default=None, description="Chooses the policy, with route.")
-    generator_model: Name | None = Field(default=None, description="The model that writes the answer.")
+    route: Name | None = Field(
+        default=None, description="Chooses the policy, with tenant and generator_model."
+    )
+    tenant: Name | None = Field(
+        default=None, description="Chooses the policy, with route and generator_model."
+    )
+    generator_model: Name | None = Field(
+        default=None,
+        description="The model that writes the answer; chooses the policy, with route and tenant.",
+    )
+    language: Name | None = Field(
+        default=None,
+        description="BCP 47 tag of the reader's language, such as de or pt-BR; chooses among a policy's "
+        "messages.",
+    )
     deadline_ms: Annotated[int, Field(gt=0, le=86_400_000)] | None = Field(
         default=None,
         description="How long after this event the last verdict may come; claims not judged by then are "
@@ -210,6 +222,10 @@ class PolicyRef(WireModel):
 
     name: str
     version: str = Field(description="Changed by the operator with the policy.")
+    digest: str = Field(
+        default="",
+        description="12 hex digits over the policy's content, its name aside; another content gives others.",
+    )
 
 
 class Evidence(WireModel):
@@ -349,6 +365,19 @@ class Timings(WireModel):
     max_claim_ms: float | None = None
 
 
+class ChallengerDecision(WireModel):
+    """What another policy, the challenger, decides on the same verdicts. It has no effect."""
+
+    policy: PolicyRef
+    decision: Decision
+    rule: str = Field(description="The rule that made the decision.")
+    score: Probability | None = Field(description="By the challenger's formula and weights.")
+    complete: bool = Field(
+        description="False where the applied policy ended the judging by a block and the challenger would "
+        "have gone on: it decided on what was judged until then."
+    )
+
+
 class ResponseVerdict(OutputEvent):
     """The verdict on the whole response. The order of ``claims`` is that of the text."""
 
@@ -374,6 +403,10 @@ class ResponseVerdict(OutputEvent):
     usage: Usage = Usage()
     timings: Timings
     policy: PolicyRef
+    challenger: ChallengerDecision | None = Field(
+        default=None,
+        description="What the challenger decides that the policy has for this response; null without one.",
+    )
     omitted: tuple[str, ...] = Field(
         default=(), description="Fields left empty because the event would have been too large for a record."
     )
@@ -407,7 +440,7 @@ class DeliveryBlocked(OutputEvent):
 
     type: Literal["delivery.blocked"] = "delivery.blocked"
     seq: Seq
-    message: str = Field(description="The policy's fallback message, to show instead.")
+    message: str = Field(description="The policy's message, to show instead.")
     rule: str
     released_chars: int = Field(description="Code points that had been released before the block.")
     score: Probability | None = None

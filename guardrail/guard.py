@@ -6,18 +6,12 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
-from uuid import uuid4
-
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
+from typing import Any, Self
 
 from guardrail.engine.engine import ClosedResponse, Engine, Output
 from guardrail.errors import GuardrailError, InputError
 from guardrail.events import (
     AnyOutputEvent,
-    Context,
-    Event,
     OutputEvent,
     Response,
     ResponseAborted,
@@ -25,16 +19,14 @@ from guardrail.events import (
     ResponseDelta,
     ResponseStarted,
     ResponseVerdict,
-    decode_error,
 )
+from guardrail.inputs import ContextLike, event_of, named_contexts, one_by_one, require_unicode
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
-ContextLike = Context | str | Mapping[str, Any]
 _Queue = asyncio.Queue[OutputEvent | None]
-_Event = TypeVar("_Event", ResponseStarted, ResponseDelta, Response)
 
 
 class Guard:
@@ -47,8 +39,9 @@ class Guard:
 
     ``judge`` is the local judge when left out, which is made as the guard is entered, beside the event loop;
     one that is handed in stays open when the guard closes.
-    Give ``policy`` for one policy, or ``router`` to choose it by route and tenant. Use on one event loop;
-    any number of calls may run at once, and wait for room when ``limits`` are reached.
+    Give ``policy`` for one policy, or ``router`` to choose it by route, tenant and generator model;
+    ``judges`` are those that policies name by ``judge``, and stay open too. Use on one event loop; any number
+    of calls may run at once, and wait for room when ``limits`` are reached.
     """
 
     def __init__(
@@ -57,6 +50,7 @@ class Guard:
         policy: Policy | None = None,
         *,
         router: PolicyRouter | None = None,
+        judges: Mapping[str, Judge] | None = None,
         limits: Limits | None = None,
     ) -> None:
         if policy is not None and router is not None:
@@ -75,6 +69,7 @@ class Guard:
         self._own_judge = judge is None
         self._judge = judge
         self._router = router or PolicyRouter.single(policy or Policy())
+        self._judges = dict(judges or {})
         self._limits = limits
         self._engine: Engine | None = None
         self._queues: dict[str, _Queue] = {}
@@ -83,7 +78,12 @@ class Guard:
         if self._judge is None:
             self._judge = await asyncio.to_thread(_local_judge)  # tenths of a second, to load its model
         engine = Engine(
-            self._judge, self._router, emit=self._emit, on_closed=self._closed, limits=self._limits
+            self._judge,
+            self._router,
+            emit=self._emit,
+            on_closed=self._closed,
+            limits=self._limits,
+            judges=self._judges,
         )
         self._engine = await engine.__aenter__()
         return self
@@ -102,6 +102,16 @@ class Guard:
                 judge, self._judge = self._judge, None
                 await judge.aclose()
 
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` the policies of answers that begin from now on; those under way keep theirs.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        if self._engine is not None:
+            self._engine.use(router, judges)
+        self._router, self._judges = router, {**self._judges, **(judges or {})}
+
     async def check(
         self,
         question: str,
@@ -115,8 +125,8 @@ class Guard:
 
         Raises InputError, which names the field, when the answer can't be one.
         """
-        fields = {"question": question, "contexts": _named(contexts), "answer": answer, **head}
-        return await self.check_event(_event(Response, response_id, fields))
+        fields = {"question": question, "contexts": named_contexts(contexts), "answer": answer, **head}
+        return await self.check_event(event_of(Response, response_id, fields))
 
     async def check_event(self, response: Response) -> ResponseVerdict:
         """Judge a whole answer given as an event. Raises InputError when its id is in use."""
@@ -146,8 +156,8 @@ class Guard:
         """
         if isinstance(deltas, str):
             raise TypeError("deltas: give an iterable of texts, not one text; check() takes a whole answer")
-        fields = {"question": question, "contexts": _named(contexts), **head}
-        return self._run(_event(ResponseStarted, response_id, fields), deltas)
+        fields = {"question": question, "contexts": named_contexts(contexts), **head}
+        return self._run(event_of(ResponseStarted, response_id, fields), deltas)
 
     # ----------------------------------------------------------------------------------- inside
 
@@ -158,7 +168,7 @@ class Guard:
         if engine is None:
             raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
         response_id = head.response_id
-        _require_unicode(head)
+        require_unicode(head)
         while engine.saturated:
             await engine.room()
         if response_id in self._queues:
@@ -201,11 +211,11 @@ async def _feed(
     Whatever goes wrong ends this response only.
     """
     seq = 0
-    source = deltas if isinstance(deltas, AsyncIterable) else _one_by_one(deltas)
+    source = deltas if isinstance(deltas, AsyncIterable) else one_by_one(deltas)
     try:
         async for text in source:
-            delta = _event(ResponseDelta, response_id, {"seq": seq, "text": text})
-            _require_unicode(delta)
+            delta = event_of(ResponseDelta, response_id, {"seq": seq, "text": text})
+            require_unicode(delta)
             engine.handle(delta)
             seq += 1
             if engine.decided(response_id):
@@ -216,42 +226,6 @@ async def _feed(
     except Exception as error:  # noqa: BLE001 - the caller's iterator may raise anything; it is raised again
         failures.append(error)
         engine.handle(ResponseAborted(response_id=response_id))
-
-
-async def _one_by_one(deltas: Iterable[str]) -> AsyncGenerator[str, None]:
-    for text in deltas:
-        yield text
-        await asyncio.sleep(0)
-
-
-def _require_unicode(event: Event) -> None:
-    try:
-        event.to_json()
-    except PydanticSerializationError:
-        raise InputError(
-            "invalid_text", "a text has half of a surrogate pair, which UTF-8 can't hold; join or drop it"
-        ) from None
-
-
-def _event(kind: type[_Event], response_id: str | None, fields: dict[str, Any]) -> _Event:
-    try:
-        return kind.model_validate({"response_id": response_id or uuid4().hex, **fields})
-    except ValidationError as error:
-        raise decode_error(error) from None
-
-
-def _named(contexts: Sequence[ContextLike]) -> tuple[Context | Mapping[str, Any], ...]:
-    """Contexts as they are; mere texts are named c1, c2, …"""
-    if isinstance(contexts, str):
-        raise TypeError("contexts: give a list of contexts, not one text")
-    return tuple(
-        context
-        if isinstance(context, Context)
-        else Context(id=f"c{number}", text=context)
-        if isinstance(context, str)
-        else context
-        for number, context in enumerate(contexts, start=1)
-    )
 
 
 def _local_judge() -> Judge:

@@ -1,12 +1,27 @@
-"""Bounds on what one engine holds at a time."""
+"""Bounds on what one engine holds at a time, and on what judging one response may consume.
+
+What nobody would set is a constant of the class; a test or a benchmark that needs another value makes a
+subclass.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 Positive = Annotated[int, Field(gt=0)]
+
+
+class ResponseBudget(BaseModel):
+    """What the judging of one response may consume."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tokens: Positive | None = Field(default=None, description="Input (cached ones too) and output tokens.")
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        default=None, description="US dollars, by judge.prices."
+    )
 
 
 class Limits(BaseModel):
@@ -14,18 +29,32 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    max_pending_claims: ClassVar[int] = 5_000
+    """Claims that wait for a verdict, all responses together; past that, reading waits for the judge."""
+    max_claims_per_call: ClassVar[int] = 16
+    """Claims of one response put to the judge in one call, so that a language model's reply ends in time."""
+    resume_at: ClassVar[float] = 0.8
+    """Share of a bound under which a saturated engine takes responses again: far enough below that reading
+    doesn't start and stop with every response."""
+    overload_grace_ms: ClassVar[int] = 5_000
+    """How long reading may be paused with nothing under way that could end the pause; after that, new
+    responses are turned away under their policy's ``on_unverified`` until there is room."""
+    finished_responses_remembered: ClassVar[int] = 20_000
+    """Ids of finished responses kept for each partition, so that a late event is told from an unknown one."""
+    finished_response_ttl_ms: ClassVar[int] = 900_000
+    """How long such an id is kept; producers give up sending a record much sooner."""
+    bad_record_window: ClassVar[int] = 1_000
+    """Of how many of the last records ``bad_record_share`` is taken."""
+    bad_record_min: ClassVar[int] = 100
+    """Records taken before the share counts."""
+
     max_sessions: Positive = Field(default=10_000, description="Responses in flight at once.")
     max_bytes: Positive = Field(
         default=256 * 1024 * 1024,
         description="Characters of questions, contexts and answers in flight, all responses together.",
-    )
-    max_pending_claims: Positive = Field(
-        default=5_000, description="Claims waiting for a verdict, all responses together."
+        json_schema_extra={"unit": "characters"},
     )
     max_concurrent_judgements: Positive = Field(default=64, description="Calls of the judge at once.")
-    max_claims_per_call: Positive = Field(
-        default=16, description="Claims of one response put to the judge in one call."
-    )
     max_context_chars: Positive = Field(
         default=2_000_000,
         description="Question, contexts and metadata of one response; a larger one is bad input.",
@@ -33,38 +62,8 @@ class Limits(BaseModel):
     max_answer_chars: Positive = Field(
         default=100_000, description="Text of one response; a longer one ends as incomplete."
     )
-    resume_at: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.8, description="Share of a bound under which a saturated engine takes responses again."
-    )
-    overload_grace_ms: Positive = Field(
-        default=5_000,
-        description="How long reading may be paused with nothing under way that could end the pause; after "
-        "that, new responses are turned away under their policy's on_unverified until there is room.",
-    )
-    finished_responses_remembered: Positive = Field(
-        default=20_000,
-        description="Ids of finished responses kept for each partition, so that a late event is told from an "
-        "unknown one.",
-    )
-    finished_response_ttl_ms: Positive = Field(default=900_000, description="How long such an id is kept.")
     bad_record_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.5,
         description="When more than this share of the last records could not be decoded, the guard stops; 1 "
         "switches this off.",
     )
-    bad_record_window: Positive = Field(
-        default=1_000, description="How many of the last records that share is taken of."
-    )
-    bad_record_min: Positive = Field(
-        default=100, description="Records taken before the share counts; at most the window."
-    )
-
-    @model_validator(mode="after")
-    def _window_is_filled(self) -> Limits:
-        if self.bad_record_min > self.bad_record_window:
-            raise ValueError(
-                f"bad_record_min {self.bad_record_min} is more than bad_record_window "
-                f"{self.bad_record_window}, so the share would never count; lower the first or raise the "
-                "second"
-            )
-        return self

@@ -60,7 +60,7 @@ def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -
     if not settings.log_texts:
         shared.append(withhold_texts)
     last: list[Processor] = (
-        [structlog.processors.JSONRenderer(default=repr)]
+        [_first_what_and_when, structlog.processors.JSONRenderer(default=repr)]
         if as_json
         else [_escape_values, structlog.dev.ConsoleRenderer(colors=tty and not os.environ.get("NO_COLOR"))]
     )
@@ -84,6 +84,12 @@ def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def _first_what_and_when(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """The same order in every line, so that people can read them below each other."""
+    first = {key: event[key] for key in ("timestamp", "level", "event") if key in event}
+    return {**first, **event}
 
 
 def set_level(name: LogLevel) -> None:

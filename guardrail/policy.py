@@ -8,10 +8,13 @@ happens to the response. The harder of the two wins.
 from __future__ import annotations
 
 import difflib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from functools import cached_property
+from hashlib import blake2b
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -28,9 +31,13 @@ from guardrail.events import (
     Severity,
     Verdict,
 )
+from guardrail.limits import ResponseBudget
+from guardrail.messages import Message, checked_message, message_in
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
 
 Mode = Literal["hold", "stream", "observe"]
+JudgeKind = Literal["local", "llm", "hhem", "classifier", "command", "cascade"]
+"""The judges that can be set up under ``judge``."""
 
 
 class FailPolicy(StrEnum):
@@ -262,8 +269,12 @@ DEFAULT_RULES: Final = (
 )
 
 
+WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."
+UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
+
+
 class Policy(BaseModel):
-    """Thresholds, weights, rules and mode; chosen per route or tenant."""
+    """Thresholds, weights, rules and mode; chosen by route, tenant or generator model."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -274,6 +285,11 @@ class Policy(BaseModel):
         default="1",
         description="Change it with the policy: it is in every verdict and in the ids of outputs.",
     )
+    extends: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None,
+        description="In a configuration file: the policy from which this one takes what it leaves out. "
+        "Mappings are merged, lists replaced. null: the built-in defaults.",
+    )
     mode: Mode = Field(
         default="stream",
         description="hold: nothing leaves before the last verdict. stream: each segment leaves when its "
@@ -281,7 +297,23 @@ class Policy(BaseModel):
     )
     rules: tuple[Rule, ...] = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
-        description="Tried in order on every checked claim; the first that matches decides its segment.",
+        description="Tried in order on every checked claim; the first that matches decides its segment. "
+        "Each is a line, CONDITION and CONDITION: ACTION, or a mapping (docs/policies.md). Replaces all "
+        "rules of the policy that this one extends.",
+    )
+    rules_before: tuple[Rule, ...] = Field(
+        default=(), description="Rules that are tried before the others, the inherited ones too."
+    )
+    rules_after: tuple[Rule, ...] = Field(
+        default=(), description="Rules that are tried after the others, the inherited ones too."
+    )
+    judge: JudgeKind | None = Field(
+        default=None,
+        description="Which of the judges that are set up under judge gives the verdicts; null: judge.kind.",
+    )
+    budget: ResponseBudget | None = Field(
+        default=None,
+        description="What the LLM judge may consume for a response; null: judge.budgets.per_response.",
     )
     flag_below: Probability = Field(
         default=FLAG_BELOW, description="A response whose score is under this is flagged."
@@ -328,12 +360,20 @@ class Policy(BaseModel):
         default_factory=dict,
         description="What happens to segments of a kind whatever their claims say, e.g. {code: flag}.",
     )
-    fallback_message: str = Field(
-        default="This answer was withheld because it could not be verified against the source documents.",
-        description="What the user sees in place of a blocked response.",
+    fallback_message: Message = Field(
+        default=WITHHELD,
+        description="What the user sees in place of a blocked response: a text, or texts by the response's "
+        "language, {default: TEXT, de: TEXT}.",
     )
-    redaction_text: str = Field(
-        default="[removed: not backed by the sources]", description="What replaces a redacted segment."
+    unavailable_message: Message | None = Field(
+        default=None,
+        description="What the user sees in its place when the block says nothing of the answer: the judge "
+        "gave no verdict, the text ended early, the guard had no room. A text, or texts by language. null: "
+        "fallback_message where that is set, else a text that says so.",
+    )
+    redaction_text: Message = Field(
+        default="[removed: not backed by the sources]",
+        description="What replaces a redacted segment: a text, or texts by language.",
     )
     max_segment_chars: Annotated[int, Field(ge=40, le=10_000)] = Field(
         default=600, description="Text without a sentence end is cut at about this many characters."
@@ -348,6 +388,27 @@ class Policy(BaseModel):
     severity: SeverityRules = Field(
         default_factory=SeverityRules, description="The operator's own severity patterns and keywords."
     )
+
+    @model_validator(mode="after")
+    def _not_extending(self) -> Self:
+        if self.extends is not None:
+            raise ValueError(
+                "extends is for configuration files; in Python, copy a policy: base.model_copy(update={…})"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _rules_joined(self) -> Self:
+        if self.rules_before or self.rules_after:
+            object.__setattr__(self, "rules", (*self.rules_before, *self.rules, *self.rules_after))
+            object.__setattr__(self, "rules_before", ())
+            object.__setattr__(self, "rules_after", ())
+        return self
+
+    @field_validator("fallback_message", "unavailable_message", "redaction_text", mode="before")
+    @classmethod
+    def _text_or_texts(cls, value: Any) -> Any:
+        return value if value is None else checked_message(value)
 
     @field_validator("citation_pattern")
     @classmethod
@@ -399,19 +460,51 @@ class Policy(BaseModel):
                 raise ValueError(f"severity.disabled_reasons: there is no reason {name!r}; {remedy}")
         return self
 
-    @property
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, which are not validated."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("ref", None)  # it is that of the original
+        return copied
+
+    @cached_property
     def ref(self) -> PolicyRef:
-        return PolicyRef(name=self.name, version=self.version)
+        """What verdicts say of the policy; ``digest`` tells policies of another content apart."""
+        return PolicyRef(name=self.name, version=self.version, digest=self._digest())
+
+    def _digest(self) -> str:
+        """12 hex digits over the content: all but the name, as canonical JSON without what is null.
+
+        What is null is left out so that a setting that is added later changes no digest.
+        """
+        content = self.model_dump(
+            mode="json", exclude={"name", "extends", "rules_before", "rules_after"}, exclude_none=True
+        )
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return blake2b(canonical.encode(), digest_size=6).hexdigest()
+
+    def blocked_message(self, language: str | None, *, technical: bool) -> str:
+        """What the user sees in place of a blocked response; ``technical`` where the block says nothing of
+        the answer itself."""
+        message: Message = self.fallback_message
+        if technical and self.unavailable_message is not None:
+            message = self.unavailable_message
+        elif technical and message == WITHHELD:
+            message = UNAVAILABLE
+        return message_in(message, language)
+
+    def redaction(self, language: str | None = None) -> str:
+        """What replaces a redacted segment."""
+        return message_in(self.redaction_text, language)
+
+    @property
+    def unverified_rule(self) -> str:
+        """The rule by which a claim without a verdict is decided."""
+        return f"on_unverified: {self.on_unverified}"
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to the segment of this claim, and the rule that says so."""
         if claim.verdict is Verdict.UNVERIFIED:
-            action = {
-                FailPolicy.FAIL_CLOSED: Decision.BLOCK,
-                FailPolicy.FAIL_OPEN: Decision.RELEASE,
-                FailPolicy.FLAG: Decision.FLAG,
-            }[self.on_unverified]
-            return action, f"on_unverified: {self.on_unverified}"
+            return _UNVERIFIED[self.on_unverified], self.unverified_rule
         for rule in self.rules:
             if rule.matches(claim):
                 return rule.action, rule.name
@@ -426,6 +519,13 @@ class Policy(BaseModel):
         if score < self.flag_below:
             return Decision.FLAG, f"score < flag_below {self.flag_below:g}"
         return Decision.RELEASE, "score and rules passed"
+
+
+_UNVERIFIED: Final = {
+    FailPolicy.FAIL_CLOSED: Decision.BLOCK,
+    FailPolicy.FAIL_OPEN: Decision.RELEASE,
+    FailPolicy.FLAG: Decision.FLAG,
+}
 
 
 def _one_of(name: str, known: Iterable[str]) -> str:

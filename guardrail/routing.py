@@ -1,14 +1,18 @@
-"""Which policy a response gets: an ordered table of routes and tenants."""
+"""Which policy a response gets: an ordered table of routes. And which challenger decides beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Self
+from hashlib import blake2b
+from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from guardrail.errors import ConfigError
 from guardrail.policy import Policy
+
+_HOW: Final = "must be this, letter by letter; * stands for any characters, or none."
+Pattern = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class Route(BaseModel):
@@ -16,53 +20,94 @@ class Route(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    route: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="The response's route must equal this, letter by letter."
-    )
-    tenant: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="The response's tenant must equal this, letter by letter."
+    route: Pattern | None = Field(default=None, description=f"The response's route {_HOW}")
+    tenant: Pattern | None = Field(default=None, description=f"The response's tenant {_HOW}")
+    generator_model: Pattern | None = Field(
+        default=None, description=f"The model that writes the response {_HOW}"
     )
     policy: str = Field(min_length=1, description="Name of the policy that applies then.")
 
     @model_validator(mode="after")
     def _has_a_condition(self) -> Self:
-        if self.route is None and self.tenant is None:
+        if self.route is None and self.tenant is None and self.generator_model is None:
             raise ValueError(
-                "a route without 'route' and 'tenant' matches everything; "
+                "a route without 'route', 'tenant' and 'generator_model' matches everything; "
                 "give one of them, or set default_policy"
             )
         return self
 
-    def matches(self, route: str | None, tenant: str | None) -> bool:
-        """Do all fields that are set equal the response's?"""
-        return self.route in {None, route} and self.tenant in {None, tenant}
+    def matches(self, route: str | None, tenant: str | None, generator_model: str | None = None) -> bool:
+        """Do all fields that are set fit the response's?"""
+        return (
+            _fits(self.route, route)
+            and _fits(self.tenant, tenant)
+            and _fits(self.generator_model, generator_model)
+        )
+
+
+def _fits(pattern: str | None, value: str | None) -> bool:
+    """Does ``value`` fit? In linear time for one *, and never worse than their number times the length."""
+    if pattern is None or pattern == value:
+        return True
+    if value is None or "*" not in pattern:
+        return False
+    first, *between, last = pattern.split("*")
+    if len(value) < len(first) + len(last) or not (value.startswith(first) and value.endswith(last)):
+        return False
+    at, end = len(first), len(value) - len(last)
+    for piece in between:
+        found = value.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+class Challenger(BaseModel):
+    """A policy that decides beside another one, on the same verdicts and without effect."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    policy: str = Field(min_length=1, description="Name of the policy that decides beside the other.")
+    against: str = Field(min_length=1, description="Name of the policy that is applied.")
+    share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0,
+        description="Share of the responses of that policy, 0 to 1; an id is always in it, or never. Those "
+        "of several challengers of one policy add up to 1 at most, as each response has one.",
+    )
 
 
 class PolicyRouter:
     """Chooses the policy of a response: the first route that matches, else the default.
 
-    Raises ConfigError when a route or the default names a policy that is not there.
+    Raises ConfigError when a route, the default or a challenger names a policy that is not there, and when
+    the shares of a policy's challengers exceed 1.
     """
 
-    __slots__ = ("_default", "_policies", "_routes")
+    __slots__ = ("_challengers", "_default", "_policies", "_routes")
 
     def __init__(
-        self, policies: Mapping[str, Policy], routes: Sequence[Route] = (), default: str = "default"
+        self,
+        policies: Mapping[str, Policy],
+        routes: Sequence[Route] = (),
+        default: str = "default",
+        challengers: Sequence[Challenger] = (),
     ) -> None:
-        known = ", ".join(sorted(policies)) or "none"
         for i, route in enumerate(routes):
-            if route.policy not in policies:
-                raise ConfigError(
-                    f"routes.{i}.policy: {route.policy!r} is no policy; "
-                    f"name one of policies ({known}) or add it there"
-                )
-        if default not in policies:
-            raise ConfigError(
-                f"default_policy: {default!r} is no policy; name one of policies ({known}) or add it there"
-            )
+            _require(route.policy, policies, f"routes.{i}.policy")
+        _require(default, policies, "default_policy")
+        for i, challenger in enumerate(challengers):
+            _require(challenger.policy, policies, f"challengers.{i}.policy")
+            _require(challenger.against, policies, f"challengers.{i}.against")
+        check_challengers(challengers)
         self._policies = dict(policies)
         self._routes = tuple(routes)
         self._default = self._policies[default]
+        self._challengers: dict[str, list[tuple[float, Policy]]] = {}
+        for challenger in challengers:
+            taken = self._challengers.setdefault(challenger.against, [])
+            end = (taken[-1][0] if taken else 0.0) + challenger.share
+            taken.append((end, self._policies[challenger.policy]))
 
     @classmethod
     def single(cls, policy: Policy) -> Self:
@@ -74,19 +119,53 @@ class PolicyRouter:
         """Every policy that could be chosen, in the order of the configuration."""
         return tuple(self._policies.values())
 
-    def choose(self, route: str | None, tenant: str | None) -> Policy:
-        """The policy for a response of this route and tenant."""
+    def choose(self, route: str | None, tenant: str | None, generator_model: str | None = None) -> Policy:
+        """The policy for a response of this route, tenant and model."""
         for candidate in self._routes:
-            if candidate.matches(route, tenant):
+            if candidate.matches(route, tenant, generator_model):
                 return self._policies[candidate.policy]
         return self._default
 
-    def for_unknown(self, route: str | None = None, tenant: str | None = None) -> Policy:
+    def challenger(self, policy: Policy, response_id: str) -> Policy | None:
+        """The policy that decides beside ``policy`` for this response, if one does. Always the same one for
+        the same id, whatever process asks."""
+        challengers = self._challengers.get(policy.name)
+        if not challengers:
+            return None
+        digest = blake2b(response_id.encode("utf-8", "surrogatepass"), digest_size=8, person=b"challenger")
+        place = int.from_bytes(digest.digest()) / 2**64
+        return next((challenger for end, challenger in challengers if place < end), None)
+
+    def for_unknown(
+        self, route: str | None = None, tenant: str | None = None, generator_model: str | None = None
+    ) -> Policy:
         """The policy for a response of which the policy can't be known, or what it began with.
 
         It is to be ended, and a policy that observes would let its text through instead. So it is the one
         that ``choose`` gives unless that observes; then the default, then the first that does not. Where all
         policies observe it is that of ``choose``.
         """
-        candidates = (self.choose(route, tenant), self._default, *self._policies.values())
+        candidates = (self.choose(route, tenant, generator_model), self._default, *self._policies.values())
         return next((policy for policy in candidates if policy.mode != "observe"), candidates[0])
+
+
+def _require(name: str, policies: Mapping[str, Policy], place: str) -> None:
+    if name not in policies:
+        known = ", ".join(sorted(policies)) or "none"
+        raise ConfigError(f"{place}: {name!r} is no policy; name one of policies ({known}) or add it there")
+
+
+def check_challengers(challengers: Sequence[Challenger]) -> None:
+    """Raises ConfigError, naming the first that is wrong: it challenges itself, or its share is too much."""
+    shares: dict[str, float] = {}
+    for i, challenger in enumerate(challengers):
+        if challenger.policy == challenger.against:
+            raise ConfigError(
+                f"challengers.{i}.policy: {challenger.policy!r} would challenge itself; name another policy"
+            )
+        shares[challenger.against] = shares.get(challenger.against, 0.0) + challenger.share
+        if shares[challenger.against] > 1 + 1e-9:
+            raise ConfigError(
+                f"challengers.{i}.share: the challengers of {challenger.against!r} take "
+                f"{shares[challenger.against]:g} of its responses; lower the shares to 1 together"
+            )

@@ -72,6 +72,14 @@ UNVERIFIED: Final = _counter("unverified", "Claims that could not be checked, by
 DEGRADED: Final = _counter(
     "degraded", "Verdicts given by less than the judge that was to answer; which, and why.", "reason"
 )
+CHALLENGERS: Final = _counter(
+    "challenger",
+    "Responses by what the policy (champion) and its challenger decide on the same verdicts.",
+    "policy",
+    "challenger",
+    "champion_decision",
+    "challenger_decision",
+)
 SCORES: Final = _histogram("score", "Scores of responses, 0 to 1.", "policy", buckets=_SCORES)
 
 # How long it took.
@@ -114,9 +122,7 @@ RESTORED: Final = _counter("restored_sessions", "Responses in flight that were t
 OVERLOADS: Final = _counter("overloads", "Times that new responses were turned away for want of room.")
 
 # Configuration.
-RELOADS: Final = _counter(
-    "config_reloads", "Reloads of the policies. outcome: ok, unchanged or failed.", "outcome"
-)
+RELOADS: Final = _counter("config_reloads", "Reloads. outcome: ok, unchanged or failed.", "outcome")
 RELOAD_FAILED: Final = _gauge(
     "config_reload_failed", "1 while the latest reload failed and the former policies hold, else 0."
 )
@@ -199,6 +205,10 @@ def _count_response(event: ResponseVerdict) -> None:
     RESPONSES.labels(policy, event.decision.value, "true" if event.complete else "false").inc()
     DECISIONS.labels(policy, rule_label(event.rule), event.decision.value).inc()
     STREAMS.labels(event.mode, "false" if event.mode == "observe" else "true").inc()
+    if event.challenger is not None:
+        challenger = policy_label(event.challenger.policy.name)
+        decisions = (event.decision.value, event.challenger.decision.value)
+        CHALLENGERS.labels(policy, challenger, *decisions).inc()
     if event.score is not None:
         SCORES.labels(policy).observe(event.score)
     if event.timings.after_completion_ms is not None:

@@ -16,10 +16,10 @@ from typing import Final
 
 from rich.console import Console
 
-from guardrail.cli.demo_stage import play_all
+from guardrail.cli.demo import play_all
 from guardrail.config import LoggingSettings
-from guardrail.demo.board import Board, BoardEvent, Card
-from guardrail.demo.summary import load_demo_settings, load_examples
+from guardrail.demo import Board, load_demo_settings, load_examples
+from guardrail.demo.board import BoardEvent, Card
 from guardrail.demo.views import finished_card, symbols_for
 from guardrail.events import Response
 from guardrail.logs import configure_logging

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Sees to what the tests need besides Python: Java 17 and Maven for a real Kafka, a Redis server for the shared
-# verdict cache. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on:
-# those tests then skip, or fail where CI is set.
+# verdict cache, a Chromium for the page of the chat service, promtool for the alert rules, helm and what checks the
+# chart. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on: those tests
+# then skip, or fail where CI is set.
 set -eu
 
 java_major() {
@@ -25,11 +26,23 @@ redis_can_run() {
     command -v redis-server >/dev/null 2>&1
 }
 
-if kafka_can_run && redis_can_run; then
+browser_can_run() {
+    [ -n "${GUARDRAIL_TEST_BROWSER:-}" ] && return 0
+    command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1
+}
+
+promtool_can_run() {
+    command -v promtool >/dev/null 2>&1
+}
+
+if ! "$(dirname -- "$0")/deploy-tools.sh"; then
+    echo "test-requirements: without the tools of scripts/deploy-tools.sh the tests of the chart can't run." >&2
+fi
+if kafka_can_run && redis_can_run && browser_can_run && promtool_can_run; then
     exit 0
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "test-requirements: installing what the tests on a real Kafka and a real Redis need" >&2
+    echo "test-requirements: installing what the tests on a real Kafka, Redis, browser and Prometheus need" >&2
     apt-get update -q >/dev/null
     packages=""
     if ! kafka_can_run; then
@@ -40,6 +53,9 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         packages="$java_package maven"
     fi
     redis_can_run || packages="$packages redis-server"
+    # Ubuntu has it as a snap only, which no container can install: the tests are skipped there.
+    browser_can_run || { apt-cache show chromium >/dev/null 2>&1 && packages="$packages chromium"; }
+    promtool_can_run || packages="$packages prometheus"
     # Package names hold no spaces; RUNLEVEL=1 keeps the new services from being started.
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -q --no-install-recommends $packages >/dev/null
@@ -52,4 +68,12 @@ fi
 if ! redis_can_run; then
     echo "test-requirements: redis-server is missing, so the tests of the shared verdict cache can't run." >&2
     echo "test-requirements: install it (Debian: apt-get install redis-server; macOS: brew install redis)" >&2
+fi
+if ! browser_can_run; then
+    echo "test-requirements: chromium is missing, so the test of the chat service's page can't run." >&2
+    echo "test-requirements: install it (Debian: apt-get install chromium), or name a browser:" >&2
+    echo "test-requirements: GUARDRAIL_TEST_BROWSER=/path/to/chrome make test" >&2
+fi
+if ! promtool_can_run; then
+    echo "test-requirements: promtool is missing, so the alert rules can't be tested (Debian: apt-get install prometheus)." >&2
 fi

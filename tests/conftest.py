@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from tests.support.kafka_broker import JavaMissing, KafkaBroker
 
 _SKIPPED = pytest.StashKey[str]()
+_NO_BROWSER = pytest.StashKey[str]()
 _KEPT_LOG = pytest.StashKey[Path]()
 
 
@@ -65,11 +67,26 @@ def own_broker(config: pytest.Config, **options: Any) -> KafkaBroker:
         pytest.skip(f"needs a real Kafka: {error}")
 
 
+@pytest.fixture(scope="session")
+def browser_path(request: pytest.FixtureRequest) -> str:
+    """A Chromium: ``$GUARDRAIL_TEST_BROWSER``, or Debian's. Without one the test skips, in CI it fails."""
+    names = (os.environ.get("GUARDRAIL_TEST_BROWSER", ""), "chromium", "google-chrome")
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if found is None:
+        reason = "no Chromium here; install it (Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        request.config.stash[_NO_BROWSER] = reason
+        pytest.skip(reason)
+    return found
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """A process of pytest-xdist hands on what is said at the end."""
     told: dict[str, str] | None = getattr(session.config, "workeroutput", None)
     if told is not None:
         told["skipped"] = session.config.stash.get(_SKIPPED, "")
+        told["no_browser"] = session.config.stash.get(_NO_BROWSER, "")
         told["kept"] = str(session.config.stash.get(_KEPT_LOG, ""))
 
 
@@ -78,6 +95,8 @@ def pytest_testnodedown(node: Any) -> None:
     told: dict[str, str] = getattr(node, "workeroutput", {})
     if told.get("skipped"):
         node.config.stash[_SKIPPED] = told["skipped"]
+    if told.get("no_browser"):
+        node.config.stash[_NO_BROWSER] = told["no_browser"]
     if told.get("kept"):
         node.config.stash[_KEPT_LOG] = Path(told["kept"])
 
@@ -89,6 +108,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("KAFKA TESTS WERE SKIPPED", sep="!", red=True, bold=True)
         terminalreporter.line(skipped)
         terminalreporter.line("or name a running broker: GUARDRAIL_TEST_KAFKA=HOST:PORT")
+    no_browser = config.stash.get(_NO_BROWSER, None)
+    if no_browser is not None:
+        terminalreporter.section("THE BROWSER TEST WAS SKIPPED", sep="!", red=True, bold=True)
+        terminalreporter.line(f"{no_browser}, or name one: GUARDRAIL_TEST_BROWSER=/path/to/chrome")
     kept = config.stash.get(_KEPT_LOG, None)
     if kept is not None:
         terminalreporter.line(f"Kafka's log was kept: {kept}")

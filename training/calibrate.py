@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import Combiner, Fit, Lines, Parameters
-from guardrail.judges.local.features import FEATURES
-from guardrail.judges.local.fitted import FittedVerifier
+from guardrail.judges.local.combiner import FEATURES, Combiner, Fit, Lines, Parameters
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.verifier import load_verifier
+from guardrail.judges.model import FittedVerifier, load_verifier
 from training.calibration_rows import MOST_ROWS, held_out_rows
 from training.examples import DataError
 from training.rows import LICENCES, Row

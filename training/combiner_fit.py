@@ -18,8 +18,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from guardrail.judges.local.combiner import Combiner, Fit, Lines
-from guardrail.judges.local.features import FEATURES, WORDS
+from guardrail.judges.local.combiner import FEATURES, WORDS, Combiner, Fit, Lines
 from training.examples import DataError
 
 WEIGHTS: Final[dict[str, float]] = {

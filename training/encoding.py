@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from guardrail.judges.special_tokens import SpecialTokens
+from guardrail.judges.model import SpecialTokens
 
 
 def encode(tokenizer: Any, pairs: Sequence[tuple[str, str]], max_tokens: int) -> dict[str, Any]:

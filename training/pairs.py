@@ -4,7 +4,7 @@
 
 A row is an example with what is read of its contexts: ``premise``, the text that the teacher reads, up to
 ``TEACHER_WORDS`` words of the best windows in the order of the text; and ``readings``, the texts that the
-judge would read for the claim (``guardrail.judges.local.windows``), as spans of ``premise``. ``settled``
+judge would read for the claim (``guardrail.judges.local.search``), as spans of ``premise``. ``settled``
 says of each reading whether the label holds for it: a window that lacks words of the claim that others have
 may say less than the label is about. Of those a teacher says what they make of the claim
 (``training.distil``); without one (``training.train``) they are read only for claims that nothing supports.
@@ -26,10 +26,14 @@ from typing import Any, Final, cast
 
 from guardrail.events import Context
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.local.candidates import find_candidates
-from guardrail.judges.local.claim_view import view_of
-from guardrail.judges.local.rarity import load_rarity
-from guardrail.judges.local.windows import Window, spans_of, windows_of
+from guardrail.judges.local.search import (
+    WindowText,
+    find_candidates,
+    load_rarity,
+    spans_of,
+    view_of,
+    windows_of,
+)
 from training.chat_wording import chat_worded, spans_in
 from training.examples import DataError, Example, Label, read_examples
 from training.factcg import factcg_rows
@@ -105,7 +109,7 @@ def pair_of(example: Example, random_: random.Random) -> dict[str, Any] | None:
     }
 
 
-def _terms(index: EvidenceIndex, window: Window) -> frozenset[int]:
+def _terms(index: EvidenceIndex, window: WindowText) -> frozenset[int]:
     layout = index.layout
     return frozenset(
         term
@@ -114,13 +118,15 @@ def _terms(index: EvidenceIndex, window: Window) -> frozenset[int]:
     )
 
 
-def _laid_out(index: EvidenceIndex, windows: list[Window]) -> tuple[list[Window], str, list[list[list[int]]]]:
+def _laid_out(
+    index: EvidenceIndex, windows: list[WindowText]
+) -> tuple[list[WindowText], str, list[list[list[int]]]]:
     """The windows that have room in the premise; the premise, what is read of them in the order of the text;
     and of each window the spans in it."""
     sentences = index.layout.sentences
     held: set[int] = set()
     words = 0
-    kept: list[Window] = []
+    kept: list[WindowText] = []
     for window in windows:
         new = [number for number in window.sentences if number not in held]
         length = sum(sentences.last[n] - sentences.first[n] for n in new)

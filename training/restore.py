@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrail.errors import ConfigError
-from guardrail.judges.local.verifier_files import MANIFEST, MODEL, TOKENIZER, packaged_folder, read_folder
+from guardrail.judges.local.combiner import packaged_folder
+from guardrail.judges.model import read_folder
+from guardrail.judges.model.files import MANIFEST, MODEL, TOKENIZER
 from training.checkpoint import DESCRIPTION, described_in
 from training.examples import DataError
 from training.steps import running

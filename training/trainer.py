@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional
 
-from guardrail.judges.special_tokens import SpecialTokens
+from guardrail.judges.model import SpecialTokens
 from training.checkpoint import DESCRIPTION
 from training.encoding import encode
 from training.examples import DataError

@@ -43,11 +43,11 @@ from consumers.kafka.workarounds import (
     in_transaction,
     look_at,
 )
-from consumers.partitioning import partition_of
 from consumers.sessions_topic import key_prefix
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
+from guardrail.partitioning import partition_of
 
 _RECORD_OVERHEAD_BYTES: Final = 128
 """More than the framing of a record and its batch."""

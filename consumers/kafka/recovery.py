@@ -54,7 +54,7 @@ async def until_answered(
             cause = translated(error, f"taking over {named(partitions)}")
             if loop.time() + wait_s >= deadline:
                 raise TransportUnavailable(
-                    f"{cause}; gave up after recovery_timeout_ms {settings.recovery_timeout_ms}; "
+                    f"{cause}; gave up after {settings.recovery_timeout_ms / 1000:g} s; "
                     "do the brokers answer, do all topics exist?"
                 ) from error
         if loop.time() >= log_at:
@@ -215,7 +215,7 @@ async def _read(
     ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
     states: dict[int, dict[bytes, bytes]] = {tp.partition: {} for tp in tps}
     prefix = key_prefix(settings.group_id)
-    left = {tp: _Reading(begins[tp]) for tp in tps if begins[tp] < ends[tp]}
+    left = {tp: _CompactionWatch(begins[tp]) for tp in tps if begins[tp] < ends[tp]}
     for tp in tps:
         # The library, too, has to know a position; this one needs no look-up.
         consumer.seek(tp, begins[tp])
@@ -235,7 +235,7 @@ async def _read(
     return states
 
 
-class _Reading:
+class _CompactionWatch:
     """Notices that nothing is left although the end is not reached: what was there has been compacted away.
 
     A fetch of such a place is answered with nothing, again and again. One answer is not enough to tell: its

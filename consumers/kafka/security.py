@@ -32,12 +32,12 @@ from aiokafka.errors import (
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
-from pydantic import SecretStr
 
 from consumers.kafka.workarounds import NotLoggedIn
 from consumers.settings import KafkaSettings, without_query
 from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.printable import escape_controls, shorten
+from guardrail.secrets import Secret
 
 _REFUSED: Final = (
     AuthenticationFailedError,
@@ -76,7 +76,7 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
         ) from error
     context.check_hostname = settings.ssl_check_hostname
     if settings.ssl_certfile is not None:
-        password = _secret("ssl_key_password", settings.ssl_key_password, settings.ssl_key_password_file)
+        password = _read("ssl_key_password", settings.ssl_key_password)
         try:
             # Always given: without it OpenSSL would ask for the password of an encrypted key on the terminal.
             context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, lambda: password or "")
@@ -93,22 +93,11 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
 
 def sasl_password(settings: KafkaSettings) -> str | None:
     """The password, from its file where one is named. Raises ConfigError when it can't be read."""
-    return _secret("sasl_password", settings.sasl_password, settings.sasl_password_file)
+    return _read("sasl_password", settings.sasl_password)
 
 
-def _secret(name: str, value: SecretStr | None, path: Path | None) -> str | None:
-    if value is not None:
-        return value.get_secret_value()
-    if path is None:
-        return None
-    try:
-        secret = path.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError(f"kafka.{name}_file {path} can't be read ({why}); make it readable") from error
-    if not secret:
-        raise ConfigError(f"kafka.{name}_file {path} is empty; put the password into it")
-    return secret
+def _read(name: str, secret: Secret | None) -> str | None:
+    return None if secret is None else secret.read(f"kafka.{name}", "password")
 
 
 def refusal(settings: KafkaSettings, address: str, error: BaseException) -> TransportUnavailable | None:
@@ -384,18 +373,12 @@ def _trusted(settings: KafkaSettings) -> ssl.SSLContext:
 
 def _client_secret(settings: KafkaSettings) -> str:
     """The client's secret; its file is read anew for every token, so that a changed one is used."""
-    if settings.sasl_oauth_client_secret is not None:
-        return settings.sasl_oauth_client_secret.get_secret_value()
-    path = settings.sasl_oauth_client_secret_file
-    where = f"kafka.sasl_oauth_client_secret_file {path}"
+    secret = settings.sasl_oauth_client_secret
+    assert secret is not None  # noqa: S101 - checked by the settings
     try:
-        secret = path.read_text(encoding="utf-8").rstrip("\r\n") if path is not None else ""
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise TokenRefused(f"{where} can't be read ({why}); mend it") from None
-    if not secret:
-        raise TokenRefused(f"{where} is empty; put the client's secret into it")
-    return secret
+        return secret.read("kafka.sasl_oauth_client_secret", "client's secret")
+    except ConfigError as error:
+        raise TokenRefused(str(error)) from None
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

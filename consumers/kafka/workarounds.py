@@ -134,8 +134,9 @@ def _find(path: str) -> Any:
 
 def _names(code: CodeType) -> Iterator[str]:
     for instruction in dis.get_instructions(code):
-        if isinstance(instruction.argval, str):
-            yield instruction.argval
+        # From Python 3.13 on, one instruction may load two.
+        values = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+        yield from (value for value in values if isinstance(value, str))
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _names(constant)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.claims.citations import Citation
-from guardrail.claims.detector import Assertion, FencedProse, Found, Statement, asserts, classify
+from guardrail.claims.detector import Assertion, FencedProse, FoundStatement, Statement, asserts, classify
 from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
 from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
@@ -150,7 +150,7 @@ class ClaimCutter:
         if foreign:
             # Whatever it says, or nothing: where it leads to is for the verdict to tell.
             kind = segment.kind if said.statement is _CLAIM else _SENTENCE
-            said = Found(_CLAIM, 0, len(body.prose.text))
+            said = FoundStatement(_CLAIM, 0, len(body.prose.text))
             rated = self._rater.rate(body.prose.text, kind)
         else:
             rated = self._rate(segment, body, said)
@@ -199,7 +199,9 @@ class ClaimCutter:
             return False
         return self._links.any_foreign(prose.links)
 
-    def _rate(self, segment: Segment, body: _Body, said: Found) -> tuple[Severity, tuple[str, ...]] | None:
+    def _rate(
+        self, segment: Segment, body: _Body, said: FoundStatement
+    ) -> tuple[Severity, tuple[str, ...]] | None:
         """The rating of what a segment states; None where it states nothing."""
         text = body.prose.text
         if said.statement is _CLAIM:
@@ -239,7 +241,7 @@ class _Body:
         self.citations: tuple[Citation, ...] = finder.find(raw) if finder is not None else ()
         self.prose = claim_prose(raw, self.citations)
 
-    def said(self, segment: Segment, title: str) -> Found:
+    def said(self, segment: Segment, title: str) -> FoundStatement:
         """What it states, below ``title``."""
         prose = self.prose
         return classify(

@@ -93,7 +93,7 @@ class Statement(StrEnum):
     LEAD_IN = "lead_in"
 
 
-class Found(NamedTuple):
+class FoundStatement(NamedTuple):
     """What a text says; of a claim, which part of the text states it."""
 
     statement: Statement
@@ -158,33 +158,33 @@ def classify(
     linked: Sequence[Span] = (),
     cited: bool = False,
     title: str = "",
-) -> Found:
+) -> FoundStatement:
     """What the segment that reads ``text`` says. Linear in its length.
 
     ``linked`` are the parts of ``text`` that are the texts of links; ``cited``: citations were left out.
     ``title`` is what stands above the list that it is an item of.
     """
     if kind is SegmentKind.CODE:
-        return Found(Statement.CODE)
+        return FoundStatement(Statement.CODE)
     if not _WORD.search(text):
-        return Found(Statement.CITATION if cited else Statement.NOTHING)
+        return FoundStatement(Statement.CITATION if cited else Statement.NOTHING)
     if kind is SegmentKind.HEADING or kind is SegmentKind.BLANK or header:
-        return Found(Statement.STRUCTURE)
+        return FoundStatement(Statement.STRUCTURE)
     if kind is SegmentKind.TABLE_ROW:
-        return Found(Statement.CLAIM, 0, len(text))
+        return FoundStatement(Statement.CLAIM, 0, len(text))
     plain = fold(text)
     if linked or cited or "[" in text or "【" in text:
         named = [span for span in linked if not tells(plain[slice(*span)])]
         own = _MARK.sub(" ", _blanked(plain, named))
         if not _WORD.search(own) or _is_source(own):
-            return Found(Statement.CITATION)
+            return FoundStatement(Statement.CITATION)
     if title and _SOURCE_LIST.match(fold(title)) and not _FINITE.search(plain):
-        return Found(Statement.CITATION)
+        return FoundStatement(Statement.CITATION)
     end = len(plain.rstrip(_TRAILING_MARKS))
     leading = _LEADING_MARKS.match(plain, 0, end)
     start = leading.end() if leading else 0
     if start == end:
-        return Found(Statement.CLAIM, 0, len(text))
+        return FoundStatement(Statement.CLAIM, 0, len(text))
     if plain.endswith(ASKS, start, end) and _is_question(plain[start:end]):
         return _asked(plain, start, end, len(text))
     return _sentence(plain, start, end, cited=cited)
@@ -223,43 +223,45 @@ def _is_question(asked: str) -> bool:
     return len(said) <= 4 and "," not in asked and not _DIGIT.search(asked)
 
 
-def _asked(plain: str, start: int, end: int, whole: int) -> Found:
+def _asked(plain: str, start: int, end: int, whole: int) -> FoundStatement:
     """What a question states: behind "did you know that", or all of "isn't entry free on Sundays?"."""
     frame = _QUESTION_FRAME.match(plain, start, end)
     if frame and len(plain[frame.end() : end].split()) >= _FEWEST_WORDS:
-        return Found(Statement.CLAIM, frame.end(), len(plain[:end].rstrip("".join(ASKS))))
+        return FoundStatement(Statement.CLAIM, frame.end(), len(plain[:end].rstrip("".join(ASKS))))
     if _ASIDE.search(plain, start, end):
-        return Found(Statement.CLAIM, 0, whole)
+        return FoundStatement(Statement.CLAIM, 0, whole)
     first, _, rest = plain[start:end].partition(" ")
     if first.endswith("n't") and rest.partition(" ")[0] not in _ASKER and not frame:
-        return Found(Statement.CLAIM, 0, whole)
-    return Found(Statement.QUESTION)
+        return FoundStatement(Statement.CLAIM, 0, whole)
+    return FoundStatement(Statement.QUESTION)
 
 
-def _sentence(plain: str, start: int, end: int, *, cited: bool) -> Found:
-    whole = Found(Statement.CLAIM, 0, len(plain))
+def _sentence(plain: str, start: int, end: int, *, cited: bool) -> FoundStatement:
+    whole = FoundStatement(Statement.CLAIM, 0, len(plain))
     sentence = plain[start:end]
     if cited and _points(sentence):
-        return Found(Statement.CITATION)
+        return FoundStatement(Statement.CITATION)
     if _exclaims(sentence):
-        return Found(Statement.GREETING)
+        return FoundStatement(Statement.GREETING)
     stated, said, last = _stated(plain, start, end)
     if stated is None:
         if said is Statement.META and sentence.endswith(_COLONS):
-            return Found(Statement.LEAD_IN)
-        return Found(said)
+            return FoundStatement(Statement.LEAD_IN)
+        return FoundStatement(said)
     if sentence.endswith(_COLONS):
         leads = (
             _LEAD_IN.fullmatch(sentence)
             or (len(sentence.split()) <= 8 and not _DIGIT.search(sentence) and not _FINITE.search(sentence))
             or (_LEADS.search(sentence[-140:]) and not _DIGIT.search(sentence))
         )
-        return Found(Statement.LEAD_IN) if leads else whole
+        return FoundStatement(Statement.LEAD_IN) if leads else whole
     if _META.fullmatch(sentence):
-        return whole if _ADDRESS.search(sentence) else Found(Statement.META)
+        return whole if _ADDRESS.search(sentence) else FoundStatement(Statement.META)
     if len(plain[stated:last].split()) <= _FEWEST_WORDS and not _FINITE.search(plain, stated, last):
         return whole  # "other than nausea" is understood from what frames it
-    return Found(Statement.CLAIM, 0 if stated == start else stated, len(plain) if last >= end else last)
+    return FoundStatement(
+        Statement.CLAIM, 0 if stated == start else stated, len(plain) if last >= end else last
+    )
 
 
 def _points(sentence: str) -> bool:

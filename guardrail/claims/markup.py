@@ -284,7 +284,7 @@ _BESIDE: Final = 64
 _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class Reading:
+class ReadCharacters:
     """The characters that were read so far, each with its place in the text."""
 
     __slots__ = ("chars", "ends", "number", "starts", "text")
@@ -336,9 +336,9 @@ def may_be_marked(text: str) -> bool:
     )
 
 
-def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Reading:
+def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> ReadCharacters:
     """One reading of ``text``, without ``left_out`` and what a reader is not shown."""
-    reading = Reading(text, _ANY_NUMBER if begins_line else _NO_NUMBER)
+    reading = ReadCharacters(text, _ANY_NUMBER if begins_line else _NO_NUMBER)
     opened: list[int] = []
     at = _line_begins(reading, 0)
     length = len(text)
@@ -359,7 +359,7 @@ def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Re
     return _compact(reading)
 
 
-def _compact(reading: Reading) -> Reading:
+def _compact(reading: ReadCharacters) -> ReadCharacters:
     if "" in reading.chars:
         kept = [i for i, char in enumerate(reading.chars) if char]
         reading.starts = [reading.starts[i] for i in kept]
@@ -378,7 +378,7 @@ def _is_wide_point(text: str, at: int) -> bool:
     return 0 < at < len(text) - 1 and all("\uff10" <= text[i] <= "\uff19" for i in (at - 1, at + 1))
 
 
-def _take(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
+def _take(reading: ReadCharacters, match: re.Match[str], opened: list[int]) -> int:
     """Read the sign that ``match`` found; where to go on."""
     kind, (start, end) = match.lastgroup or "", match.span()
     if kind in _BRACKETS:
@@ -412,7 +412,7 @@ def _take(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
     return end
 
 
-def _bracket(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
+def _bracket(reading: ReadCharacters, match: re.Match[str], opened: list[int]) -> int:
     """Keep brackets, save those around the text of a link."""
     start, end = match.span()
     if match.lastgroup == "target":
@@ -432,7 +432,7 @@ def _bracket(reading: Reading, match: re.Match[str], opened: list[int]) -> int:
     return end
 
 
-def _line_begins(reading: Reading, at: int) -> int:
+def _line_begins(reading: ReadCharacters, at: int) -> int:
     """Skip what marks a heading, quotation or list item, and lines that hold nothing but a rule.
 
     A number that does not count on is one of a sentence that wraps: "in room\n50. Then".
@@ -450,7 +450,7 @@ def _line_begins(reading: Reading, at: int) -> int:
     return at
 
 
-def _line_ends(reading: Reading, match: re.Match[str]) -> int:
+def _line_ends(reading: ReadCharacters, match: re.Match[str]) -> int:
     start, end = match.span()
     reading.number = max(reading.number, 0)
     at = _line_begins(reading, end)
@@ -463,7 +463,7 @@ def _multiplies(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start].isdigit() and text[end : end + 1].isdigit()
 
 
-def _raised(reading: Reading, match: re.Match[str]) -> int:
+def _raised(reading: ReadCharacters, match: re.Match[str]) -> int:
     """ "10<sup>6</sup>" and "m<sup>2</sup>" are powers; behind a longer word stands the number of a note."""
     before = "".join(reading.chars[-_UNIT_LETTERS - 1 :])
     power = before[-1:].isdigit() or (
@@ -475,7 +475,7 @@ def _raised(reading: Reading, match: re.Match[str]) -> int:
     return reading.omit(match.end())
 
 
-def _tag(reading: Reading, match: re.Match[str]) -> int:
+def _tag(reading: ReadCharacters, match: re.Match[str]) -> int:
     name = match["name"].lower()
     start, end = match.span()
     if name not in _TAGS:
@@ -492,7 +492,7 @@ def _tag(reading: Reading, match: re.Match[str]) -> int:
     return end
 
 
-def _cell_ends(reading: Reading, match: re.Match[str]) -> int:
+def _cell_ends(reading: ReadCharacters, match: re.Match[str]) -> int:
     """Cells of a row are told apart by commas."""
     start, end = match.span()
     reading.trim()
@@ -508,7 +508,7 @@ def _joins(text: str, at: int) -> bool:
     return text[at] in "\u200c\u200d" and all(_SPELT_WITH_JOINERS.match(letter) for letter in around)
 
 
-def _picture(reading: Reading, match: re.Match[str]) -> int:
+def _picture(reading: ReadCharacters, match: re.Match[str]) -> int:
     """A picture is no word; a check mark that has a cell, or the place behind a colon, for itself is one."""
     start, end = match.span()
     text = reading.text
@@ -569,7 +569,7 @@ def _value(match: re.Match[str], style: str) -> int:
 
 
 _BRACKETS: Final = frozenset(("open", "close", "target"))
-_READERS: Final[dict[str, Callable[[Reading, re.Match[str]], int]]] = {
+_READERS: Final[dict[str, Callable[[ReadCharacters, re.Match[str]], int]]] = {
     "line": _line_ends,
     "sup": _raised,
     "tag": _tag,

@@ -15,7 +15,7 @@ from itertools import chain, pairwise
 from typing import Final
 
 from guardrail.claims.links import Link, find_addresses, find_targets, leads_away
-from guardrail.claims.markup import ENTITY, Reading, apart, may_be_marked, misleading, read_markup
+from guardrail.claims.markup import ENTITY, ReadCharacters, apart, may_be_marked, misleading, read_markup
 from guardrail.events import Span
 
 __all__ = ["Link", "Prose", "read_prose"]
@@ -110,7 +110,7 @@ def _read(
     return plain, [starts[at] for at in kept], [ends[at] for at in kept]
 
 
-def _step(reading: Reading) -> tuple[str, list[int], list[int]]:
+def _step(reading: ReadCharacters) -> tuple[str, list[int], list[int]]:
     return "".join(reading.chars), reading.starts, reading.ends
 
 

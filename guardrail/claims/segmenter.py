@@ -42,7 +42,7 @@ from guardrail.claims.sentences import (
 from guardrail.events import SegmentKind
 
 
-class Line(StrEnum):
+class LineKind(StrEnum):
     """Kinds of lines."""
 
     MORE = "more"
@@ -92,7 +92,9 @@ def prefix_end(text: str, at: int, stop: int) -> int:
     return match.end() if match else at
 
 
-def classify_line(text: str, at: int, stop: int, *, last: bool, number: int = ANY_NUMBER) -> tuple[Line, int]:
+def classify_line(
+    text: str, at: int, stop: int, *, last: bool, number: int = ANY_NUMBER
+) -> tuple[LineKind, int]:
     """Kind of the line that begins at ``at``, and where its content begins, behind its marker.
 
     ``last``: no text follows ``stop``, so that nothing is worth waiting for. ``number``: where a paragraph is
@@ -101,62 +103,64 @@ def classify_line(text: str, at: int, stop: int, *, last: bool, number: int = AN
     """
     n = prefix_end(text, at, stop)
     if n == stop:
-        return (Line.BLANK if last else Line.MORE), n
+        return (LineKind.BLANK if last else LineKind.MORE), n
     first = text[n]
     if first == "\n":
-        return Line.BLANK, n
+        return LineKind.BLANK, n
     if first not in _DECISIVE:
-        return (_picture(text, n, stop, last=last) if first >= "\u2190" else Line.TEXT), n
+        return (_picture(text, n, stop, last=last) if first >= "\u2190" else LineKind.TEXT), n
     if first == "|":
-        return Line.ROW, n
+        return LineKind.ROW, n
     if first in "`~":
         return _fence(text, n, stop, last=last)
     if first == "#":
         heading = _HASHES.match(text, n, stop)
         if heading:
-            return Line.HEADING, heading.end()
+            return LineKind.HEADING, heading.end()
         return (
-            Line.MORE if not last and stop - n <= 6 and text[n:stop] == "#" * (stop - n) else Line.TEXT
+            LineKind.MORE
+            if not last and stop - n <= 6 and text[n:stop] == "#" * (stop - n)
+            else LineKind.TEXT
         ), n
     if first in "•‣◦▪●○∙":
-        return Line.ITEM, n + 1
+        return LineKind.ITEM, n + 1
     return _item_or_rule(text, n, stop, last=last, number=number)
 
 
-def _picture(text: str, n: int, stop: int, *, last: bool) -> Line:
+def _picture(text: str, n: int, stop: int, *, last: bool) -> LineKind:
     if _PICTURE_ITEM.match(text, n, stop):
-        return Line.ITEM
-    return Line.MORE if not last and _PICTURE_ITEM_BEGUN.match(text, n, stop) else Line.TEXT
+        return LineKind.ITEM
+    return LineKind.MORE if not last and _PICTURE_ITEM_BEGUN.match(text, n, stop) else LineKind.TEXT
 
 
-def _fence(text: str, n: int, stop: int, *, last: bool) -> tuple[Line, int]:
+def _fence(text: str, n: int, stop: int, *, last: bool) -> tuple[LineKind, int]:
     run = _FENCE_RUN.match(text, n, min(stop, n + 3))
     length = run.end() - n if run else 0
     if length == 3:
-        return Line.FENCE, n
-    return (Line.MORE if n + length == stop and not last else Line.TEXT), n
+        return LineKind.FENCE, n
+    return (LineKind.MORE if n + length == stop and not last else LineKind.TEXT), n
 
 
-def _item_or_rule(text: str, n: int, stop: int, *, last: bool, number: int) -> tuple[Line, int]:
+def _item_or_rule(text: str, n: int, stop: int, *, last: bool, number: int) -> tuple[LineKind, int]:
     item = _MARKER.match(text, n, stop)
     if item:
         digits = item["number"]
         if digits and number != ANY_NUMBER and int(digits) not in (1, number + 1):
-            return Line.TEXT, n
-        return Line.ITEM, item.end()
-    if text[n].isdigit() and (keycap := _picture(text, n, stop, last=last)) is not Line.TEXT:
+            return LineKind.TEXT, n
+        return LineKind.ITEM, item.end()
+    if text[n].isdigit() and (keycap := _picture(text, n, stop, last=last)) is not LineKind.TEXT:
         return keycap, n
     if text[n] in "-:*_=":
         rule = _RULE.match(text, n, stop)
         if rule and (last or rule.end() < stop):
-            return Line.RULE, n
+            return LineKind.RULE, n
         if _SEPARATOR_ROW.match(text, n, stop):
-            return Line.ROW, n
+            return LineKind.ROW, n
         if not last and (_RULE_BEGUN.match(text, n, stop) or _SEPARATOR_ROW_BEGUN.match(text, n, stop)):
-            return Line.MORE, n
+            return LineKind.MORE, n
     if not last and _ITEM_BEGUN.match(text, n, stop):
-        return Line.MORE, n
-    return Line.TEXT, n
+        return LineKind.MORE, n
+    return LineKind.TEXT, n
 
 
 def item_content(text: str, marker_end: int) -> int:
@@ -234,12 +238,12 @@ _KIND_OF_MODE: Final = {
     _FENCE: SegmentKind.CODE,
 }
 _MODE_OF_LINE: Final = {
-    Line.TEXT: _PROSE,
-    Line.ITEM: _ITEM,
-    Line.ROW: _ROW,
-    Line.HEADING: _HEADING,
-    Line.RULE: _HEADING,
-    Line.FENCE: _FENCE,
+    LineKind.TEXT: _PROSE,
+    LineKind.ITEM: _ITEM,
+    LineKind.ROW: _ROW,
+    LineKind.HEADING: _HEADING,
+    LineKind.RULE: _HEADING,
+    LineKind.FENCE: _FENCE,
 }
 
 
@@ -392,23 +396,23 @@ class Segmenter:
         line_at = text.rfind("\n", start, content) + 1 or start
         self._new_block = line_at > start
         line, content = classify_line(text, line_at, stop, last=last)
-        if line is Line.MORE:
+        if line is LineKind.MORE:
             self._open = True
             return False
         # Such a table goes on to a blank line or another block, as GitHub's Markdown has it.
-        self._bare_table = self._bare_table and not self._new_block and line in (Line.TEXT, Line.ROW)
+        self._bare_table = self._bare_table and not self._new_block and line in (LineKind.TEXT, LineKind.ROW)
         if self._bare_table:
-            line = Line.ROW
-        elif line is Line.ROW and text[content] != "|":
+            line = LineKind.ROW
+        elif line is LineKind.ROW and text[content] != "|":
             self._bare_table = True
         self._quoted = ">" in text[line_at:content]
         self._content = self._scan = content
         self._mode = _MODE_OF_LINE.get(line, _PROSE)
-        if line is Line.ITEM:
+        if line is LineKind.ITEM:
             self._number = list_number(text, line_at, stop) or 0
-        elif line is Line.FENCE:
+        elif line is LineKind.FENCE:
             self._opening = True
-        elif line is Line.RULE:
+        elif line is LineKind.RULE:
             self._whole_line = SegmentKind.BLANK
         self._line_start = True
         return True
@@ -490,14 +494,14 @@ class Segmenter:
                 self._whole_line = SegmentKind.HEADING
             return self._next_line(at + 1)
         line, content = classify_line(text, at + 1, stop, last=last, number=self._number)
-        if line is Line.MORE:
+        if line is LineKind.MORE:
             return MORE
-        if line is Line.TEXT:
+        if line is LineKind.TEXT:
             quoted = ">" in text[at + 1 : content]
             return GOES_ON if self._quoted or not quoted else self._next_line(at + 1)
-        if line is Line.BLANK:
+        if line is LineKind.BLANK:
             return GOES_ON if content == stop else self._next_line(content + 1)
-        if line is Line.ROW and text[content] != "|" and self._line_start:
+        if line is LineKind.ROW and text[content] != "|" and self._line_start:
             above = text[self._content : at]
             if "|" in above and "\n" not in above:
                 self._whole_line, self._header = SegmentKind.TABLE_ROW, True
@@ -541,9 +545,9 @@ class Segmenter:
             if self._mode is _ITEM:
                 return GOES_ON  # the newline decides
             line, content = classify_line(text, newline + 1, stop, last=last, number=self._number)
-            if line is Line.MORE:
+            if line is LineKind.MORE:
                 return MORE
-            if line is not Line.TEXT:
+            if line is not LineKind.TEXT:
                 return GOES_ON  # as above
             if ">" in text[newline + 1 : content]:
                 return self._next_line(newline + 1)

@@ -20,19 +20,19 @@ from guardrail.cli.options import ConfigOption, naming_places, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
-    from consumers.settings import Settings
-    from guardrail.judges.cache import RedisSettings
-    from guardrail.judges.classifier.settings import ClassifierSettings
+    from consumers.settings import GuardSettings
+    from guardrail.judges.cache import CacheSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
     from guardrail.judges.local.settings import VerifierSettings
     from guardrail.judges.settings import JudgeSettings
+    from guardrail.secrets import Secret
 
 
 # The one is made when it is needed, the other told of with the program that runs in it.
 _FOLDERS: Final = frozenset({"cache_dir", "cwd"})
 
 
-def unreadable_files(settings: Settings) -> list[tuple[str, str]]:
+def unreadable_files(settings: GuardSettings) -> list[tuple[str, str]]:
     """The settings that name a file which can't be opened, with their value, and why."""
     found = []
     for setting, path in _named_files(settings):
@@ -45,13 +45,14 @@ def unreadable_files(settings: Settings) -> list[tuple[str, str]]:
     return found
 
 
-def _named_files(settings: Settings) -> Iterator[tuple[str, Path]]:
-    from guardrail.judges.factory import uses_local
+def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
+    from guardrail.judges.factory import all_kinds, uses_local
 
     judge = settings.judge
-    used = judge.kinds()
+    every = all_kinds(judge, settings.policies.values())
+    used = frozenset().union(*(each.kinds() for each in every))
     yield from _below(settings.kafka, "kafka")
-    for kind in sorted(used | {"local"} if uses_local(judge) else used):
+    for kind in sorted(used | {"local"} if any(map(uses_local, every)) else used):
         yield from _below(getattr(judge, kind), f"judge.{kind}")
     if "llm" in used and (alternative := judge.alternative_llm()) is not None:
         here = set(_below(judge.llm, ""))  # what it takes over from judge.llm has been named there
@@ -65,8 +66,13 @@ def _named_files(settings: Settings) -> Iterator[tuple[str, Path]]:
 def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
     from pydantic import BaseModel
 
+    from guardrail.secrets import Secret
+
     if isinstance(value, Path):
         yield name, value
+    elif isinstance(value, Secret):
+        if value.file is not None:
+            yield f"{name}.file", value.file
     elif isinstance(value, BaseModel):
         for field in type(value).model_fields:
             if field not in _FOLDERS:
@@ -76,16 +82,12 @@ def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
             yield from _below(item, f"{name}.{number}")
 
 
-_TORCH: Final = ("torch", "transformers")
-
-
 def start_notes(judge: JudgeSettings) -> list[str]:
     """A line for each thing that ``build_judge`` would find missing here, without building anything.
 
     Notes and no errors: keys, programs, models and packages may be where the guard runs and not where its
     settings are checked. Files that settings name are ``unreadable_files``'.
     """
-
     from guardrail.judges.factory import uses_local
 
     kinds = judge.kinds()
@@ -97,15 +99,16 @@ def start_notes(judge: JudgeSettings) -> list[str]:
         alternative = judge.alternative_llm()
         if alternative is not None:
             notes += _of_llm(alternative, "judge.self_judging.alternative")
-    for kind, settings in (("classifier", judge.classifier), ("hhem", judge.hhem)):
-        if kind in kinds:
-            notes += _of_classifier(settings, f"judge.{kind}")
+    if "classifier" in kinds:
+        from guardrail.judges.model import start_notes as of_classifier
+
+        notes += of_classifier(judge.classifier)
     if "command" in kinds and judge.command.argv:
         from guardrail.judges.command.processes import Processes
 
         notes += _refused(partial(Processes, judge.command, "judge.command"))  # which starts none yet
-    if judge.cache.enabled and judge.cache.redis is not None and kinds != {"local"}:
-        notes += _of_redis(judge.cache.redis)
+    if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:
+        notes += _of_redis(judge.cache)
     return list(dict.fromkeys(notes))
 
 
@@ -121,7 +124,7 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
     models = llm.models()
     for number, each in enumerate(models):
         place = f"{section}.fallbacks.{number - 1}" if number else section
-        if each.api_key_file is None or _opens(each.api_key_file):
+        if _opens(each.api_key):
             yield from _refused(partial(each.resolve_api_key, place))
         same = next((other for other in models[:number] if _one_server_model(other, each)), None)
         if same is not None:
@@ -129,7 +132,8 @@ def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
 
 
 def _of_verifier(verifier: VerifierSettings) -> Iterator[str]:
-    from guardrail.judges.local.verifier_files import RUNTIME, missing_runtime
+    from guardrail.judges.model import missing_runtime
+    from guardrail.judges.model.files import RUNTIME
 
     if not verifier.enabled:
         yield "judge.local.verifier.enabled is false: claims are judged by words and figures alone"
@@ -143,49 +147,28 @@ def _one_server_model(one: LlmJudgeSettings, other: LlmJudgeSettings) -> bool:
     return (one.model, one.base_url) == (other.model, other.base_url)
 
 
-def _of_classifier(settings: ClassifierSettings, section: str) -> Iterator[str]:
-    from guardrail.judges.classifier.files import ModelFiles, missing_extra
-    from guardrail.judges.classifier.loading import needs_torch
-    from guardrail.judges.classifier.torch_model import EXTRA
-
-    # A start would only log what is not pinned; refusing it makes it the same words.
-    strict = settings.model_copy(update={"unpinned": "refuse"} if settings.unpinned == "warn" else {})
-    fields = ("model", "tokenizer") if settings.tokenizer else ("model",)
-    for field in fields:
-        yield from _refused(partial(ModelFiles, strict, field, section))
-    if needs_torch(settings):
-        for module in ("tokenizers", *_TORCH):
-            if not _installed(module):
-                yield str(missing_extra(module, EXTRA, section))
-    else:
-        runs = _installed("onnxruntime") or (settings.backend == "auto" and all(map(_installed, _TORCH)))
-        for module, there in (("tokenizers", _installed("tokenizers")), ("onnxruntime", runs)):
-            if not there:
-                yield str(missing_extra(module, "classifier", section))
-    names = [name for field in fields if (name := getattr(settings, field)) is not None]
-    if not all(Path(name).is_dir() for name in names) and not _installed("huggingface_hub"):
-        yield str(missing_extra("huggingface-hub", "classifier", section))
-
-
-def _of_redis(redis: RedisSettings) -> Iterator[str]:
+def _of_redis(cache: CacheSettings) -> Iterator[str]:
     if not _installed("redis"):
         yield (
-            "judge.cache.redis: the Redis client is not installed; run: "
+            "judge.cache.redis_url: the Redis client is not installed; run: "
             "pip install 'streaming-guardrail[redis]'"
         )
-    if redis.password_file is None or _opens(redis.password_file):
-        yield from _refused(redis.resolve_password)
-    if redis.signing_key_file is None or _opens(redis.signing_key_file):
-        yield from _refused(redis.resolve_signing_key)
+    if _opens(cache.redis_url):
+        yield from _refused(cache.resolve_redis_url)
+    if _opens(cache.signing_key):
+        yield from _refused(cache.resolve_signing_key)
 
 
 def _installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def _opens(path: Path) -> bool:
+def _opens(secret: Secret | None) -> bool:
+    """Whether its file can be opened, if it stands in one: those that can't be are ``unreadable_files``'."""
+    if secret is None or secret.file is None:
+        return True
     try:
-        path.open("rb").close()
+        secret.file.open("rb").close()
     except OSError:
         return False
     return True
@@ -205,6 +188,16 @@ guardrail config schema > guardrail.schema.json
 
 Editors that know YAML schemas complete and check the file when its first line is
 '# yaml-language-server: $schema=guardrail.schema.json'."""
+
+DESCRIBE_EPILOG = """[bold]Examples[/]
+
+guardrail config describe policies.default.flag_below
+
+guardrail config describe judge.llm"""
+
+REFERENCE_EPILOG = """[bold]Example[/]
+
+guardrail config reference > settings.md"""
 
 SHOW_EPILOG = """[bold]Examples[/]
 
@@ -232,12 +225,12 @@ def check_command(
     files of the local judge that are here are looked into.
     """
     from guardrail.cli.terminal import out, safe
-    from guardrail.judges.factory import check_files, check_judge, check_time
+    from guardrail.judges.factory import all_kinds, check_files, check_judge, check_time
 
     settings = settings_from(file, {})
     with naming_places(file, {}):
-        check_judge(settings.judge)
-        check_files(settings.judge)
+        check_judge(settings.judge, settings.policies.values())
+        check_files(settings.judge, settings.policies.values())
         too_short = check_time(settings.judge, settings.policies)
     policies = ", ".join(f"{policy.name} ({policy.mode})" for policy in settings.policies.values())
     console = out()
@@ -251,7 +244,8 @@ def check_command(
         ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
     ):
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
-    for told in (*too_short, *start_notes(settings.judge)):
+    every = all_kinds(settings.judge, settings.policies.values())
+    for told in dict.fromkeys((*too_short, *(note for each in every for note in start_notes(each)))):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
     # No errors: the check may run where the secrets are not mounted, on a build machine.
     for path, why in unreadable_files(settings):
@@ -261,9 +255,9 @@ def check_command(
 @config_app.command("schema", epilog=SCHEMA_EPILOG)
 def schema_command() -> None:
     """Print the JSON Schema of the settings: every name, its meaning, its default and what it may hold."""
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
 
-    _write(json.dumps(Settings.model_json_schema(), indent=2))
+    _write(json.dumps(GuardSettings.model_json_schema(), indent=2))
 
 
 @config_app.command("show", epilog=SHOW_EPILOG)
@@ -281,6 +275,28 @@ def show_command(
         _write(json.dumps(values, indent=2))
     else:
         _write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n"))
+
+
+@config_app.command("describe", epilog=DESCRIBE_EPILOG)
+def describe_command(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="A setting or a section, as policies.default.flag_below.")
+    ],
+) -> None:
+    """Print what one setting means, what it may hold, its default and its environment variable."""
+    from consumers.settings import GuardSettings
+    from guardrail.config.reference import describe
+
+    _write(describe(GuardSettings, path))
+
+
+@config_app.command("reference", epilog=REFERENCE_EPILOG)
+def reference_command() -> None:
+    """Print the reference of all settings, as Markdown."""
+    from consumers.settings import GuardSettings
+    from guardrail.config.reference import markdown
+
+    _write(markdown(GuardSettings).rstrip("\n"))
 
 
 def _write(text: str) -> None:

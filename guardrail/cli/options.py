@@ -12,7 +12,7 @@ import typer
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
 
 KAFKA_PANEL = "Kafka"
 LOGS_PANEL = "Logs"
@@ -45,7 +45,7 @@ BootstrapOption = Annotated[
 Options = dict[str, dict[str, Any]]
 
 
-def settings_from(config: Path | None, options: Options) -> Settings:
+def settings_from(config: Path | None, options: Options) -> GuardSettings:
     """The settings with the options given over them; one that is None was not given. Raises ConfigError."""
     from consumers.settings import load_settings
 

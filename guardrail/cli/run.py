@@ -7,8 +7,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
 
@@ -24,7 +27,7 @@ from guardrail.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
 
 EPILOG = """[bold]Examples[/]
 
@@ -36,7 +39,7 @@ GUARDRAIL_JUDGE__LLM__API_KEY=… guardrail run -c guardrail.yaml --judge llm
 
 [bold]Signals[/]: SIGTERM or SIGINT once stops reading, waits for the verdicts under way, commits, and leaves
 with status 0, all within shutdown.budget_ms; the next guard goes on with the responses in flight. A second
-one leaves at once."""
+one leaves at once. SIGHUP reads the policies anew from the file of --config, as a change of the file does."""
 
 
 def run_command(
@@ -94,10 +97,12 @@ def run_command(
         "shutdown": {"budget_ms": shutdown_budget_ms},
         "logging": {"format": log_format, "level": log_level},
     }
+    source = None if config is None else Source.of(config, options)
     settings = settings_from(config, options)
     configure_logging(settings.logging)
     with naming_places(config, options), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(settings, on_stop=partial(_end_in_time, settings.shutdown.budget_ms / 1000)))
+        end_in_time = partial(_end_in_time, settings.shutdown.budget_ms / 1000)
+        runner.run(serve(settings, on_stop=end_in_time, source=source))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -109,31 +114,70 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) -> None:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that settings are read from: the fingerprint that it had before, and how to read it again."""
+
+    path: Path
+    seen: str
+    read: Callable[[], GuardSettings]
+
+    @classmethod
+    def of(cls, path: Path, options: Options) -> Self:
+        """The file as it stands now; ``options`` go over it."""
+        from consumers.reloading import fingerprint
+
+        return cls(path, fingerprint(path), partial(_checked, path, options))
+
+
+def _checked(path: Path, options: Options) -> GuardSettings:
+    """The settings, checked as 'guardrail config check' does."""
+    from guardrail.judges.factory import check_files, check_judge, check_time
+
+    settings = settings_from(path, options)
+    with naming_places(path, options):
+        check_judge(settings.judge, settings.policies.values())
+        check_files(settings.judge, settings.policies.values())
+        check_time(settings.judge, settings.policies)
+    return settings
+
+
+async def serve(
+    settings: GuardSettings, on_stop: Callable[[], None] = lambda: None, source: Source | None = None
+) -> None:
     """Guard until a signal comes, then drain. ``on_stop`` is called with the first signal.
 
-    Raises ConfigError and TransportError.
+    With ``source`` the policies follow what the file says. Raises ConfigError and TransportError.
     """
     import structlog
+    from prometheus_client import disable_created_metrics
 
     from consumers.guard import GuardConsumer
     from consumers.kafka.transport import KafkaTransport
     from consumers.ops import Health, OpsServer
+    from consumers.reloading import Reloader
     from guardrail import telemetry
-    from guardrail.judges.factory import build_judge, check_time
+    from guardrail.judges.factory import JudgeSet, check_time
+    from guardrail.tracing import Traces
 
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
     _stop_on_signals(stop, on_stop)
+    if source is not None:
+        # Until there is anybody to ask; what the file says by then is read anyway.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)
     topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
-    judge = build_judge(settings.judge)
+    traces = Traces.from_environment() if settings.ops.traces else None
+    router = settings.router()
+    judges = JudgeSet(settings.judge, router.policies)
     try:
         guard = GuardConsumer(
             KafkaTransport(settings.kafka, [topics.responses]),
-            judge,
-            settings.router(),
+            judges.default,
+            router,
+            judges=judges.by_kind,
             limits=settings.limits,
             topics=topics,
             delivery_guarantee=settings.kafka.delivery_guarantee,
@@ -141,25 +185,38 @@ async def serve(settings: Settings, on_stop: Callable[[], None] = lambda: None) 
             max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
             leave_timeout_ms=settings.shutdown.leave_timeout_ms,
+            traces=traces,
         )
-        log.info("guard.starting", version=__version__, judge=judge.name, settings=told(settings))
-        telemetry.BUILD.labels(__version__, judge.name).set(1)
+        name = judges.default.name
+        log.info("guard.starting", version=__version__, judge=name, settings=told(settings))
+        telemetry.BUILD.labels(__version__, name).set(1)
         telemetry.serve_state(guard.state)
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody queries
         health = Health(started=True, waits_for=guard.waits_for)
-        async with OpsServer(health).listening(settings.ops.host, settings.ops.port):
+        async with AsyncExitStack() as stack:
+            reload = None
+            if source is not None:
+                reloader = Reloader(source.path, source.read, settings, judges, guard.use, seen=source.seen)
+                reload = reloader.reload
+                await stack.enter_async_context(reloader.watching())
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+            ops = OpsServer(health, reload)
+            await stack.enter_async_context(ops.listening(settings.ops.host, settings.ops.port))
             await guard.run(stop)
     finally:
-        await judge.aclose()
+        await judges.aclose()
+        if traces is not None:
+            await asyncio.to_thread(traces.close)
 
 
-def told(settings: Settings) -> dict[str, Any]:
+def told(settings: GuardSettings) -> dict[str, Any]:
     """What the log says of the settings: those that differ from the defaults, secrets masked.
 
     Every policy is compared with the default one, from which all begin; rules are told by their names.
     """
-    from consumers.settings import Settings
+    from consumers.settings import GuardSettings
 
-    values, defaults = settings.masked(), Settings().masked()
+    values, defaults = settings.masked(), GuardSettings().masked()
     policies, begun_from = values.pop("policies"), defaults.pop("policies")["default"]
     different = _difference(values, defaults)
     for name, policy in policies.items():

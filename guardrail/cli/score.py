@@ -113,7 +113,7 @@ async def _score(
     concurrency: int | None,
 ) -> Report:
     from guardrail.cli.score_report import Report
-    from guardrail.judges.factory import build_judge
+    from guardrail.judges.factory import JudgeSet
     from guardrail.logs import configure_logging
     from guardrail.offline.lines import beside_the_loop, read_lines
     from guardrail.offline.scorer import checker, score_lines
@@ -122,17 +122,17 @@ async def _score(
     name = "<stdin>" if source == "-" else source
     report = Report(name, _size(lines), events, table_on_stderr=events_on_stdout)
     configure_logging(_logged(settings.logging), report.log_stream)
-    judge = build_judge(settings.judge)
+    judges = JudgeSet(settings.judge, router.policies)
     try:
         with report:
             await score_lines(
                 beside_the_loop(read_lines(lines), ahead=workers),
-                checker(judge, router, settings.limits),
+                checker(judges.default, router, settings.limits, judges.by_kind),
                 report.add,
                 concurrency=workers,
             )
     finally:
-        await judge.aclose()
+        await judges.aclose()
     return report
 
 
@@ -147,7 +147,7 @@ def _router(settings: Settings, policy: str | None) -> PolicyRouter:
 
     policies = {name: judging_everything(each) for name, each in settings.policies.items()}
     if policy is None:
-        return PolicyRouter(policies, settings.routes, settings.default_policy)
+        return PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
     if policy not in policies:
         known = ", ".join(sorted(policies))
         message = f"{policy!r} is no policy; there are: {known}. Give one of them, or add it to --config"

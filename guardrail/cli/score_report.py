@@ -19,7 +19,7 @@ from rich.text import Text
 
 from guardrail.cli.terminal import discard
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
-from guardrail.offline.scorer import Outcome
+from guardrail.offline.scorer import ScoredLine
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import total
 
@@ -239,7 +239,7 @@ class Report:
         else:
             heapq.heappushpop(self._worst, kept)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: ScoredLine) -> None:
         """One line of the input is done. Raises BrokenPipeError when nobody reads the events any more."""
         if outcome.verdict is None:
             self.totals.unreadable += 1

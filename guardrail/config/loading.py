@@ -9,8 +9,9 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, overload
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
+from guardrail.config.inheritance import cycles, is_inherited
 from guardrail.config.problems import (
     Loc,
     Problem,
@@ -31,11 +33,12 @@ from guardrail.config.problems import (
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
-from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.printable import escape_controls
+from guardrail.secrets import Secret
 
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 MAX_VALUES: Final = 100_000
@@ -216,12 +219,16 @@ def read_environment(kind: type[Settings], file_values: Mapping[str, Any]) -> di
     return _restore_names(values, file_values)
 
 
+def variable_of(loc: Sequence[str | int]) -> str:
+    """The name of the environment variable that sets ``loc``."""
+    return ENV_PREFIX + ENV_DELIMITER.join(re.sub(r"\W", "_", str(part)).upper() for part in loc)
+
+
 def environment_variable(loc: Loc) -> str | None:
     """The variable that sets ``loc``, or a section it stands in, or else something in it, if there is one."""
     names = {name.upper(): name for name in os.environ}
     for end in range(len(loc), 0, -1):
-        parts = (re.sub(r"\W", "_", str(part)).upper() for part in loc[:end])
-        found = names.get(ENV_PREFIX + ENV_DELIMITER.join(parts))
+        found = names.get(variable_of(loc[:end]))
         if found is not None:
             return found
     below = ENV_PREFIX + ENV_DELIMITER.join((*(str(part).upper() for part in loc), ""))
@@ -282,7 +289,7 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
 
 
 # Text that is a path only where it looks like one: "acme/model" is an id on the hub, "check" is in PATH.
-_NAMES_OR_PATHS: Final = ((ClassifierSettings, "model"), (ClassifierSettings, "tokenizer"))
+_NAME_OR_PATH: Final = (ClassifierSettings, "model")
 _PROGRAM: Final = (CommandJudgeSettings, "argv")
 _PATH_BEGINS: Final = ("./", "../")
 # A mapping of any values for pydantic, since what is left out is as in judge.llm.
@@ -295,8 +302,10 @@ def anchored(values: Any, annotation: Any, folder: Path) -> Any:
     Nothing is checked: what doesn't fit its type stays what it is, for the validation to refuse.
     """
     kinds = list(_kinds(annotation))
+    if Secret in kinds and isinstance(values, Mapping):
+        return {way: _beside(where, folder) if way == "file" else where for way, where in values.items()}
     if isinstance(values, str):
-        return str(folder / values) if values and Path in kinds else values
+        return _beside(values, folder) if Path in kinds else values
     if isinstance(values, Mapping):
         model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
         if model is not None:
@@ -309,11 +318,15 @@ def anchored(values: Any, annotation: Any, folder: Path) -> Any:
     return values
 
 
+def _beside(value: Any, folder: Path) -> Any:
+    return str(folder / value) if isinstance(value, str) and value else value
+
+
 def _of_field(model: type[BaseModel], name: Any, value: Any, folder: Path) -> Any:
     field = model.model_fields.get(name) if isinstance(name, str) else None
     if field is None:
         return value
-    if any(issubclass(model, owner) and name == one for owner, one in _NAMES_OR_PATHS):
+    if issubclass(model, _NAME_OR_PATH[0]) and name == _NAME_OR_PATH[1]:
         return _named(value, folder)
     if issubclass(model, _PROGRAM[0]) and name == _PROGRAM[1] and isinstance(value, list):
         return [*(_named(program, folder) for program in value[:1]), *value[1:]]
@@ -384,14 +397,23 @@ def load_settings(
     try:
         return kind.model_validate(merged)
     except ValidationError as error:
-        problems = explain(kind, error, sources.where)
+        problems = explain(kind, error, sources.where, partial(is_inherited, merged.get("policies")))
         told = {problem.path for problem in problems}
-        unknown = [
+        more = [
             explain_unknown_policy(loc, name, known, sources.where)
             for loc, name, known in _unknown_policies(merged)
-            if dotted(loc) not in told
         ]
-        raise SettingsError(problems + unknown) from None
+        more += [
+            Problem(
+                dotted(cycle.path),
+                cycle.wrong,
+                cycle.remedy,
+                value=repr(cycle.value),
+                where=sources.where(cycle.path),
+            )
+            for cycle in cycles(merged.get("policies"))
+        ]
+        raise SettingsError(problems + [problem for problem in more if problem.path not in told]) from None
 
 
 def with_places(
@@ -464,6 +486,18 @@ def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, lis
         (("routes", i, "policy"), route.get("policy"))
         for i, route in enumerate(routes if isinstance(routes, list | tuple) else ())
         if isinstance(route, Mapping)
+    ]
+    named += [
+        (("policies", name, "extends"), policy.get("extends"))
+        for name, policy in policies.items()
+        if isinstance(policy, Mapping)
+    ]
+    challengers = values.get("challengers")
+    named += [
+        (("challengers", i, field), challenger.get(field))
+        for i, challenger in enumerate(challengers if isinstance(challengers, list | tuple) else ())
+        if isinstance(challenger, Mapping)
+        for field in ("policy", "against")
     ]
     for loc, name in [*named, (("default_policy",), values.get("default_policy"))]:
         if isinstance(name, str) and name and name not in known:

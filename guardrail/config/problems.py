@@ -14,8 +14,10 @@ from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from guardrail.config.moved import what_became_of
 from guardrail.errors import ConfigError
 from guardrail.printable import escape_controls, shorten
+from guardrail.secrets import Secret
 
 Loc = tuple[str | int, ...]
 
@@ -94,10 +96,14 @@ def fields_of(annotation: Any) -> Mapping[str, FieldInfo]:
 
 
 def explain(
-    root: type[BaseModel], error: ValidationError, where: Callable[[Loc], str | None]
+    root: type[BaseModel],
+    error: ValidationError,
+    where: Callable[[Loc], str | None],
+    is_repeated: Callable[[Loc], bool] = lambda _: False,
 ) -> list[Problem]:
-    """The problems in a failed validation of ``root``; ``where`` tells which source gave a path."""
-    errors = error.errors(include_url=False)
+    """The problems in a failed validation of ``root``; ``where`` tells which source gave a path. Those at
+    paths that repeat another's value are left out: they are told there."""
+    errors = [details for details in error.errors(include_url=False) if not is_repeated(details["loc"])]
     misnamed = {details["loc"][:-1] for details in errors if details["loc"][-1:] == ("[key]",)}
     return [
         _explain_one(root, details, where)
@@ -127,7 +133,9 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     if details["type"] == "unknown_policy":
         return explain_unknown_policy(loc, value, context["known"].split(", "), where)
     if details["type"] == "extra_forbidden":
-        return Problem(dotted(loc), "no such setting", _suggest(root, loc), where=where(loc))
+        gone = what_became_of(loc)
+        wrong = "no such setting" if gone is None else "no setting any more"
+        return Problem(dotted(loc), wrong, gone or _suggest(root, loc), where=where(loc))
     name_is_wrong = loc[-1:] == ("[key]",)
     if name_is_wrong:
         loc = loc[:-1]
@@ -206,7 +214,9 @@ def _without_logins(message: str, value: Any) -> str:
 def _is_secret(field: FieldInfo | None) -> bool:
     if field is None:
         return False
-    return any(kind in {SecretStr, SecretBytes} for kind in (field.annotation, *get_args(field.annotation)))
+    return any(
+        kind in {Secret, SecretStr, SecretBytes} for kind in (field.annotation, *get_args(field.annotation))
+    )
 
 
 def _field_at(root: type[BaseModel], loc: Loc) -> FieldInfo | None:
@@ -234,13 +244,8 @@ def _walk(root: type[BaseModel], loc: Loc) -> tuple[Any, FieldInfo | None]:
 
 
 def _suggest(root: type[BaseModel], loc: Loc) -> str:
-    section = _walk(root, loc[:-1])[0]
-    known = fields_of(section)
+    known = fields_of(_walk(root, loc[:-1])[0])
     name = str(loc[-1])
-    # A settings class tells in ``moved`` what became of the settings that it had once.
-    moved: Mapping[str, str] = getattr(section, "moved", {})
-    if name in moved:
-        return moved[name]
     close = _close(name, list(known), dotted(loc[:-1]))
     if close:
         return close

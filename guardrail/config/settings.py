@@ -10,10 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from guardrail.config.inheritance import inherit
+from guardrail.errors import ConfigError
 from guardrail.judges.settings import JudgeSettings
 from guardrail.limits import Limits
 from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter, Route
+from guardrail.routing import Challenger, PolicyRouter, Route, check_challengers
 
 ENV_PREFIX: Final = "GUARDRAIL_"
 ENV_DELIMITER: Final = "__"
@@ -91,14 +93,21 @@ class Settings(BaseSettings):
     policies: dict[Annotated[str, Field(min_length=1)], Policy] = Field(
         default_factory=dict,
         validate_default=True,
-        description="Policies by name. The built-in 'default' is always there; name it here to change it.",
+        description="Policies by name. The built-in 'default' is always there; name it here to change it. "
+        "What a policy leaves out it has from the one that it extends, or from the built-in defaults.",
     )
     routes: tuple[Route, ...] = Field(
         default=(),
-        description="Which policy a response gets by its route and tenant; the first match wins.",
+        description="Which policy a response gets by its route, tenant and generator model; the first match "
+        "wins.",
     )
     default_policy: str = Field(
         default=BUILT_IN_POLICY, description="Name of the policy where no route matches."
+    )
+    challengers: tuple[Challenger, ...] = Field(
+        default=(),
+        description="Policies that decide beside others on the same verdicts, without effect: for trying out "
+        "a policy on live traffic.",
     )
     logging: LoggingSettings = Field(default_factory=LoggingSettings, description="Logs of the process.")
     shutdown: ShutdownSettings = Field(default_factory=ShutdownSettings, description="How the guard leaves.")
@@ -123,7 +132,11 @@ class Settings(BaseSettings):
             value = {}
         if not isinstance(value, Mapping):
             return value
-        return {BUILT_IN_POLICY: {}} | {key: _named(key, policy) for key, policy in value.items()}
+        named = {BUILT_IN_POLICY: {}} | {key: _named(key, policy) for key, policy in value.items()}
+        resolved, problems = inherit(named)
+        if problems:
+            raise problems[0].error()
+        return resolved
 
     @field_validator("policies", mode="after")
     @classmethod
@@ -133,7 +146,7 @@ class Settings(BaseSettings):
             for key, policy in value.items()
         }
 
-    @field_validator("routes", mode="before")
+    @field_validator("routes", "challengers", mode="before")
     @classmethod
     def _empty_routes(cls, value: Any) -> Any:
         return () if value is None else value
@@ -143,6 +156,17 @@ class Settings(BaseSettings):
         for i, route in enumerate(self.routes):
             self._check_policy(route.policy, ("routes", i, "policy"))
         self._check_policy(self.default_policy, ("default_policy",))
+        for i, challenger in enumerate(self.challengers):
+            self._check_policy(challenger.policy, ("challengers", i, "policy"))
+            self._check_policy(challenger.against, ("challengers", i, "against"))
+        try:
+            check_challengers(self.challengers)
+        except ConfigError as error:
+            where, _, wrong = str(error).partition(": ")
+            section, number, name = where.split(".")
+            value = getattr(self.challengers[int(number)], name)
+            context = {"wrong": wrong, "path": (section, int(number), name), "value": value}
+            raise PydanticCustomError("wrong_challenger", "{wrong}", context) from None
         return self
 
     def _check_policy(self, name: str, path: tuple[str | int, ...]) -> None:
@@ -161,7 +185,7 @@ class Settings(BaseSettings):
 
     def router(self) -> PolicyRouter:
         """The policies with their routing table."""
-        return PolicyRouter(self.policies, self.routes, self.default_policy)
+        return PolicyRouter(self.policies, self.routes, self.default_policy, self.challengers)
 
     def masked(self) -> dict[str, Any]:
         """The settings as plain values that YAML and JSON can hold, secrets masked, also those in URLs."""

@@ -135,7 +135,7 @@ _PAUSE_BETWEEN_S: Final = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TimedEvent:
     """``event`` is sent ``at_s`` seconds after the start."""
 
     at_s: float
@@ -155,10 +155,10 @@ def cut_tokens(text: str, rng: random.Random) -> list[str]:
 
 def schedule(
     responses: Sequence[Response], *, seed: int = 20, lanes: int = LANES, tokens_per_s: float = TOKENS_PER_S
-) -> list[Step]:
+) -> list[TimedEvent]:
     """The events of all responses in the order they are sent, ``lanes`` responses at a time."""
     free_at = [0.4 + 1.1 * lane for lane in range(lanes)]
-    steps: list[Step] = []
+    steps: list[TimedEvent] = []
     for response in responses:
         lane = min(range(lanes), key=free_at.__getitem__)
         rng = random.Random(f"{seed}:{response.response_id}")
@@ -169,22 +169,22 @@ def schedule(
     return sorted(steps, key=lambda step: step.at_s)
 
 
-def _write(response: Response, start_s: float, tokens_per_s: float, rng: random.Random) -> list[Step]:
+def _write(response: Response, start_s: float, tokens_per_s: float, rng: random.Random) -> list[TimedEvent]:
     response_id = response.response_id
     head = {name: getattr(response, name) for name in ResponseHead.model_fields}
-    steps = [Step(start_s, ResponseStarted(**head))]
+    steps = [TimedEvent(start_s, ResponseStarted(**head))]
     now = start_s + 0.3
     tokens = cut_tokens(response.answer, rng)
     for seq, text in enumerate(tokens):
-        steps.append(Step(now, ResponseDelta(response_id=response_id, seq=seq, text=text)))
+        steps.append(TimedEvent(now, ResponseDelta(response_id=response_id, seq=seq, text=text)))
         now += rng.uniform(0.2, 1.8) / tokens_per_s
     end = ResponseCompleted(response_id=response_id, seq=len(tokens), finish_reason="stop")
-    steps.append(Step(now, end))
+    steps.append(TimedEvent(now, end))
     return steps
 
 
 async def play(
-    steps: Sequence[Step],
+    steps: Sequence[TimedEvent],
     send: Callable[[StreamEvent], None],
     speed: float,
     clock: Callable[[], float] = time.monotonic,

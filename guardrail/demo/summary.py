@@ -31,7 +31,7 @@ from guardrail.events import Decision, Response, ResponseVerdict, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class DemoAnswer:
     """An answer, and what a guard should make of it.
 
     ``bad_claim`` is the text of the one wrong detail, None in a faithful answer. ``kind`` is the sort of
@@ -54,7 +54,7 @@ class _Metadata(BaseModel):
     expected: _Expected
 
 
-def load_examples(kind: str | None = None) -> tuple[Example, ...]:
+def load_examples(kind: str | None = None) -> tuple[DemoAnswer, ...]:
     """All examples, or those of one kind, in the order of the file.
 
     Raises InputError, whose message names the kinds there are, when none is of this kind.
@@ -68,7 +68,7 @@ def load_examples(kind: str | None = None) -> tuple[Example, ...]:
     return chosen
 
 
-def kinds(examples: Sequence[Example]) -> tuple[str, ...]:
+def kinds(examples: Sequence[DemoAnswer]) -> tuple[str, ...]:
     """The kinds of the examples, each once, in their order."""
     return tuple(dict.fromkeys(example.kind for example in examples))
 
@@ -79,12 +79,12 @@ def load_demo_settings() -> Settings:
     return Settings.model_validate(yaml.safe_load(text))
 
 
-def _example(line: str) -> Example:
+def _example(line: str) -> DemoAnswer:
     response = Response.model_validate_json(line)
     metadata = _Metadata.model_validate(response.metadata)
     # What the example expects is for its readers; the guard is not to see it, nor are its reviewers.
     bare = response.model_copy(update={"metadata": {"kind": metadata.kind}})
-    return Example(bare, metadata.kind, metadata.expected.decision, metadata.expected.bad_claim)
+    return DemoAnswer(bare, metadata.kind, metadata.expected.decision, metadata.expected.bad_claim)
 
 
 _WIDTH_WITH_KIND: Final = 96
@@ -97,7 +97,7 @@ _COUNTED: Final = (
 )
 
 
-def as_expected(example: Example, card: Card) -> bool:
+def as_expected(example: DemoAnswer, card: Card) -> bool:
     """Was the answer treated as it was written for, and the wrong detail among what did not pass?"""
     verdict = card.verdict
     if verdict is None or verdict.decision is not example.decision:
@@ -108,7 +108,7 @@ def as_expected(example: Example, card: Card) -> bool:
 
 
 def summary(
-    board: Board, examples: Sequence[Example], symbols: Symbols, width: int, *, ascii_only: bool = False
+    board: Board, examples: Sequence[DemoAnswer], symbols: Symbols, width: int, *, ascii_only: bool = False
 ) -> RenderableType:
     """A row for every response, then the totals. The kind is left out where ``width`` has no room for it."""
     with_kind = width >= _WIDTH_WITH_KIND
@@ -135,7 +135,7 @@ def summary(
 
 
 def _cells(
-    example: Example, card: Card, verdict: ResponseVerdict, symbols: Symbols
+    example: DemoAnswer, card: Card, verdict: ResponseVerdict, symbols: Symbols
 ) -> tuple[RenderableType, ...]:
     style = DECISION_STYLES[verdict.decision]
     return (
@@ -158,7 +158,7 @@ def _counts(verdicts: Sequence[Verdict], symbols: Symbols) -> Text:
     return text or Text("none", "dim")
 
 
-def _totals(board: Board, examples: Sequence[Example], symbols: Symbols) -> Text:
+def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> Text:
     pairs = [(example, board.cards[example.response.response_id]) for example in examples]
     decided = [card.verdict for _, card in pairs if card.verdict is not None]
     words = []

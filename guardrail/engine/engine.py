@@ -1,4 +1,4 @@
-"""Many sessions, one judge.
+"""Many sessions, one judge, or one for each of some policies.
 
 The engine owns what waits: the judge's calls, their deadlines, the timers, the bounds. It is driven by
 ``handle``, which never waits, and answers through a callback, so the same engine serves a Kafka consumer,
@@ -6,13 +6,15 @@ the Python API and offline scoring. Output events of one response come in order;
 each other.
 
 A response belongs to a lane, any hashable: for a consumer its partition. Lanes share the judge evenly, each
-remembers its own finished responses, and one can be dropped without a word. An engine that keeps journals
-says by ``capture`` what is new of a response, and goes on from that by ``restore`` in another process.
+remembers its own finished responses, and one can be dropped without a word. An engine that is given an
+``on_change`` hands out with the outputs of each step what the step has changed, and another process goes on
+from that by ``restore``.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
@@ -23,20 +25,20 @@ from guardrail.engine.judging import Gatherer, ask
 from guardrail.engine.load import FairSlots
 from guardrail.engine.runs import (
     Captured,
+    Change,
     ClosedResponse,
     Cutters,
     Headers,
-    Lane,
+    LaneRuns,
     Output,
     Run,
     RunTable,
-    capture,
     digest,
     read_head,
     restored_session,
     size_of,
 )
-from guardrail.errors import ProtocolError, UnreadableSession
+from guardrail.errors import ConfigError, ProtocolError, UnreadableSession
 from guardrail.events import (
     Response,
     ResponseAborted,
@@ -50,13 +52,14 @@ from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import Cancel, CutOn, Effect, Emit
-from guardrail.session.effects import Judge as AskJudge
+from guardrail.session.effects import AskJudge, Cancel, CutOn, Effect, Emit
 from guardrail.session.machine import Session
 from guardrail.session.stored import UNREADABLE, StoredSession
 from guardrail.verdicts import Judgement
 
-__all__ = ["OVERLOADED", "Captured", "ClosedResponse", "Engine", "Headers", "Output"]
+__all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Headers", "Output"]
+
+_log = logging.getLogger(__name__)
 
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
@@ -71,7 +74,9 @@ class Engine:
 
     Use as an async context manager; leaving it cancels what is still under way. ``emit`` is called, on the
     event loop, for every output; ``on_closed`` once for every response of which nothing more will be
-    emitted or read. Neither may raise. ``journal`` has to be set for ``capture`` and ``restore``.
+    emitted or read; ``on_change`` when a response has something to store, until which nothing is said of its
+    further changes. None of them may raise. Without ``on_change`` nothing is journalled, nor restored.
+    ``judges`` are those that policies name by ``judge``; ``judge`` is for all others.
     ``clock`` gives seconds on any monotonic clock, ``wall`` Unix time in seconds.
     """
 
@@ -82,28 +87,32 @@ class Engine:
         *,
         emit: Callable[[Output], None],
         on_closed: Callable[[ClosedResponse], None] | None = None,
+        on_change: Callable[[Change], None] | None = None,
         limits: Limits | None = None,
-        journal: bool = False,
+        judges: Mapping[str, Judge] | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._judge = judge
-        self._router = router
+        self._judges: Mapping[str, Judge] = {}
+        self.use(router, judges)
         self._emit = emit
         self._on_closed = on_closed
+        self._on_change = on_change
         self._limits = limits or Limits()
-        self._session_type: type[Session] = StoredSession if journal else Session
+        self._session_type: type[Session] = StoredSession if on_change else Session
         self._clock = clock
         self._wall = wall
         self._table = RunTable(self._limits)
         self._runs, self._bounds = self._table.by_id, self._table.bounds
         self._cutters = Cutters()
         self._gatherer = Gatherer(
-            judge, self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
+            self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
         )
         self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = False
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -112,12 +121,28 @@ class Engine:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._leaving = True
         for run in list(self._runs.values()):
             self._drop(run)
         for task in self._tasks:
             task.cancel()
         # The group is told nothing of the caller's error, which it would wrap into a group of one.
         await self._group.__aexit__(None, None, None)
+
+    def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
+        """Choose by ``router`` the policies of responses that begin from now on; others keep theirs.
+
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
+        policy names one that is not there.
+        """
+        known = {**self._judges, **(judges or {})}
+        for policy in router.policies:
+            if policy.judge is not None and policy.judge not in known:
+                raise ConfigError(
+                    f"policies.{policy.name}.judge: there is no judge {policy.judge!r} here; hand it over in "
+                    f"judges, or name one of {', '.join(sorted(known)) or 'none'}"
+                )
+        self._router, self._judges = router, known
 
     # ------------------------------------------------------------------------------------ state
 
@@ -219,6 +244,8 @@ class Engine:
         begins, if it begins one: it tells two lives of one id apart.
         """
         run = self._runs.get(event.response_id)
+        if run is not None:
+            self._changed(run)
         if run is not None and run.lane.key is not lane and run.lane.key != lane:
             self._carry_out(run, run.session.end_early(WRONG_LANE, self._clock()))
             raise ProtocolError(
@@ -265,6 +292,7 @@ class Engine:
         run = self._runs.get(response_id)
         place = self._table.lane(lane)
         if run is not None:
+            self._changed(run)
             self._carry_out(run, run.session.end_early(reason, now))
         elif place.finished.get(response_id, now) is None:
             head = ResponseStarted(response_id=response_id)
@@ -303,14 +331,6 @@ class Engine:
 
     # -------------------------------------------------------------------------- stored sessions
 
-    def capture(self, response_id: str) -> Captured | None:
-        """What is new of a response since it was last captured; None when it is not in flight."""
-        run = self._runs.get(response_id)
-        if run is None:
-            return None
-        # Readings of a monotonic clock mean nothing to another process.
-        return capture(run, self._wall() - self._clock())
-
     def restore(
         self,
         response_id: str,
@@ -321,7 +341,7 @@ class Engine:
         lane: Hashable,
         born: int,
     ) -> None:
-        """Take up a response where its captures, in their order, left it, under the policy it began with.
+        """Take up a response where its increments, in their order, left it, under the policy it began with.
 
         Emits nothing and asks the judge for the claims only that have no verdict. When ``progress`` can't
         be read, or ``policy`` is None as that can't be, the response ends blocked, by the rule
@@ -329,12 +349,13 @@ class Engine:
         response's, and StateError when a newer version wrote any of it.
         """
         if not issubclass(self._session_type, StoredSession):
-            raise TypeError("an engine without journal restores nothing")
+            raise TypeError("an engine without on_change restores nothing")
         stored = read_head(head)
         if stored.event.response_id != response_id:
             raise UnreadableSession("head: it is another response's")
         other = self._runs.get(response_id)
         if other is not None:  # it had been begun on two partitions, held by two processes
+            self._changed(other)
             self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))
             self._tell_closed(ClosedResponse(response_id, lane, born, stored.digest.hex(), 0))
             return
@@ -346,10 +367,11 @@ class Engine:
             self._router,
             self._cutters,
             now=now,
-            epoch=self._wall() - now,
+            epoch=self._epoch(),
             max_answer_chars=self._limits.max_answer_chars,
         )
-        run = self._table.add(session, stored.headers, stored.digest, self._table.lane(lane), born)
+        judge = self._judge_of(session.policy)
+        run = self._table.add(session, judge, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured, run.silence_captured = True, stored.silent
         effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
         self._carry_out(run, effects)
@@ -419,21 +441,38 @@ class Engine:
         head: ResponseHead,
         headers: Headers,
         fingerprint: bytes,
-        lane: Lane,
+        lane: LaneRuns,
         born: int,
         policy: Policy | None = None,
     ) -> Run:
-        policy = policy or self._router.choose(head.route, head.tenant)
+        challenger = None
+        if policy is None:
+            policy = self._router.choose(head.route, head.tenant, head.generator_model)
+            challenger = self._router.challenger(policy, head.response_id)
         session = self._session_type(
             head,
             policy,
             self._cutters.new(policy, head.contexts),
             now=self._clock(),
             max_answer_chars=self._limits.max_answer_chars,
+            challenger=challenger,
         )
-        run = self._table.add(session, headers, fingerprint, lane, born)
+        run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
+        self._changed(run)
         self._arm(run)
         return run
+
+    def _judge_of(self, policy: Policy) -> Judge:
+        """The judge that a policy names. The usual one stands in for a judge that is not there any more: the
+        response began under another configuration."""
+        if policy.judge is None:
+            return self._judge
+        judge = self._judges.get(policy.judge)
+        if judge is None:
+            _log.warning(
+                "policy %r: no judge %r is set up any more, the usual one judges", policy.name, policy.judge
+            )
+        return judge or self._judge
 
     def _carry_out(self, run: Run, effects: list[Effect]) -> None:
         for effect in effects:
@@ -441,6 +480,7 @@ class Engine:
                 since = effect.since
                 waited_s = None if since is None else self._clock() - since
                 self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s))
+                self._changed(run)
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)
             elif type(effect) is Cancel:
@@ -453,11 +493,20 @@ class Engine:
             return
         if run.session.decided:
             run.evidence = None  # it holds the contexts
-        elif run.may_call and self._gatherer.to_judge(run):
+        elif run.may_call and not self._leaving and self._gatherer.to_judge(run):
             call = self.spawn(self._judge_claims(run), name="judge")
             run.calls.add(call)
             call.add_done_callback(run.calls.discard)
         self._arm(run)
+
+    def _changed(self, run: Run) -> None:
+        if run.stored and self._on_change is not None:
+            run.stored = False
+            self._on_change(Change(run, self._epoch))
+
+    def _epoch(self) -> float:
+        # Readings of a monotonic clock mean nothing to another process.
+        return self._wall() - self._clock()
 
     def _cut_on(self, run: Run) -> None:
         if not run.dropped:
@@ -528,7 +577,7 @@ class Engine:
                     now, heard = self._clock(), partial(self._heard, run)
                     gathering = self._gatherer.gathering(run, batch, known)
                     try:
-                        found = await ask(self._judge, run.session, evidence, batch, now, heard, gathering)
+                        found = await ask(run.judge, run.session, evidence, batch, now, heard, gathering)
                     finally:
                         if gathering is not None:
                             gathering.close()

@@ -19,7 +19,7 @@ from guardrail.engine.runs import Run
 from guardrail.errors import JudgeError
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, Meter
+from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.streams import checked, closing
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement, spans_within, total, unverified
@@ -81,37 +81,36 @@ class Gatherer:
     """The rules of an engine for claims that gather, of all its responses."""
 
     def __init__(
-        self, judge: Judge, most: int, clock: Callable[[], float], others_may_begin: Callable[[Run], None]
+        self, most: int, clock: Callable[[], float], others_may_begin: Callable[[Run], None]
     ) -> None:
         """``most`` claims fit into a call. ``others_may_begin`` is told when a call can't be joined any more,
         once the text of its response has ended."""
         self.clock = clock
         self.others_may_begin = others_may_begin
-        self._max_wait_s = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
         self._most = most
 
     def due(self, run: Run) -> float:
         """When what was put off has to go to the judge; infinity while a call is under way, which looks."""
         if not run.put_off or run.calls:
             return float("inf")
-        return run.session.can_wait_until(run.put_off, self._max_wait_s)
+        return run.session.can_wait_until(run.put_off, run.max_wait_s)
 
     def to_judge(self, run: Run) -> bool:
         """Is there anything that should be put to the judge now?"""
         if run.waiting or not run.put_off or not run.session.reading:
             return bool(run.waiting or run.put_off)
-        return run.session.can_wait_until(run.put_off, self._max_wait_s) <= self.clock()
+        return run.session.can_wait_until(run.put_off, run.max_wait_s) <= self.clock()
 
     def gathering(
         self, run: Run, batch: Mapping[str, Claim], known: Mapping[str, Judgement]
     ) -> RunGathering | None:
         """What lets the judge put claims of ``batch`` off; None for one that never does."""
-        if not self._max_wait_s:
+        if not run.max_wait_s:
             return None
         session = run.session
         # A call that can take no more claims can't wait for any, nor can one at the end of the text.
         over = len(batch) >= self._most or not session.reading
-        until = float("-inf") if over else session.can_wait_until(batch, self._max_wait_s)
+        until = float("-inf") if over else session.can_wait_until(batch, run.max_wait_s)
         return RunGathering(self, run, known, until)
 
 
@@ -192,6 +191,7 @@ async def ask(
         generator_model=session.head.generator_model,
         tenant=session.head.tenant,
         spent=session.usage,
+        budget=session.policy.budget,
         meter=(meter := _SessionMeter(session)),
         gathering=gathering,
     )

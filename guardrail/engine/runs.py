@@ -34,6 +34,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.judges.base import GatheringJudge, Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -46,10 +47,16 @@ from guardrail.verdicts import Judgement
 
 def digest(head: ResponseHead) -> bytes:
     """Tells two starts with one id apart: 8 bytes over the whole event."""
-    return blake2b(head.to_json(), digest_size=8).digest()
+    # A start that was stored before there was a language is the same start when it comes again.
+    value = head.to_json() if head.language is not None else _without_language(head)
+    return blake2b(value, digest_size=8).digest()
 
 
-class _Finished(NamedTuple):
+def _without_language(head: ResponseHead) -> bytes:
+    return head.__pydantic_serializer__.to_json(head, by_alias=True, exclude={"language"})
+
+
+class _Remembered(NamedTuple):
     forget_at: float
     digest: bytes
     next_seq: int
@@ -61,7 +68,7 @@ class FinishedResponses:
     def __init__(self, max_entries: int, ttl_s: float) -> None:
         self._max_entries = max_entries
         self._ttl_s = ttl_s
-        self._entries: OrderedDict[str, _Finished] = OrderedDict()
+        self._entries: OrderedDict[str, _Remembered] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -69,7 +76,7 @@ class FinishedResponses:
     def add(self, response_id: str, fingerprint: bytes, next_seq: int, now: float) -> None:
         """Remember a response that has just finished, with the number of deltas read."""
         self._entries.pop(response_id, None)
-        self._entries[response_id] = _Finished(now + self._ttl_s, fingerprint, next_seq)
+        self._entries[response_id] = _Remembered(now + self._ttl_s, fingerprint, next_seq)
         while len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
 
@@ -163,8 +170,38 @@ class Captured:
     policy: Policy
 
 
+class Change(NamedTuple):
+    """Effect of a step: a response has something to store that was not stored before.
+
+    It comes with the outputs of the step, and once only until it is taken: what further steps add goes into
+    the same increment. So a writer that has every change has everything, and never has to ask the engine.
+    """
+
+    run: Run
+    epoch: Callable[[], float]
+    """Unix time, in seconds, at which the engine's clock was 0."""
+
+    @property
+    def lane(self) -> Hashable:
+        """Where the response is read from, and so whose state this is."""
+        return self.run.lane.key
+
+    @property
+    def response_id(self) -> str:
+        """The response that has changed."""
+        return self.run.session.head.response_id
+
+    def take(self) -> Captured | None:
+        """The increment since the last one, which counts as stored; None when the response is over."""
+        run = self.run
+        if run.dropped:
+            return None
+        run.stored = True
+        return capture(run, self.epoch())
+
+
 @dataclass(slots=True, eq=False)
-class Lane:
+class LaneRuns:
     """Responses that are read from one place and written to one place: a partition."""
 
     key: Hashable
@@ -178,11 +215,14 @@ class Run:
     """A session and what the engine keeps beside it."""
 
     session: Session
-    lane: Lane
+    judge: Judge
+    lane: LaneRuns
     born: int
     headers: Headers
     digest: bytes
     chars: int
+    stored: bool = True
+    """No Change of it is waiting to be taken."""
     head_captured: bool = False
     silence_captured: bool = False
     evidence: EvidenceIndex | None = None
@@ -195,6 +235,11 @@ class Run:
     pending: int = 0
     silent: bool = False
     dropped: bool = False
+
+    @property
+    def max_wait_s(self) -> float:
+        """How long the judge lets claims wait for others while more text comes; 0 for one that never does."""
+        return self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
 
     @property
     def may_call(self) -> bool:
@@ -238,9 +283,9 @@ class RunTable:
         self._hot: set[Hashable] = set()
         self.bounds = Bounds(limits)
         self.by_id: dict[str, Run] = {}
-        self.lanes: dict[Hashable, Lane] = {}
+        self.lanes: dict[Hashable, LaneRuns] = {}
 
-    def lane(self, key: Hashable) -> Lane:
+    def lane(self, key: Hashable) -> LaneRuns:
         """The lane, from its first response on until it is dropped."""
         lane = self.lanes.get(key)
         if lane is None:
@@ -248,14 +293,16 @@ class RunTable:
             finished = FinishedResponses(
                 limits.finished_responses_remembered, limits.finished_response_ttl_ms / 1000
             )
-            lane = self.lanes[key] = Lane(key, finished)
+            lane = self.lanes[key] = LaneRuns(key, finished)
         return lane
 
-    def add(self, session: Session, headers: Headers, digest: bytes, lane: Lane, born: int) -> Run:
+    def add(
+        self, session: Session, judge: Judge, headers: Headers, digest: bytes, lane: LaneRuns, born: int
+    ) -> Run:
         """Put a response into flight."""
         head = session.head
         chars = size_of(head) + (len(head.answer) if isinstance(head, Response) else session.answer_chars)
-        run = Run(session, lane, born, headers, digest, chars)
+        run = Run(session, judge, lane, born, headers, digest, chars)
         self.by_id[head.response_id] = lane.runs[head.response_id] = run
         self.bounds.add(lane.load, sessions=1, chars=chars)
         return run
@@ -290,7 +337,7 @@ class RunTable:
         return set(lanes) if bounds.saturated else set(self._hot)
 
 
-class _StoredHead(BaseModel):
+class _HeadRecord(BaseModel):
     """What is stored of a response. ``headers`` holds bytes as characters of the same number."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -340,7 +387,7 @@ def read_head(head: Mapping[str, Any]) -> StoredHead:
     """
     check_version(head)
     try:
-        stored = _StoredHead.model_validate(head)
+        stored = _HeadRecord.model_validate(head)
         headers = tuple((name, value.encode("latin-1")) for name, value in stored.headers)
         digest = bytes.fromhex(stored.digest)
         return StoredHead(stored.event, headers, stored.started_ms, digest, stored.silent)
@@ -356,7 +403,7 @@ def capture(run: Run, epoch: float) -> Captured:
     """What is new of a response. ``epoch``: Unix time, in seconds, at which the engine's clock was 0."""
     session = run.session
     if not isinstance(session, StoredSession):
-        raise TypeError("an engine without journal captures nothing")
+        raise TypeError("an engine without on_change captures nothing")
 
     def unix_ms(reading: float) -> int:
         return round((epoch + reading) * 1000)
@@ -385,7 +432,7 @@ def restored_session(
     """
     event = head.event
     if policy is None:
-        used = router.for_unknown(event.route, event.tenant)
+        used = router.for_unknown(event.route, event.tenant, event.generator_model)
     else:  # one object for all that have it, where it is still configured
         used = next((known for known in router.policies if known == policy), policy)
 
@@ -408,6 +455,7 @@ def restored_session(
             now=now,
             reading=reading,
             max_answer_chars=max_answer_chars,
+            challenger=router.challenger(used, event.response_id),
         )
     except UnreadableSession:
         session = StoredSession.salvaged(

@@ -16,7 +16,7 @@ from typing import Final, TypeVar, cast
 from guardrail.events import Context, Evidence
 from guardrail.evidence.layout import Layout
 from guardrail.evidence.tokens import STOP_TERMS, words
-from guardrail.evidence.turns import Turns, find_turns
+from guardrail.evidence.turns import SpeakerTurns, find_turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class EvidenceIndex:
         self._passage_words = passage_words
         self._overlap_words = overlap_words
         self._layout: Layout | None = None
-        self._turns: dict[int, Turns] = {}
+        self._turns: dict[int, SpeakerTurns] = {}
         self._kept: dict[type, object] = {}
         self._lock = threading.Lock()
 
@@ -186,7 +186,7 @@ class EvidenceIndex:
                 return Evidence(context_id=context.id, quote=context.text[span[0] : span[1]], span=span)
         return None
 
-    def turns(self, context: int) -> Turns:
+    def turns(self, context: int) -> SpeakerTurns:
         """The turns of a context, by its number; none where it is no conversation."""
         found = self._turns.get(context)
         if found is None:  # two threads may both look: they find the same

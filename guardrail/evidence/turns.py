@@ -33,24 +33,24 @@ _LINE: Final = re.compile(r"\S[^\n]*+")
 _LEAST_TURNS: Final = 4
 
 
-class Turns(NamedTuple):
+class SpeakerTurns(NamedTuple):
     """Where each turn of a text begins, and where its speaker's name ends: code points, ascending."""
 
     starts: array[int]
     name_ends: array[int]
 
 
-TurnsOf = Callable[[int], Turns]
+TurnsOf = Callable[[int], SpeakerTurns]
 """The turns of a context, by its number."""
 
 
-def find_turns(text: str) -> Turns:
+def find_turns(text: str) -> SpeakerTurns:
     """The turns of a conversation; of what is none, none.
 
     Speakers come again in a conversation, where the names of fields ("Dose: ...") mostly don't. Linear in
     the length of the text; eight bytes a turn are kept.
     """
-    turns = Turns(array("I"), array("I"))
+    turns = SpeakerTurns(array("I"), array("I"))
     if text.count("\n") < _LEAST_TURNS - 1 or text.count(":") < _LEAST_TURNS:
         return turns
     speakers: Counter[str] = Counter()
@@ -61,24 +61,26 @@ def find_turns(text: str) -> Turns:
     found = len(turns.starts)
     again = sum(count for count in speakers.values() if count > 1)
     if found < _LEAST_TURNS or 2 * again < found or 2 * found < _lines(text):
-        return Turns(array("I"), array("I"))
+        return SpeakerTurns(array("I"), array("I"))
     return _with_other_speakers(text, turns)
 
 
-def _with_other_speakers(text: str, turns: Turns) -> Turns:
+def _with_other_speakers(text: str, turns: SpeakerTurns) -> SpeakerTurns:
     """The turns, and those whose speaker only the wider pattern finds, at least twice."""
     labels = Counter(label for label, _, _ in _other_labels(text, turns))
     if not any(count > 1 for count in labels.values()):
-        return Turns(turns.starts[:], turns.name_ends[:])  # slices are exact, grown arrays have spare room
+        return SpeakerTurns(
+            turns.starts[:], turns.name_ends[:]
+        )  # slices are exact, grown arrays have spare room
     others = ((start, end) for label, start, end in _other_labels(text, turns) if labels[label] > 1)
-    merged = Turns(array("I"), array("I"))
+    merged = SpeakerTurns(array("I"), array("I"))
     for start, end in merge(zip(*turns, strict=True), others):
         merged.starts.append(start)
         merged.name_ends.append(end)
     return merged
 
 
-def _other_labels(text: str, turns: Turns) -> Iterator[tuple[str, int, int]]:
+def _other_labels(text: str, turns: SpeakerTurns) -> Iterator[tuple[str, int, int]]:
     """``(label, start, end)`` of lines that begin with one and begin no turn. Twice read rather than kept:
     in a hostile context each line has its own."""
     for match in _ANY_LABEL.finditer(text):
@@ -115,7 +117,7 @@ def in_turns(
     return sorted(held)
 
 
-def _of_turns(sentences: Windows, turns: Turns, number: int, around: int) -> tuple[int, int]:
+def _of_turns(sentences: Windows, turns: SpeakerTurns, number: int, around: int) -> tuple[int, int]:
     """The sentences that begin in the turn of one, or ``around`` turns before or after: half-open.
 
     Sentences ascend by context, and within one by where they begin.
@@ -141,6 +143,6 @@ def speaker_of(sentences: Windows, turns_of: TurnsOf, number: int) -> tuple[int,
     return turns.starts[turn], turns.name_ends[turn]
 
 
-def _turn(turns: Turns, at: int) -> int:
+def _turn(turns: SpeakerTurns, at: int) -> int:
     """The number of the turn that holds a code point; -1 before the first one."""
     return bisect_right(turns.starts, at) - 1

@@ -31,7 +31,7 @@ _WEEK: Final = 7
 _SHORT_YEARS: Final = 70  # "3/4/69" is of 2069, "3/4/70" of 1970
 
 
-class Found(NamedTuple):
+class FoundMoment(NamedTuple):
     """A date or time read from the tokens up to ``next``; of times the minutes since midnight."""
 
     next: int
@@ -55,7 +55,7 @@ def _valid(month: int, day: int) -> bool:
     return 1 <= month <= 12 and 1 <= day <= (29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31)
 
 
-def read_numeric_date(token: Token, i: int) -> Found | None:
+def read_numeric_date(token: Token, i: int) -> FoundMoment | None:
     """ "2021-03-03", "03/04/2021" (both orders are readings), "24.12."."""
     a, b, c = (int(part) if part else None for part in re.split(r"[-/.]", token.text))
     if c is None or b is None or a is None:
@@ -66,10 +66,10 @@ def read_numeric_date(token: Token, i: int) -> Found | None:
         year = c if c >= 100 else c + (2000 if c < _SHORT_YEARS else 1900)
         orders = [(year, b, a)] if "." in token.text else [(year, a, b), (year, b, a)]
     days = tuple(dict.fromkeys(Day(y, m, d) for y, m, d in orders if _valid(m, d)))
-    return Found(i + 1, days) if days else None
+    return FoundMoment(i + 1, days) if days else None
 
 
-def read_day_month(tokens: list[Token], i: int) -> Found | None:
+def read_day_month(tokens: list[Token], i: int) -> FoundMoment | None:
     """ "3 March 2021", "3rd of March", "3. März 2021"; ``i`` is at the number."""
     day, j = _short(tokens[i]), i + 1
     j += (tokens[j].low in SUFFIXES and touches(tokens, j)) or tokens[j].text in {".", "-"}
@@ -80,10 +80,10 @@ def read_day_month(tokens: list[Token], i: int) -> Found | None:
     year, after = _year_after(tokens, j + 1)
     if year is None and tokens[j].low in SHY_MONTHS and tokens[j].text[0].islower():
         return None
-    return Found(after, (Day(year, month, day),))
+    return FoundMoment(after, (Day(year, month, day),))
 
 
-def read_listed_day(tokens: list[Token], i: int) -> Found | None:
+def read_listed_day(tokens: list[Token], i: int) -> FoundMoment | None:
     """The 24 of "24, 25 and 31 December", the 3 of "3-5 March" (a range): the month comes from the end."""
     day, j, ranged = _short(tokens[i]), i, False
     for _ in range(_MAX_LIST if day else 0):
@@ -95,13 +95,13 @@ def read_listed_day(tokens: list[Token], i: int) -> Found | None:
         j += 1 + (tokens[j].text == "," and tokens[j + 1].low in _LIST)
         if end := read_day_month(tokens, j):
             own, after = replace(end.days[0], day=day), i + 1 + (tokens[i + 1].low in SUFFIXES)
-            return Found(end.next, (own,), last=end.days[0]) if ranged else Found(after, (own,))
+            return FoundMoment(end.next, (own,), last=end.days[0]) if ranged else FoundMoment(after, (own,))
         if not _short(tokens[j]):
             break
     return None
 
 
-def read_day_after(tokens: list[Token], i: int) -> Found | None:
+def read_day_after(tokens: list[Token], i: int) -> FoundMoment | None:
     """The 25 of "December 24 and 25", the 26 of "Dec 24, 25 & 26": the month stands before the list."""
     day, j, joined = _short(tokens[i]), i - 1, False
     after = i + 1 + (tokens[i + 1].low in SUFFIXES and touches(tokens, i + 1))
@@ -119,7 +119,7 @@ def read_day_after(tokens: list[Token], i: int) -> Found | None:
             year, end = _year_after(tokens, after)
             # "On May 14, 25 were sold": commas alone make no list
             listed = joined or (tokens[after].low in _LIST and _short(tokens[after + 1]) > 0)
-            return Found(end, (Day(year, month, day),)) if listed and _valid(month, day) else None
+            return FoundMoment(end, (Day(year, month, day),)) if listed and _valid(month, day) else None
         j -= 1
     return None
 
@@ -132,7 +132,7 @@ def _year_after(tokens: list[Token], j: int) -> tuple[int | None, int]:
     return (int(tokens[k].text), k + 1) if year else (None, j)
 
 
-def read_month(tokens: list[Token], i: int) -> Found | None:
+def read_month(tokens: list[Token], i: int) -> FoundMoment | None:
     """ "March 3rd, 2021", "March 3-5", "March 2021", "in March"."""
     token, month = tokens[i], MONTHS.get(tokens[i].low)
     shy = token.low in SHY_MONTHS
@@ -147,14 +147,14 @@ def read_month(tokens: list[Token], i: int) -> Found | None:
         last = _short(tokens[j + 1]) if tokens[j].low in TO else 0
         last = last if last > day and tokens[j + 2].kind is not Tok.NUMBER else 0
         year, j = _year_after(tokens, j + 2 * bool(last))
-        return Found(j, (Day(year, month, day),), last=Day(year, month, last) if last else None)
+        return FoundMoment(j, (Day(year, month, day),), last=Day(year, month, last) if last else None)
     year, after = _year_after(tokens, i + 1)
     if year is None and shy and (tokens[i - 1].low if i else "") not in tables.MONTH_AFTER:
         return None
-    return Found(after, (Day(year, month),))
+    return FoundMoment(after, (Day(year, month),))
 
 
-def read_date_range(tokens: list[Token], i: int, first: Found) -> Found:
+def read_date_range(tokens: list[Token], i: int, first: FoundMoment) -> FoundMoment:
     """A month or day with the end of its range, if one follows: "June to August", "1 May – 30 September"."""
     to, j = tokens[first.next].low, first.next + 1
     between = to == "and" and i > 0 and tokens[i - 1].low == "between"
@@ -164,27 +164,27 @@ def read_date_range(tokens: list[Token], i: int, first: Found) -> Found:
     if end is None or end.last or (first.days[0].day is None) != (end.days[0].day is None):
         return first
     own = tuple(replace(day, year=day.year or end.days[0].year) for day in first.days)
-    return Found(end.next, own, last=end.days[0])
+    return FoundMoment(end.next, own, last=end.days[0])
 
 
-def read_weekday(tokens: list[Token], i: int) -> Found | None:
+def read_weekday(tokens: list[Token], i: int) -> FoundMoment | None:
     """ "Monday", "Mon-Fri", "Monday to Friday", "weekdays", "(every) day but Sunday"."""
     if tokens[i].low in DAYS:
         j = i + 2 + (tokens[i + 2].low in _BESIDES)
         but = _weekday(tokens, j) if tokens[i + 1].low in _BUT else None
         if but is None:
             return None
-        return Found(j + 1, (Day(weekday=(but + 1) % _WEEK),), last=Day(weekday=(but - 1) % _WEEK))
+        return FoundMoment(j + 1, (Day(weekday=(but + 1) % _WEEK),), last=Day(weekday=(but - 1) % _WEEK))
     if group := tables.DAY_GROUPS.get(tokens[i].low):
-        return Found(i + 1, (Day(weekday=group[0]),), last=Day(weekday=group[1]))
+        return FoundMoment(i + 1, (Day(weekday=group[0]),), last=Day(weekday=group[1]))
     first = _weekday(tokens, i)
     if first is None:
         return None
     j = i + 1 + (tokens[i + 1].text == "." and tokens[i].low in WEEKDAYS_SHORT)
     last = _weekday(tokens, j + 1) if tokens[j].low in TO else None
     if last is None:
-        return Found(i + 1, (Day(weekday=first),))
-    return Found(j + 2, (Day(weekday=first),), last=Day(weekday=last))
+        return FoundMoment(i + 1, (Day(weekday=first),))
+    return FoundMoment(j + 2, (Day(weekday=first),), last=Day(weekday=last))
 
 
 def _weekday(tokens: list[Token], i: int) -> int | None:
@@ -203,7 +203,7 @@ def _begins_hours(tokens: list[Token], i: int) -> bool:
     return first.kind is Tok.TIME or (first.kind is Tok.NUMBER and tokens[i + 1].low in TO | _AM | _PM)
 
 
-def read_period(tokens: list[Token], i: int) -> Found | None:
+def read_period(tokens: list[Token], i: int) -> FoundMoment | None:
     """ "1990s", "20th century", "300 BC", "Q3 2021", "third quarter of 2021", "FY2021"."""
     token, after = tokens[i], tokens[i + 1]
     figures = token.kind is Tok.NUMBER and token.text.isdecimal() and len(token.text) <= 4
@@ -213,32 +213,34 @@ def read_period(tokens: list[Token], i: int) -> Found | None:
     other = k + 1 + (tokens[k + 2].low in SUFFIXES)  # "the third or fourth century"
     listed = tokens[k].low in _LIST and (tokens[k + 1].low in ORDINALS or other > k + 1)
     if rank and tokens[other + 1 if listed else k].low in {"century", "centuries"}:
-        return Found(i + 1 + ranked if listed else k + 1, (Day((rank - 1) * 100, years=100),))
+        return FoundMoment(i + 1 + ranked if listed else k + 1, (Day((rank - 1) * 100, years=100),))
     quarter = re.fullmatch("q([1-4])", token.low)
     if quarter or (1 <= rank <= 4 and after.low == "quarter"):
         year, j = _year_after(tokens, i + 1 + (quarter is None))
         told = quarter or year or tokens[j].low == "of"
-        return Found(j, (Day(year, quarter=int(quarter[1]) if quarter else rank),)) if told else None
+        return FoundMoment(j, (Day(year, quarter=int(quarter[1]) if quarter else rank),)) if told else None
     if re.fullmatch(r"fy[12]\d{3}", token.low):
-        return Found(i + 1, (Day(int(token.low[2:])),))
+        return FoundMoment(i + 1, (Day(int(token.low[2:])),))
     if not figures:
         return None
     number, last = int(token.text), i + 1 + (after.text in {"'", "’"})  # "the 1960's"
     if tokens[last].low == "s" and touches(tokens, i + 1) and touches(tokens, last) and number % 10 == 0:
         if len(token.text) == 4:
-            return Found(last + 1, (Day(number, years=100 if number % 100 == 0 and number < 2000 else 10),))
+            return FoundMoment(
+                last + 1, (Day(number, years=100 if number % 100 == 0 and number < 2000 else 10),)
+            )
         if number >= 20 and i and tokens[i - 1].low in {"the", "'", "’", "and"}:
-            return Found(last + 1, (Day(1900 + number, years=10),))
+            return FoundMoment(last + 1, (Day(1900 + number, years=10),))
     if after.low in _ERAS and after.text[0].isupper():
-        return Found(i + 2, (Day(number * _ERAS[after.low]),))
+        return FoundMoment(i + 2, (Day(number * _ERAS[after.low]),))
     return None
 
 
-def read_time(tokens: list[Token], i: int) -> Found | None:
+def read_time(tokens: list[Token], i: int) -> FoundMoment | None:
     """ "15:00", "3 PM", "3.30 p.m.", "15h30", "9 Uhr", "3 o'clock", "noon"; every reading."""
     token, after = tokens[i], tokens[i + 1].low
     if token.low in CLOCK_WORDS:
-        return Found(i + 1, times=(float(CLOCK_WORDS[token.low]),))
+        return FoundMoment(i + 1, times=(float(CLOCK_WORDS[token.low]),))
     if token.kind is Tok.WORD:
         return _spoken_time(tokens, i)
     match = _HOUR.fullmatch(token.text) if token.kind in (Tok.TIME, Tok.NUMBER) else None
@@ -256,10 +258,10 @@ def read_time(tokens: list[Token], i: int) -> Found | None:
         times = (hour % 24 * 60.0 + minute,)
         if 1 <= hour <= 12 and after != "uhr" and token.text[0] != "0":
             times += ((times[0] + 720) % _DAY,)
-    return Found(j + (tokens[j].low in tables.ZONES and tokens[j].text.isupper()), times=times)
+    return FoundMoment(j + (tokens[j].low in tables.ZONES and tokens[j].text.isupper()), times=times)
 
 
-def _spoken_time(tokens: list[Token], i: int) -> Found | None:
+def _spoken_time(tokens: list[Token], i: int) -> FoundMoment | None:
     """ "half past six", "a quarter to nine p.m.", "ten past eight"."""
     j = i + (tokens[i].low == "a" and tokens[i + 1].low == "quarter")
     minutes, way, hour = _PAST.get(tokens[j].low), tokens[j + 1].low, tokens[j + 2]
@@ -274,7 +276,7 @@ def _spoken_time(tokens: list[Token], i: int) -> Found | None:
     if way == "after" and tokens[j + 3].kind is Tok.WORD and not halved and after not in tables.NO_NOUN:
         return None  # "ten after one dose"
     times = ((time + 720 * (after in _PM)) % _DAY,) if halved else (time, (time + 720) % _DAY)
-    return Found(j + 3 + halved, times=times)
+    return FoundMoment(j + 3 + halved, times=times)
 
 
 def read_first_time(tokens: list[Token], i: int) -> float | None:

@@ -48,7 +48,7 @@ Span = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 @dataclass(slots=True)
-class Entry:
+class DayEntry:
     """What a text says of some days: closed, or open, with the hours that it gives. ``start`` and ``end`` are
     the stretch that says so."""
 
@@ -89,12 +89,12 @@ class Compared(NamedTuple):
     alike: bool = False
 
 
-def entries(sentence: Sentence) -> list[Entry]:
+def entries(sentence: Sentence) -> list[DayEntry]:
     """What a sentence says of weekdays; nothing of one that is too long or too odd. Linear."""
     if len(sentence.text) > _LONGEST:
         return []
-    found: list[Entry] = []
-    current: Entry | None = None
+    found: list[DayEntry] = []
+    current: DayEntry | None = None
     text, events = sentence.text, _events(sentence)
     for at, event in enumerate(events):
         between = text[events[at - 1].end : event.start] if at else ""
@@ -102,7 +102,7 @@ def entries(sentence: Sentence) -> list[Entry]:
         if left_out and event.days and current is not None:
             current.days -= event.days
             shut = current.open or bool(current.hours)
-            found.append(Entry(left_out.start(), event.end, event.days, closed=shut))
+            found.append(DayEntry(left_out.start(), event.end, event.days, closed=shut))
             continue
         follower = events[at + 1] if at + 1 < len(events) else None
         bound = (
@@ -111,7 +111,7 @@ def entries(sentence: Sentence) -> list[Entry]:
             and not _PARTS.search(text, event.end, follower.start)
         )
         if current is None or _parts(current, event, between, bound=bound):
-            current = Entry(event.start, event.end)
+            current = DayEntry(event.start, event.end)
             found.append(current)
         _take(current, text, event)
     return [entry for entry in found if entry.days and entry.told and not entry.odd]
@@ -150,7 +150,7 @@ def _is_hour(figure: Figure) -> bool:
     return (figure.upper is not None or figure.hour) and all(0 <= hour <= 24 for hour in hours)
 
 
-def _parts(entry: Entry, event: _Event, between: str, *, bound: bool) -> bool:
+def _parts(entry: DayEntry, event: _Event, between: str, *, bound: bool) -> bool:
     """Whether an event begins what is said of other days; ``bound`` to days that follow it."""
     if _STRONG.search(between):
         return True
@@ -162,7 +162,7 @@ def _parts(entry: Entry, event: _Event, between: str, *, bound: bool) -> bool:
     return apart or (event.closed and (entry.open or bool(entry.hours)))
 
 
-def _take(entry: Entry, text: str, event: _Event) -> None:
+def _take(entry: DayEntry, text: str, event: _Event) -> None:
     entry.start, entry.end = min(entry.start, event.start), max(entry.end, event.end)
     figure = event.figure
     if event.days:
@@ -180,7 +180,7 @@ def _take(entry: Entry, text: str, event: _Event) -> None:
         entry.closed, entry.open = event.closed, event.opened
 
 
-def _span(figure: Figure, before: str, entry: Entry) -> Span | None:
+def _span(figure: Figure, before: str, entry: DayEntry) -> Span | None:
     """From when until when a time stands for; None where that is not plain."""
     first = _readings(figure, figure.values)
     if figure.upper is not None:
@@ -202,7 +202,7 @@ def _readings(figure: Figure, values: Iterable[float]) -> tuple[float, ...]:
     )
 
 
-def _agree(claim: Entry, source: Entry) -> bool | None:
+def _agree(claim: DayEntry, source: DayEntry) -> bool | None:
     """Whether two say the same of a day; None where that can't be told."""
     if claim.closed or source.closed:
         return claim.closed is source.closed
@@ -237,7 +237,7 @@ def opening_hours(claim: Sentence, source: FigureSource, near: Sequence[int]) ->
             yield Compared(_stretch(claim, entry), right[0].number, told, agreed=True, alike=alike)
 
 
-def _falls_short(entry: Entry, found: Sequence[_Backing]) -> bool:
+def _falls_short(entry: DayEntry, found: Sequence[_Backing]) -> bool:
     """Whether a span of days ends within one of the sources: "Monday to Friday" of "Monday to Saturday"."""
     spans = any(figure.last is not None for figure in entry.named)
     return spans and any(entry.days < each.entry.days for each in found)
@@ -246,10 +246,10 @@ def _falls_short(entry: Entry, found: Sequence[_Backing]) -> bool:
 class _Backing(NamedTuple):
     agreed: bool
     number: int
-    entry: Entry
+    entry: DayEntry
 
 
-def _backing(entry: Entry, day: int, known: Sequence[tuple[int, Entry]]) -> _Backing | None:
+def _backing(entry: DayEntry, day: int, known: Sequence[tuple[int, DayEntry]]) -> _Backing | None:
     """What the sources say of a day: that it is so if any says so; that it is closed, too, if it is none of
     those on which it is open."""
     of_day = [(_agree(entry, other), number, other) for number, other in known if day in other.days]
@@ -263,20 +263,20 @@ def _backing(entry: Entry, day: int, known: Sequence[tuple[int, Entry]]) -> _Bac
     return _Backing(agreed is not None, *decides[1:]) if decides else None
 
 
-def _only_hours(claim: Sentence, entry: Entry) -> bool:
+def _only_hours(claim: Sentence, entry: DayEntry) -> bool:
     """Whether a line says nothing but when: "Mon–Fri: 9–17"."""
     return bool(entry.hours) and len(claim.terms - _IDLE) <= 1
 
 
 def _known(
-    claim: Sentence, said: Iterable[Entry], source: FigureSource, near: Sequence[int]
-) -> Iterator[tuple[int, Entry]]:
+    claim: Sentence, said: Iterable[DayEntry], source: FigureSource, near: Sequence[int]
+) -> Iterator[tuple[int, DayEntry]]:
     """What the sources say of the days of the thing that the claim is about: of those that share most words
     with it, or, where none does, of what hours are given of in general."""
     figures = [figure for entry in said for figure in entry.named]
     numbers = list(dict.fromkeys((*near, *(n for f in figures for n in source.holding(f)))))[:_MOST]
     subject = claim.terms - _IDLE
-    found: list[tuple[int, bool, int, Entry]] = []
+    found: list[tuple[int, bool, int, DayEntry]] = []
     for number in numbers:
         if own := entries(source.sentence(number)):
             terms, general = _subject(source, number)
@@ -312,7 +312,7 @@ def _subject(source: FigureSource, number: int) -> tuple[frozenset[int], bool]:
     return frozenset(), True
 
 
-def _stretch(sentence: Sentence, entry: Entry) -> Figure:
+def _stretch(sentence: Sentence, entry: DayEntry) -> Figure:
     """The stretch that says of days when they are open, as a figure."""
     figure = next(iter((*entry.named, *entry.times)), None)
     start, end = entry.start, entry.end

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from guardrail.evidence.tokens import CITATION
 from guardrail.figures import calendar, tables
-from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, Found, is_year
+from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, FoundMoment, is_year
 from guardrail.figures.model import Bound, Day, Figure, Kind
 from guardrail.figures.numbers import (
     Amount,
@@ -92,7 +92,7 @@ def _figure(kind: Kind, tokens: list[Token], i: int, after: int, **said: Any) ->
     return Figure(kind, "", tokens[i].start, tokens[after - 1].end, **said), after
 
 
-def _dated(tokens: list[Token], i: int, found: Found) -> tuple[Figure, int]:
+def _dated(tokens: list[Token], i: int, found: FoundMoment) -> tuple[Figure, int]:
     found = calendar.read_date_range(tokens, i, found)
     kind = Kind.TIME if found.times else Kind.DATE
     year = next((day.year for day in found.days if day.month is None and day.years == 1), None)
@@ -118,7 +118,7 @@ def _date(tokens: list[Token], i: int) -> _Read:
 def _clock(tokens: list[Token], i: int) -> _Read:
     """A time of day, or a span of it: "10 a.m. to 6 p.m."."""
     if (first := calendar.read_first_time(tokens, i)) is not None:
-        found: Found | None = Found(i + 1, times=(first,))
+        found: FoundMoment | None = FoundMoment(i + 1, times=(first,))
     else:
         found = calendar.read_time(tokens, i)
     if found is None:

@@ -5,15 +5,19 @@ The names are imported when they are first asked for: settings are read without 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.events import Evidence, Usage, Verdict
     from guardrail.judges.base import Gathering, GatheringJudge, Judge, JudgeRequest, Meter
+    from guardrail.judges.cache import CachedJudge
+    from guardrail.judges.streams import checked, closing, merged
     from guardrail.verdicts import Judgement
 
 __all__ = [
+    "CachedJudge",
     "Evidence",
     "Gathering",
     "GatheringJudge",
@@ -23,17 +27,19 @@ __all__ = [
     "Meter",
     "Usage",
     "Verdict",
+    "checked",
+    "closing",
+    "merged",
 ]
 
-_HOME: Final = {
-    "Evidence": "guardrail.events",
-    "Judgement": "guardrail.verdicts",
-    "Usage": "guardrail.events",
-    "Verdict": "guardrail.events",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME.get(name, "guardrail.judges.base")), name)
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = face(
+        __name__,
+        {
+            "guardrail.events": ("Evidence", "Usage", "Verdict"),
+            "guardrail.judges.base": ("Gathering", "GatheringJudge", "Judge", "JudgeRequest", "Meter"),
+            "guardrail.judges.cache": ("CachedJudge",),
+            "guardrail.judges.streams": ("checked", "closing", "merged"),
+            "guardrail.verdicts": ("Judgement",),
+        },
+    )

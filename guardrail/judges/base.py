@@ -24,6 +24,7 @@ from typing import Protocol, runtime_checkable
 from guardrail.claims.model import Claim
 from guardrail.events import Usage
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.limits import ResponseBudget
 from guardrail.verdicts import Judgement, total
 
 
@@ -88,7 +89,8 @@ class JudgeRequest:
     what the response had consumed when the request was made. Without ``gathering`` no claim may be put off.
     Where ``turn_within_s`` is set, another judge can answer better: one at which requests queue takes those
     first that have none, and after that many seconds says what it can tell at once (and in ``degraded_from``
-    that it did); with 0 it does so even when it is free.
+    that it did); with 0 it does so even when it is free. ``budget`` is what the policy allows for judging the
+    response, in place of the judge's own bound for one; None: that holds.
     """
 
     response_id: str
@@ -102,6 +104,7 @@ class JudgeRequest:
     meter: Meter = field(default_factory=Meter)
     gathering: Gathering | None = None
     turn_within_s: float | None = None
+    budget: ResponseBudget | None = None
 
 
 @runtime_checkable

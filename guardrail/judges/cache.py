@@ -16,18 +16,17 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Final, Literal, Protocol
-from urllib.parse import parse_qs, urlsplit
+from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validator, model_validator
 
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.events import ClaimPart, Context, Evidence, Finding, Span, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
-from guardrail.judges.secrets import read_secret
 from guardrail.judges.streams import checked, closing, merged
+from guardrail.secrets import Secret
 from guardrail.verdicts import Judgement, sound
 
 _VERSION: Final = 2
@@ -160,105 +159,80 @@ _ROUNDS: Final = 2
 _LEAST_KEY_CHARS = 16
 
 
-class RedisSettings(BaseModel):
-    """Where the server is, how long it may take, and what proves that a verdict was written by a guard."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    url: str = Field(
-        default="redis://localhost:6379/0",
-        description="redis://, rediss:// (TLS) or unix:// URL, without a password.",
-    )
-    username: str | None = Field(default=None, description="User at the server (ACL).")
-    password: SecretStr | None = Field(
-        default=None, description="Password at the server. Better in a file or in the environment."
-    )
-    password_file: Path | None = Field(
-        default=None, description="File that holds the password (a mounted secret); read at start."
-    )
-    signing_key: SecretStr | None = Field(
-        default=None,
-        description="Secret that all guards share; entries are signed with it (HMAC-SHA256), and others "
-        "ignored. Without one, whoever can write to the server can give verdicts.",
-    )
-    signing_key_file: Path | None = Field(
-        default=None, description="File that holds the signing key; read at start."
-    )
-    prefix: str = Field(default="guardrail:verdict:", description="Begin of all keys.")
-    timeout_ms: Annotated[int, Field(gt=0, le=1_000)] = Field(
-        default=10,
-        description="Longest time for one look-up or one write, connecting included; after it the guard goes "
-        "on without.",
-    )
-    max_connections: Annotated[int, Field(gt=0)] = Field(
-        default=32, description="Connections; when all are busy it goes on without."
-    )
-    pause_ms: Annotated[int, Field(ge=0)] = Field(
-        default=5_000, description="How long the server is left alone after three failures in a row."
-    )
-
-    @field_validator("url")
-    @classmethod
-    def _no_password(cls, value: str) -> str:
-        try:
-            parts = urlsplit(value)
-            if parts.scheme != "unix":
-                parts.port  # noqa: B018 - it raises for what is no port
-        except ValueError:  # its message may repeat a password
-            raise ValueError(
-                "url has no usable host and port; write it as redis://HOST:PORT/0, PORT from 1 to 65535"
-            ) from None
-        if parts.password or "password" in parse_qs(parts.query, keep_blank_values=True):
-            raise ValueError("url holds a password; give it as password_file")
-        if parts.scheme not in {"redis", "rediss", "unix"}:
-            # What stands before an @ may be a password, with a scheme or without.
-            shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
-            raise ValueError(f"url {shown} is no Redis URL; write it as redis://HOST:PORT/0")
-        return value
-
-    def resolve_password(self) -> str | None:
-        """The password, None without one. Raises ConfigError when its file can't be read."""
-        return _secret(self.password, self.password_file, "password_file")
-
-    def resolve_signing_key(self) -> bytes | None:
-        """The key to sign with, None without one. Raises ConfigError when it is short or can't be read."""
-        key = _secret(self.signing_key, self.signing_key_file, "signing_key_file")
-        if key is not None and len(key) < _LEAST_KEY_CHARS:
-            raise ConfigError(
-                f"judge.cache.redis.signing_key: {len(key)} characters are too few to be secret; give "
-                f"{_LEAST_KEY_CHARS} or more, as `openssl rand -hex 32` makes them"
-            )
-        return None if key is None else key.encode()
-
-
-def _secret(value: SecretStr | None, path: Path | None, name: str) -> str | None:
-    if value is not None:
-        return value.get_secret_value()
-    if path is None:
-        return None
-    return read_secret(path, f"judge.cache.redis.{name}", "secret")
+def check_redis_url(url: str) -> str:
+    """The URL. Raises ValueError, which never repeats a password."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme != "unix":
+            parts.port  # noqa: B018 - it raises for what is no port
+    except ValueError:  # its message may repeat a password
+        raise ValueError(
+            "redis_url has no usable host and port; write it as redis://HOST:PORT/0, PORT from 1 to 65535"
+        ) from None
+    if parts.scheme not in {"redis", "rediss", "unix"}:
+        raise ValueError("redis_url is no Redis URL; write it as redis://[USER:PASSWORD@]HOST:PORT/0")
+    return url
 
 
 class CacheSettings(BaseModel):
-    """How many verdicts are remembered, and how long."""
+    """How long verdicts are remembered, and where guards share them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    max_entries: ClassVar[int] = 20_000
+    """Verdicts kept in memory, 1 to 8 KB each; the one unused longest goes first."""
+
     enabled: bool = Field(default=True, description="Answer what was judged before without asking again.")
-    max_entries: Annotated[int, Field(ge=1)] = Field(
-        default=20_000,
-        description="Verdicts kept in memory, 1 to 8 KB each; the one unused longest goes first.",
-    )
     ttl_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
         default=3_600.0, description="How long a verdict is used after it was given."
     )
-    version: str = Field(
-        default="1",
-        description="Change it to forget all verdicts, as after a change behind a judge's URL.",
+    redis_url: Secret | None = Field(
+        default=None,
+        description="A Redis server through which guards share verdicts, as "
+        "redis://[USER:PASSWORD@]HOST:PORT/0, rediss:// (TLS) or unix://. With a password in it better as "
+        "{file: PATH} (a mounted secret), read at start. null: none.",
     )
-    redis: RedisSettings | None = Field(
-        default=None, description="A Redis server through which guards share verdicts; null: none."
+    signing_key: Secret | None = Field(
+        default=None,
+        description="Secret that all guards share, better as {file: PATH}; entries in Redis are signed with "
+        "it (HMAC-SHA256), and others ignored. Without one, whoever can write to the server can give "
+        "verdicts. Another key forgets what is there.",
     )
+
+    @field_validator("redis_url")
+    @classmethod
+    def _is_redis_url(cls, value: Secret | None) -> Secret | None:
+        if value is not None and value.text is not None:
+            check_redis_url(value.text.get_secret_value())
+        return value
+
+    @model_validator(mode="after")
+    def _signs_something(self) -> Self:
+        if self.signing_key is not None and self.redis_url is None:
+            raise ValueError("signing_key has no effect without redis_url; give redis_url, or take it out")
+        return self
+
+    def resolve_redis_url(self) -> str:
+        """The server's URL. Raises ConfigError, which holds no password: unreadable, or no URL of Redis."""
+        if self.redis_url is None:
+            raise ConfigError("judge.cache.redis_url is not set; name the server as redis://HOST:PORT/0")
+        url = self.redis_url.read("judge.cache.redis_url", "URL")
+        try:
+            return check_redis_url(url)
+        except ValueError as error:
+            raise ConfigError(f"judge.cache.redis_url: {error}") from None
+
+    def resolve_signing_key(self) -> bytes | None:
+        """The key to sign with, None without one. Raises ConfigError when it is short or can't be read."""
+        if self.signing_key is None:
+            return None
+        key = self.signing_key.read("judge.cache.signing_key", "key")
+        if len(key) < _LEAST_KEY_CHARS:
+            raise ConfigError(
+                f"judge.cache.signing_key: {len(key)} characters are too few to be secret; give "
+                f"{_LEAST_KEY_CHARS} or more, as `openssl rand -hex 32` makes them"
+            )
+        return key.encode()
 
 
 class SharedCache(Protocol):
@@ -322,7 +296,7 @@ class CachedJudge:
         else:
             digest = request_digest(request, self._fingerprint)
         now = self._clock()
-        work = _Work(
+        work = _OpenRequest(
             request,
             {claim_id: claim_key(digest, claim) for claim_id, claim in request.claims.items()},
             patient_until=now + (request.deadline - now) / 2,
@@ -346,7 +320,7 @@ class CachedJudge:
             if self._shared is not None:
                 await self._shared.aclose()
 
-    async def _looked_up(self, work: _Work) -> list[Judgement]:
+    async def _looked_up(self, work: _OpenRequest) -> list[Judgement]:
         found: list[Judgement] = []
         for claim_id in list(work.open):
             data = self._get(work.keys[claim_id])
@@ -365,7 +339,7 @@ class CachedJudge:
             found += used
         return found
 
-    def _round(self, work: _Work, *, wait: bool) -> AsyncIterator[Judgement]:
+    def _round(self, work: _OpenRequest, *, wait: bool) -> AsyncIterator[Judgement]:
         """Ask for what nobody asks for; wait for the rest, which stays open where that comes to nothing."""
         mine: dict[bytes, str] = {}
         theirs: dict[bytes, asyncio.Future[bytes | None]] = {}
@@ -382,7 +356,7 @@ class CachedJudge:
             return merged(leading, following)
         return leading if mine else following
 
-    async def _lead(self, work: _Work, mine: dict[bytes, str]) -> AsyncIterator[Judgement]:
+    async def _lead(self, work: _OpenRequest, mine: dict[bytes, str]) -> AsyncIterator[Judgement]:
         """Ask the judge, and tell whoever waits for the same claims as soon as each is known."""
         request = work.request
         loop = asyncio.get_running_loop()
@@ -416,7 +390,7 @@ class CachedJudge:
             await self._shared.put(found, self._settings.ttl_seconds)
 
     async def _follow(
-        self, work: _Work, theirs: dict[bytes, asyncio.Future[bytes | None]]
+        self, work: _OpenRequest, theirs: dict[bytes, asyncio.Future[bytes | None]]
     ) -> AsyncIterator[Judgement]:
         waiting = dict(theirs)
         while waiting:
@@ -452,7 +426,7 @@ class CachedJudge:
             self._kept.popitem(last=False)
 
 
-class _Work:
+class _OpenRequest:
     """One request on its way: which claims are open, and the error that ended a call for some."""
 
     def __init__(self, request: JudgeRequest, keys: dict[str, bytes], patient_until: float) -> None:

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -66,6 +66,14 @@ class CascadeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    contradiction_confidence: ClassVar[float] = 0.9
+    """Least confidence of a contradiction for ``critical_contradictions: block``; below it is confirmed."""
+    reserve_ms: ClassVar[int] = 100
+    """Time before the claims' deadline at which the second judge is given up, so that the first one's
+    verdicts are still in time."""
+    least_call_ms: ClassVar[int] = 300
+    """With less time than this left the second judge is not asked at all: hardly any would answer."""
+
     first: Literal["local", "hhem", "classifier"] = Field(
         default="local", description="Judges every claim; set up in its own section of judge."
     )
@@ -82,9 +90,6 @@ class CascadeSettings(BaseModel):
         description="What becomes of a critical claim that the first judge finds contradicted. block: that "
         "stands at once. confirm: the second judge confirms or lifts it; while it can't, it stands.",
     )
-    contradiction_confidence: Probability = Field(
-        default=0.9, description="Least confidence of such a contradiction for block; below it is confirmed."
-    )
     on_unavailable: dict[Severity, Fallback] = Field(
         default_factory=dict,
         description="What a claim gets that the second judge should have seen and did not (late, failed, "
@@ -98,14 +103,6 @@ class CascadeSettings(BaseModel):
         "written, for others to go to the second with, so that fewer calls are made. Never longer than a "
         "quarter of claim_timeout_ms; claims that look wrong don't wait, and at the end of the answer none "
         "does. 0: each goes at once.",
-    )
-    reserve_ms: Annotated[int, Field(ge=0)] = Field(
-        default=100,
-        description="Time before the claims' deadline at which the second judge is given up, so that the "
-        "first one's verdicts are still in time.",
-    )
-    least_call_ms: Annotated[int, Field(ge=0)] = Field(
-        default=300, description="With less time than this left the second judge is not asked at all."
     )
 
     @field_validator("bands", mode="before")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
@@ -13,7 +15,8 @@ from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 
 if TYPE_CHECKING:
-    from guardrail.policy import Policy
+    from guardrail.judges.spending import Budget, PriceTable
+    from guardrail.policy import JudgeKind, Policy
 
 
 def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -> Judge:
@@ -30,25 +33,156 @@ def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -
             f"settings: give a guardrail.JudgeSettings, as load_settings(FILE).judge is, not a "
             f"{type(settings).__name__}"
         )
-    return _Builder(settings, ledger).build()
+    return _Builder(settings, ledger).build(settings.kind)
 
 
-def check_judge(settings: JudgeSettings) -> None:
-    """What can be told without building the judge: no file is opened, no model loaded, no key needed.
+@dataclass(frozen=True, slots=True)
+class MissingJudge:
+    """A judge that is to be built, and of what."""
+
+    kind: JudgeKind
+    settings: JudgeSettings
+
+
+class JudgeSet:
+    """The judges of one process: the one that ``kind`` names, and those that policies name.
+
+    They share prices, budgets and the ledger. What is built stays until all are closed, with the settings
+    that it was built with.
+    """
+
+    def __init__(
+        self, settings: JudgeSettings, policies: Iterable[Policy] = (), *, ledger: UsageLedger | None = None
+    ) -> None:
+        """Builds what is needed, as ``build_judge`` does. Raises ConfigError."""
+        policies = tuple(policies)
+        self._builder = _Builder(settings, ledger, has_budget=have_budgets(policies))
+        self._built: dict[str, Judge] = {settings.kind: self._builder.build(settings.kind)}
+        self.add(self.missing(policies))
+
+    @property
+    def default(self) -> Judge:
+        """The judge for policies that name none."""
+        return self._built[self.settings.kind]
+
+    @property
+    def by_kind(self) -> Mapping[str, Judge]:
+        """All that are built."""
+        return dict(self._built)
+
+    @property
+    def settings(self) -> JudgeSettings:
+        """The settings that the judges are built with."""
+        return self._builder.settings
+
+    def missing(
+        self, policies: Iterable[Policy], settings: JudgeSettings | None = None
+    ) -> tuple[MissingJudge, ...]:
+        """What ``add`` has to build for these policies, where the settings are ``settings`` now.
+
+        Parts of them that no judge uses yet count as they are now; the others as they were. Raises
+        ConfigError as ``check_judge`` does.
+        """
+        policies = tuple(policies)
+        after = self.settings if settings is None else self._settings_after(settings)
+        check_judge(after, policies)
+        kinds = dict.fromkeys(policy.judge for policy in policies if policy.judge is not None)
+        return tuple(MissingJudge(kind, after) for kind in kinds if kind not in self._built)
+
+    def add(self, missing: Iterable[MissingJudge], *, budgets: bool = False) -> None:
+        """Build these. Takes seconds, in any thread. Raises ConfigError; what was built before stays.
+
+        ``budgets``: policies have some of their own.
+        """
+        for each in missing:
+            if each.kind not in self._built:
+                self._builder.has_budget |= budgets
+                self._builder.settings = each.settings
+                self._built[each.kind] = self._builder.build(each.kind)
+
+    def fixed(self, settings: JudgeSettings, policies: Iterable[Policy]) -> list[str]:
+        """What of ``settings``, and of ``policies``, takes a restart: settings by their paths."""
+        found = [
+            f"judge.{name}"
+            for name in sorted(self._used())
+            if getattr(settings, name) != getattr(self.settings, name)
+        ]
+        if self._builder.lacks_fallback:
+            # Until then claims beyond a budget are UNVERIFIED.
+            found += [f"policies.{policy.name}.budget" for policy in policies if policy.budget is not None]
+        return found
+
+    async def aclose(self) -> None:
+        """Close all; the first error is raised at the end."""
+        async with AsyncExitStack() as stack:
+            for judge in self._built.values():
+                stack.push_async_callback(judge.aclose)
+
+    def _settings_after(self, settings: JudgeSettings) -> JudgeSettings:
+        free = JudgeSettings.model_fields.keys() - self._used()
+        return self.settings.model_copy(update={name: getattr(settings, name) for name in free})
+
+    def _used(self) -> frozenset[str]:
+        return frozenset({"kind"}).union(*(_parts(kind, self.settings) for kind in self._built))
+
+
+def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
+    """The parts of the settings that a judge of this kind is made of."""
+    if kind == "cascade":
+        both = (settings.cascade.first, settings.cascade.second)
+        return frozenset({"cascade"}).union(*(_parts(each, settings) for each in both))
+    if kind == "local":
+        return frozenset({"local"})
+    if kind == "llm":
+        paid = {"llm", "prices", "budgets", "cache", "self_judging"}
+        return frozenset(paid | {"local"} if settings.budgets.on_budget == "local" else paid)
+    return frozenset({kind, "cache"})
+
+
+def have_budgets(policies: Iterable[Policy]) -> bool:
+    """Does any of the policies bound what a response may consume?"""
+    return any(policy.budget is not None for policy in policies)
+
+
+def check_judge(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> None:
+    """What can be told without building the judge: no file is opened, no model loaded, no key needed. So too
+    for the judges that ``policies`` name.
 
     Raises ConfigError for a judge that ``build_judge`` would refuse for want of a setting.
     """
+    policies = tuple(policies)
+    in_usd = any(policy.budget is not None and policy.budget.usd is not None for policy in policies)
+    _check_one(settings, in_usd)
+    for policy in policies:
+        if policy.judge is not None:
+            try:
+                _check_one(of_kind(settings, policy.judge), in_usd)
+            except ConfigError as error:
+                raise ConfigError(f"policies.{policy.name}.judge: {policy.judge}: {error}") from None
+
+
+def of_kind(settings: JudgeSettings, kind: str) -> JudgeSettings:
+    """The same settings, by which another judge runs."""
+    return settings.model_copy(update={"kind": kind})
+
+
+def all_kinds(settings: JudgeSettings, policies: Iterable[Policy]) -> list[JudgeSettings]:
+    """The settings for each judge that runs: the one that ``kind`` names, and those that policies name."""
+    kinds = dict.fromkeys((settings.kind, *(policy.judge for policy in policies if policy.judge is not None)))
+    return [of_kind(settings, kind) for kind in kinds]
+
+
+def _check_one(settings: JudgeSettings, in_usd: bool) -> None:
     kinds = settings.kinds()
     if "command" in kinds and not settings.command.argv and settings.command.url is None:
         raise ConfigError(
             "judge.command: neither argv nor url is set; name the program to run or the endpoint to ask"
         )
-    for kind, chosen in (("hhem", settings.hhem), ("classifier", settings.classifier)):
-        if kind in kinds and chosen.model is None:
-            raise ConfigError(
-                f"judge.{kind}.model is not set; give an id on the Hugging Face hub or a folder"
-            )
-    if "llm" in kinds and settings.budgets.needs_prices:
+    if "classifier" in kinds and settings.classifier.model is None:
+        raise ConfigError(
+            "judge.classifier.model is not set; give an id on the Hugging Face hub or a folder, or a preset"
+        )
+    if "llm" in kinds and (in_usd or settings.budgets.needs_prices):
         from guardrail.judges.spending import PriceTable
 
         prices = PriceTable(settings.prices)
@@ -58,12 +192,12 @@ def check_judge(settings: JudgeSettings) -> None:
                     raise _unpriced(each.model)
 
 
-def check_files(settings: JudgeSettings) -> None:
+def check_files(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> None:
     """What files that are here can't be used for, told without loading a model; absent ones are passed over.
 
     Raises ConfigError where ``build_judge`` would: for parameters that their verifier doesn't fit, say.
     """
-    if uses_local(settings):
+    if any(uses_local(each) for each in all_kinds(settings, policies)):
         from guardrail.judges.local.check import check_files as check_local_files
 
         check_local_files(settings.local)
@@ -83,20 +217,18 @@ def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[
 
     Raises ConfigError where every policy does.
     """
-    if settings.kind != "cascade":
-        return []
+    policies = {
+        name: policy for name, policy in policies.items() if (policy.judge or settings.kind) == "cascade"
+    }
     cascade = settings.cascade
     needed = cascade.reserve_ms + cascade.least_call_ms
     short = {name: policy.claim_timeout_ms for name, policy in policies.items()}
     short = {name: timeout_ms for name, timeout_ms in short.items() if timeout_ms <= needed}
     why = (
-        f"the second judge is never asked: judge.cascade.reserve_ms ({cascade.reserve_ms:,}) and "
-        f"least_call_ms ({cascade.least_call_ms:,}) leave no time within claim_timeout_ms"
+        f"the second judge of the cascade is never asked, which needs more than {needed:,} ms of "
+        "claim_timeout_ms"
     )
-    lines = [
-        f"policies.{name}: {why} ({timeout_ms:,}); lower the one or raise the other"
-        for name, timeout_ms in short.items()
-    ]
+    lines = [f"policies.{name}: {why} ({timeout_ms:,}); raise it" for name, timeout_ms in short.items()]
     if lines and len(lines) == len(policies):
         raise ConfigError("\n".join(lines))
     return lines
@@ -112,28 +244,40 @@ def _unpriced(model: str) -> ConfigError:
 class _Builder:
     """What the judges of one process share: prices, budget, ledger and the caches' server."""
 
-    def __init__(self, settings: JudgeSettings, ledger: UsageLedger | None) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: JudgeSettings, ledger: UsageLedger | None, *, has_budget: bool = False
+    ) -> None:
+        """``has_budget``: responses have budgets, whatever the settings say."""
+        self.settings = settings
         self._ledger = ledger
+        self.has_budget = has_budget
+        self._prices: PriceTable | None = None
+        self._budget: Budget | None = None
+        self._alone_without_fallback = False
 
-    def build(self) -> Judge:
-        settings = self._settings
-        if settings.kind != "cascade":
-            return self._one(settings.kind)
+    @property
+    def lacks_fallback(self) -> bool:
+        """Is there an LLM judge beside which no other would answer once a budget is used up?"""
+        return self._alone_without_fallback
+
+    def build(self, kind: str) -> Judge:
+        if kind != "cascade":
+            return self._one(kind, alone=True)
         from guardrail.judges.cascade import CascadeJudge
 
-        cascade = settings.cascade
-        return CascadeJudge(self._one(cascade.first), self._one(cascade.second), cascade)
+        cascade = self.settings.cascade
+        return CascadeJudge(
+            self._one(cascade.first, alone=False), self._one(cascade.second, alone=False), cascade
+        )
 
-    def _one(self, kind: str) -> Judge:
-        settings = self._settings
+    def _one(self, kind: str, *, alone: bool) -> Judge:
+        settings = self.settings
         if kind == "llm":
-            return self._llm()
+            return self._llm(alone=alone)
         if kind in ("hhem", "classifier"):
-            from guardrail.judges.classifier.judge import ClassifierJudge
+            from guardrail.judges.model import ClassifierJudge
 
-            chosen = settings.hhem if kind == "hhem" else settings.classifier
-            return self._cached(kind, ClassifierJudge(chosen, section=f"judge.{kind}"), chosen)
+            return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
         if kind == "command":
             from guardrail.judges.command.judge import CommandJudge
 
@@ -142,17 +286,26 @@ class _Builder:
 
         return LocalJudge(settings.local)
 
-    def _llm(self) -> Judge:
-        """The LLM judge within its budgets, remembered, and kept from judging its own answers."""
+    def _llm(self, *, alone: bool) -> Judge:
+        """The LLM judge within its budgets, remembered, and kept from judging its own answers.
+
+        ``alone``: not in a cascade, where the first judge's verdict is there already.
+        """
         from guardrail.judges.llm.judge import LlmJudge
         from guardrail.judges.llm.settings import LlmJudgeSettings
         from guardrail.judges.self_judging import SelfJudgingGuard
         from guardrail.judges.spending import Budget, MeteredJudge, PriceTable
 
-        settings = self._settings
-        prices = PriceTable(settings.prices)
-        budget = Budget(settings.budgets)
-        ledger = self._ledger or UsageLedger(log_interval_s=settings.usage_log_interval_s)
+        settings = self.settings
+        prices = self._prices = self._prices or PriceTable(settings.prices)
+        budget = self._budget = self._budget or Budget(settings.budgets)
+        if self._ledger is None:
+            self._ledger = UsageLedger()
+        ledger = self._ledger
+        bounded = self.has_budget or settings.budgets.bounded
+        wanted = alone and settings.budgets.on_budget == "local"
+        local_answers = wanted and bounded
+        self._alone_without_fallback |= wanted and not bounded
 
         def paid(llm: LlmJudgeSettings) -> tuple[Judge, str]:
             unpriced = [each.model for each in llm.models() if prices.price(each.model) is None]
@@ -166,8 +319,7 @@ class _Builder:
                 prices=prices,
                 max_context_chars=llm.max_context_chars,
             )
-            # In a cascade the first judge's verdict is there already.
-            if settings.kind == "llm" and _falls_back(settings):
+            if local_answers:
                 from guardrail.judges.local.judge import LocalJudge
                 from guardrail.judges.spending import BudgetFallback
 
@@ -184,15 +336,15 @@ class _Builder:
         )
 
     def _cached(self, kind: str, judge: Judge, settings: BaseModel) -> Judge:
-        cache = self._settings.cache
+        cache = self.settings.cache
         if not cache.enabled:
             return judge
         from guardrail.judges.cache import CachedJudge
         from guardrail.judges.fingerprint import fingerprint
 
         shared = None
-        if cache.redis is not None:
+        if cache.redis_url is not None:
             from guardrail.judges.redis_cache import RedisCache
 
-            shared = RedisCache(cache.redis)
-        return CachedJudge(judge, fingerprint(kind, settings, cache.version), cache, shared=shared)
+            shared = RedisCache(cache)
+        return CachedJudge(judge, fingerprint(kind, settings), cache, shared=shared)

@@ -19,9 +19,9 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from guardrail import __version__
-from guardrail.judges.classifier.settings import ClassifierSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.judges.secrets import WHOLE
+from guardrail.judges.model import ClassifierSettings
+from guardrail.secrets import WHOLE
 
 # More than any model or program has; an argument may name a folder of data, or the root.
 _MOST_FILES: Final = 2_000
@@ -67,7 +67,7 @@ _PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.j
 """What the local judge reads of the package; the manifest has the checksums of its model."""
 
 
-def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
+def fingerprint(kind: str, settings: BaseModel) -> str:
     """Hexadecimal, 64 characters; equal for equal settings, files that they name, prompts and releases.
 
     Models in folders, a command's program and the files among its arguments count by size and time of change
@@ -78,7 +78,7 @@ def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
     """
     digest = hashlib.sha256()
     told = json.dumps(settings.model_dump(mode="json", context=WHOLE), sort_keys=True, ensure_ascii=True)
-    for part in (kind, __version__, version, told, *_contents(settings), *_programs(settings)):
+    for part in (kind, __version__, told, *_contents(settings), *_programs(settings)):
         digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
     if kind == "llm":
         for entry in sorted(files("guardrail.judges.llm").joinpath(_PROMPTS).iterdir(), key=lambda e: e.name):
@@ -95,8 +95,7 @@ def fingerprint(kind: str, settings: BaseModel, version: str = "") -> str:
 def _programs(settings: BaseModel) -> list[str]:
     """What there is to see of the models and programs on this machine that a judge runs."""
     if isinstance(settings, ClassifierSettings):
-        names = [name for name in (settings.model, settings.tokenizer) if name is not None]
-        return [line for name in names for line in stamps(Path(name))]
+        return stamps(Path(settings.model)) if settings.model is not None else []
     if not isinstance(settings, CommandJudgeSettings) or not settings.argv:
         return []
     path = settings.env.get("PATH")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from guardrail.errors import ConfigError
-from guardrail.judges.cache import RedisSettings
+from guardrail.judges.cache import CacheSettings
 
 try:
     import redis.asyncio as redis_asyncio
@@ -27,8 +27,8 @@ try:
     from redis.exceptions import RedisError
 except ImportError as error:
     raise ConfigError(
-        "judge.cache.redis: the Redis client is not installed; install it with "
-        "pip install 'streaming-guardrail[redis]', or leave judge.cache.redis out"
+        "judge.cache.redis_url: the Redis client is not installed; install it with "
+        "pip install 'streaming-guardrail[redis]', or leave judge.cache.redis_url out"
     ) from error
 
 _log = logging.getLogger(__name__)
@@ -36,6 +36,13 @@ _MAC_BYTES: Final = 32
 _MAX_VALUE_BYTES: Final = 16_384
 _FAILURES: Final = 3
 _LONGEST_S: Final = 2.0
+_PREFIX: Final = "guardrail:verdict:"
+TIMEOUT_MS: Final = 10
+"""Longest time for one look-up or one write, connecting included: claims wait for it, and a server nearby
+answers in less."""
+MAX_CONNECTIONS: Final = 32
+PAUSE_MS: Final = 5_000
+"""How long the server is left alone after three failures in a row."""
 _UNSIGNED: Final = b"guardrail verdict cache, not signed"
 
 Got = TypeVar("Got")
@@ -56,16 +63,20 @@ class RedisCache:
 
     def __init__(
         self,
-        settings: RedisSettings,
+        settings: CacheSettings,
         client: Any = None,
         *,
+        timeout_ms: int = TIMEOUT_MS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Connects at the first call. Raises ConfigError for secrets that can't be read."""
-        self._settings = settings
+        """Connects at the first call. Raises ConfigError for secrets that can't be read.
+
+        ``timeout_ms`` is for one look-up or one write, connecting included.
+        """
+        self._timeout_s = timeout_ms / 1000
         self._clock = clock
         self._signing_key = settings.resolve_signing_key() or _UNSIGNED
-        self._client = client or _client(settings)
+        self._client = client or _client(settings, self._timeout_s)
         self._failed_in_a_row = 0
         self._paused_until = float("-inf")
         self._told: set[str] = set()
@@ -105,7 +116,7 @@ class RedisCache:
         if self._clock() < self._paused_until:
             self.counts.skipped += 1
             return None
-        if len(self._under_way) >= self._settings.max_connections:
+        if len(self._under_way) >= MAX_CONNECTIONS:
             self.counts.skipped += 1
             return None
         self.counts.calls += 1
@@ -114,7 +125,7 @@ class RedisCache:
         task = asyncio.create_task(self._caught(call))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        await asyncio.wait({task}, timeout=self._settings.timeout_ms / 1000)
+        await asyncio.wait({task}, timeout=self._timeout_s)
         outcome = task.result() if task.done() else TimeoutError()
         if isinstance(outcome, Exception):
             self._failed(outcome)
@@ -136,7 +147,7 @@ class RedisCache:
         self.counts.failures += 1
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= _FAILURES:
-            self._paused_until = self._clock() + self._settings.pause_ms / 1000
+            self._paused_until = self._clock() + PAUSE_MS / 1000
         kind = type(error).__name__
         if kind not in self._told:
             self._told.add(kind)
@@ -157,21 +168,18 @@ class RedisCache:
         return None
 
     def _name(self, key: bytes) -> str:
-        return self._settings.prefix + hmac.digest(self._signing_key, key, hashlib.sha256).hex()
+        return _PREFIX + hmac.digest(self._signing_key, key, hashlib.sha256).hex()
 
     def _mac(self, name: str, data: bytes) -> bytes:
         return hmac.digest(self._signing_key, name.encode() + b"\0" + data, hashlib.sha256)
 
 
-def _client(settings: RedisSettings) -> Any:
-    seconds = settings.timeout_ms / 1000
-    password = settings.resolve_password()
+def _client(settings: CacheSettings, seconds: float) -> Any:
+    url = settings.resolve_redis_url()
     try:
         return redis_asyncio.from_url(
-            settings.url,
-            username=settings.username,
-            password=password,
-            max_connections=settings.max_connections,
+            url,
+            max_connections=MAX_CONNECTIONS,
             socket_timeout=seconds,
             socket_connect_timeout=seconds,
             retry=Retry(NoBackoff(), 0),
@@ -179,6 +187,6 @@ def _client(settings: RedisSettings) -> Any:
         )
     except (TypeError, ValueError):
         raise ConfigError(
-            "judge.cache.redis.url: the Redis client can't use it, for an option after its ? perhaps; "
+            "judge.cache.redis_url: the Redis client can't use it, for an option after its ? perhaps; "
             "write it as redis://HOST:PORT/0"
         ) from None

@@ -24,14 +24,15 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.llm.settings import shown_body
-from guardrail.judges.secrets import wants_all
 from guardrail.judges.streams import closing
 from guardrail.printable import escape_controls, shorten
+from guardrail.secrets import Secret, wants_all
 from guardrail.verdicts import Judgement, unverified
 
 _MAX_CHARS: Final = 200
@@ -133,7 +134,7 @@ class SelfJudgingSettings(BaseModel):
         default=None,
         repr=False,
         description="Settings of judge.llm that are different for the alternative judge, its model at least. "
-        "A base_url of its own needs its own key settings beside it.",
+        "A base_url of its own needs its own api_key beside it.",
     )
     aliases: dict[str, str] = Field(
         default_factory=dict,
@@ -142,8 +143,8 @@ class SelfJudgingSettings(BaseModel):
     )
 
     @field_serializer("alternative", when_used="json")
-    def _shown(self, value: dict[str, Any] | None, info: Any) -> dict[str, Any] | None:
-        return value if value is None or wants_all(info) else _without_bodies(value)
+    def _as_json(self, value: dict[str, Any] | None, info: Any) -> dict[str, Any] | None:
+        return value if value is None else _shown(value, bodies=wants_all(info))
 
     @field_validator("alternative")
     @classmethod
@@ -163,7 +164,7 @@ def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
     """The changes with keys and headers as secrets, those of fallbacks too: no settings shown tell them."""
     kept = dict(changes)
     if "api_key" in kept:
-        kept["api_key"] = _secret(kept["api_key"])
+        kept["api_key"] = _key(kept["api_key"])
     if isinstance(headers := kept.get("extra_headers"), Mapping):
         kept["extra_headers"] = {name: _secret(value) for name, value in headers.items()}
     if isinstance(fallbacks := kept.get("fallbacks"), list | tuple):
@@ -171,16 +172,25 @@ def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _without_bodies(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes as they are shown: of ``extra_body``, that of fallbacks too, no texts."""
+def _shown(changes: Mapping[str, Any], *, bodies: bool) -> dict[str, Any]:
+    """As plain values, fallbacks too: without keys, and without texts of ``extra_body`` unless ``bodies``."""
     shown = dict(changes)
-    if "extra_body" in shown:
+    if isinstance(shown.get("api_key"), Secret):
+        shown["api_key"] = shown["api_key"].shown()
+    if "extra_body" in shown and not bodies:
         shown["extra_body"] = shown_body(shown["extra_body"])
     if isinstance(fallbacks := shown.get("fallbacks"), list | tuple):
         shown["fallbacks"] = [
-            _without_bodies(each) if isinstance(each, Mapping) else each for each in fallbacks
+            _shown(each, bodies=bodies) if isinstance(each, Mapping) else each for each in fallbacks
         ]
     return shown
+
+
+def _key(value: Any) -> Any:
+    try:
+        return Secret.of(value)
+    except PydanticCustomError:
+        return value  # which the settings of the alternative refuse, at its place
 
 
 def _secret(value: Any) -> Any:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal, LiteralString
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade import CascadeSettings
-from guardrail.judges.classifier.settings import ClassifierSettings, HhemSettings
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import ModelIdentity, SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
 
 # Whatever proves to a server who asks: never sent to another server than the one it was given for.
-_CREDENTIALS: Final = ("api_key", "api_key_file", "api_key_env", "extra_headers")
+_CREDENTIALS: Final = ("api_key", "extra_headers")
 
 
 class JudgeSettings(BaseModel):
@@ -28,17 +29,17 @@ class JudgeSettings(BaseModel):
     kind: Literal["local", "llm", "hhem", "classifier", "command", "cascade"] = Field(
         default="local",
         description="local: rules and a small calibrated model, in process, no key needed. "
-        "llm: a language model behind an OpenAI-compatible API. hhem: Vectara's HHEM-2.1-Open, in process. "
-        "classifier: any Hugging Face classifier of pairs, in process. command: a program or an HTTP "
-        "endpoint of your own. cascade: one of them first, another for what it can't settle.",
+        "llm: a language model behind an OpenAI-compatible API. classifier: any Hugging Face classifier of "
+        "pairs, in process. hhem: that with the preset hhem, Vectara's HHEM-2.1-Open. command: a program or "
+        "an HTTP endpoint of your own. cascade: one of them first, another for what it can't settle.",
     )
     local: LocalJudgeSettings = Field(
         default_factory=LocalJudgeSettings, description="Settings of the local judge."
     )
     llm: LlmJudgeSettings = Field(default_factory=LlmJudgeSettings, description="Settings of the LLM judge.")
-    hhem: HhemSettings = Field(default_factory=HhemSettings, description="Settings of the HHEM judge.")
     classifier: ClassifierSettings = Field(
-        default_factory=ClassifierSettings, description="Settings of the classifier judge."
+        default_factory=ClassifierSettings,
+        description="Settings of the classifier judge, of kind hhem too.",
     )
     command: CommandJudgeSettings = Field(
         default_factory=CommandJudgeSettings, description="Settings of a judge of your own."
@@ -62,17 +63,11 @@ class JudgeSettings(BaseModel):
         default_factory=SelfJudgingSettings,
         description="What happens when the judge's model is the one that wrote the answer.",
     )
-    usage_log_interval_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        default=300.0,
-        description="How often the tokens and cost of the LLM judge are logged (judge.usage), by tenant and "
-        "model; at the end too.",
-    )
 
     def kinds(self) -> frozenset[str]:
-        """The kinds of judges that run: the one named, or both of the cascade."""
-        if self.kind != "cascade":
-            return frozenset({self.kind})
-        return frozenset({self.cascade.first, self.cascade.second})
+        """The judges that run, by the names of their sections: that of ``kind``, or both of the cascade."""
+        named = {self.cascade.first, self.cascade.second} if self.kind == "cascade" else {self.kind}
+        return frozenset("classifier" if kind == "hhem" else kind for kind in named)
 
     def alternative_llm(self) -> LlmJudgeSettings | None:
         """The settings of the judge that answers in place of one that would judge itself; None without."""
@@ -85,6 +80,26 @@ class JudgeSettings(BaseModel):
             for name in _CREDENTIALS:
                 values.pop(name, None)
         return LlmJudgeSettings.model_validate(values | changes)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _hhem_is_a_preset(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        kinds = {"kind": data.get("kind")}
+        if kinds["kind"] == "cascade":
+            cascade = _given(data.get("cascade"))
+            kinds = {f"cascade.{place}": cascade.get(place) for place in ("first", "second")}
+        place = next((place for place, kind in kinds.items() if kind == "hhem"), None)
+        if place is None:
+            return data
+        if "classifier" in kinds.values():
+            raise ValueError(f"{place}: hhem is the classifier, with a preset; name two different judges")
+        classifier = _given(data.get("classifier"))
+        preset = classifier.get("preset") or "hhem"
+        if preset != "hhem":
+            raise ValueError(f"{place} is hhem, but classifier.preset {preset}; write classifier for hhem")
+        return {**data, "classifier": {**classifier, "preset": preset}}
 
     @model_validator(mode="after")
     def _alternative_is_right(self) -> JudgeSettings:
@@ -103,6 +118,13 @@ class JudgeSettings(BaseModel):
         return self
 
 
+def _given(section: Any) -> Mapping[str, Any]:
+    """What is set in a section, which may stand there as values or as settings."""
+    if isinstance(section, BaseModel):
+        return {name: getattr(section, name) for name in section.model_fields_set}
+    return section if isinstance(section, Mapping) else {}
+
+
 def _of_the_alternative(error: ValidationError) -> PydanticCustomError:
     """The first error of the alternative's settings, at the place where it stands in the file."""
     details = error.errors(include_url=False)[0]
@@ -110,11 +132,12 @@ def _of_the_alternative(error: ValidationError) -> PydanticCustomError:
     if details["type"] == "extra_forbidden":
         wrong = f"judge.llm has no setting {str(details['loc'][-1])!r}; correct it or take it out"
         value = {}  # what it is nobody knows: a key, perhaps
+        return _problem(details["loc"], value, wrong, kind="extra_forbidden")
     return _problem(details["loc"], value, wrong)
 
 
-def _problem(path: tuple[int | str, ...], value: Any, wrong: str) -> PydanticCustomError:
+def _problem(
+    path: tuple[int | str, ...], value: Any, wrong: str, kind: LiteralString = "alternative_judge"
+) -> PydanticCustomError:
     whole = ("judge", "self_judging", "alternative", *path)
-    return PydanticCustomError(
-        "alternative_judge", "{wrong}", {"wrong": wrong, "path": whole, "value": value}
-    )
+    return PydanticCustomError(kind, "{wrong}", {"wrong": wrong, "path": whole, "value": value})

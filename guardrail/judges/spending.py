@@ -25,6 +25,7 @@ from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.self_judging import canonical, plain
 from guardrail.judges.streams import closing
+from guardrail.limits import ResponseBudget
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import Judgement, total
 
@@ -216,19 +217,6 @@ class BudgetExhausted(JudgeUnavailable):
     """A call was not made because a budget has no room for it. The message names the budget."""
 
 
-Tokens = Annotated[int, Field(gt=0)]
-Usd = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class ResponseBudget(BaseModel):
-    """What the judging of one response may consume."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    tokens: Tokens | None = Field(default=None, description="Input (cached ones too) and output tokens.")
-    usd: Usd | None = Field(default=None, description="US dollars, by judge.prices.")
-
-
 class MinuteBudget(ResponseBudget):
     """What may be consumed within any 60 seconds."""
 
@@ -273,37 +261,39 @@ class BudgetSettings(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class _Amount:
+class _Amounts:
     calls: int
     tokens: int
     usd: float
 
     @staticmethod
-    def of(usage: Usage) -> _Amount:
-        return _Amount(
+    def of(usage: Usage) -> _Amounts:
+        return _Amounts(
             max(0, usage.judge_calls),
             max(0, usage.input_tokens) + max(0, usage.output_tokens),
             max(0.0, usage.cost_usd),
         )
 
-    def plus(self, other: _Amount) -> _Amount:
-        return _Amount(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
+    def plus(self, other: _Amounts) -> _Amounts:
+        return _Amounts(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
 
-    def minus(self, other: _Amount) -> _Amount:
-        return _Amount(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
+    def minus(self, other: _Amounts) -> _Amounts:
+        return _Amounts(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
-    def most(self, other: _Amount) -> _Amount:
-        return _Amount(max(self.calls, other.calls), max(self.tokens, other.tokens), max(self.usd, other.usd))
+    def most(self, other: _Amounts) -> _Amounts:
+        return _Amounts(
+            max(self.calls, other.calls), max(self.tokens, other.tokens), max(self.usd, other.usd)
+        )
 
 
-_NOTHING: Final = _Amount(0, 0, 0.0)
+_NOTHING: Final = _Amounts(0, 0, 0.0)
 
 
 @dataclass(slots=True)
-class _Response:
+class _ResponseSpending:
     """What one response had spent when it was first seen here, with all that was booked for it since."""
 
-    booked: _Amount
+    booked: _Amounts
     second: int
 
 
@@ -311,9 +301,9 @@ class _Response:
 class Reservation:
     """Room that a call has in the budgets, from before it is made until what it took is known."""
 
-    response: _Response
+    response: _ResponseSpending
     tenant: str | None
-    expected: _Amount
+    expected: _Amounts
     second: int
 
 
@@ -324,18 +314,19 @@ class Budget:
         """``clock`` gives seconds and never goes back."""
         self._settings = settings
         self._clock = clock
-        self._all = _Window()
-        self._tenants: OrderedDict[str | None, _Window] = OrderedDict()
+        self._all = _LastMinute()
+        self._tenants: OrderedDict[str | None, _LastMinute] = OrderedDict()
         # ``JudgeRequest.spent`` lacks calls in flight, what nobody told, and what was told since it was read.
-        self._responses: OrderedDict[str, _Response] = OrderedDict()
+        self._responses: OrderedDict[str, _ResponseSpending] = OrderedDict()
 
     def reserve(self, request: JudgeRequest, expected: Usage) -> Reservation:
         """Room for one call for ``request``; raises BudgetExhausted when a bound leaves none."""
-        amount = _Amount.of(expected)
+        amount = _Amounts.of(expected)
         second = int(self._clock())
-        spent = _Amount.of(request.spent)
+        spent = _Amounts.of(request.spent)
         response = self._response(request.response_id, spent, second)
-        _check(self._settings.per_response, response.booked.most(spent), amount, "per response")
+        per_response = request.budget or self._settings.per_response
+        _check(per_response, response.booked.most(spent), amount, "per response")
         _check(self._settings.per_minute, self._all.sum(second), amount, "per minute")
         tenant = self._tenant(request.tenant)
         _check(self._settings.per_tenant_minute, tenant.sum(second), amount, "of the tenant per minute")
@@ -346,12 +337,12 @@ class Budget:
 
     def settle(self, reservation: Reservation, usage: Usage) -> None:
         """Book what the call took in place of what was expected."""
-        difference = _Amount.of(usage).minus(reservation.expected)
+        difference = _Amounts.of(usage).minus(reservation.expected)
         self._all.add(reservation.second, difference)
         self._tenant(reservation.tenant).add(reservation.second, difference)
         reservation.response.booked = reservation.response.booked.plus(difference)
 
-    def _response(self, response_id: str, spent: _Amount, second: int) -> _Response:
+    def _response(self, response_id: str, spent: _Amounts, second: int) -> _ResponseSpending:
         """The tally of a response; those that nobody has asked for in a while are forgotten."""
         while self._responses:
             oldest = next(iter(self._responses.values()))
@@ -360,38 +351,38 @@ class Budget:
             self._responses.popitem(last=False)
         response = self._responses.get(response_id)
         if response is None:
-            response = self._responses[response_id] = _Response(spent, second)
+            response = self._responses[response_id] = _ResponseSpending(spent, second)
         response.second = second
         self._responses.move_to_end(response_id)
         return response
 
-    def _tenant(self, tenant: str | None) -> _Window:
+    def _tenant(self, tenant: str | None) -> _LastMinute:
         window = self._tenants.get(tenant)
         if window is None:
-            window = self._tenants[tenant] = _Window()
+            window = self._tenants[tenant] = _LastMinute()
             if len(self._tenants) > _MOST_TENANTS:
                 self._tenants.popitem(last=False)
         self._tenants.move_to_end(tenant)
         return window
 
 
-class _Window:
+class _LastMinute:
     """Amounts of the last 60 seconds, kept by the second: at most 61 entries."""
 
     __slots__ = ("_seconds", "_sum")
 
     def __init__(self) -> None:
-        self._seconds: deque[tuple[int, _Amount]] = deque()
+        self._seconds: deque[tuple[int, _Amounts]] = deque()
         self._sum = _NOTHING
 
-    def sum(self, now: int) -> _Amount:
+    def sum(self, now: int) -> _Amounts:
         while self._seconds and self._seconds[0][0] <= now - _WINDOW_S:
             self._sum = self._sum.minus(self._seconds.popleft()[1])
         if not self._seconds:
             self._sum = _NOTHING  # sums of floats do not come back to zero by themselves
         return self._sum
 
-    def add(self, second: int, amount: _Amount) -> None:
+    def add(self, second: int, amount: _Amounts) -> None:
         """Add to a second that is the latest or still in the window; to one that has left it, nothing."""
         if not self._seconds or self._seconds[-1][0] < second:
             self._seconds.append((second, amount))
@@ -404,7 +395,7 @@ class _Window:
                 return
 
 
-def _check(bounds: ResponseBudget, spent: _Amount, expected: _Amount, whose: str) -> None:
+def _check(bounds: ResponseBudget, spent: _Amounts, expected: _Amounts, whose: str) -> None:
     for unit in ("calls", "tokens", "usd"):
         bound = getattr(bounds, unit, None)
         if bound is None:

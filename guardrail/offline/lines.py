@@ -15,7 +15,7 @@ _DRAIN_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class InputLine:
     """One line. ``number`` counts from 1, blank ones included.
 
     ``size`` is in bytes with the line's end; ``data`` is None for a line that was too long to be read.
@@ -26,7 +26,7 @@ class Line:
     size: int
 
 
-def read_lines(stream: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Line]:
+def read_lines(stream: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[InputLine]:
     """All lines but blank ones, a byte order mark at the start and line ends of any kind removed.
 
     No more than ``max_line_bytes`` are ever held: of a longer line only the length is told.
@@ -39,26 +39,26 @@ def read_lines(stream: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterat
             while data and not data.endswith(b"\n"):
                 data = stream.readline(_DRAIN_BYTES)
                 size += len(data)
-            yield Line(number, None, size)
+            yield InputLine(number, None, size)
             continue
         data = data.removeprefix(BOM) if number == 1 else data
         data = data.strip()
         if data:
-            yield Line(number, data, size)
+            yield InputLine(number, data, size)
 
 
-async def beside_the_loop(lines: Iterator[Line], ahead: int) -> AsyncIterator[Line]:
+async def beside_the_loop(lines: Iterator[InputLine], ahead: int) -> AsyncIterator[InputLine]:
     """``lines``, read in a thread, so that a terminal or a slow pipe holds nobody up.
 
     At most ``ahead`` lines are read before they are asked for. The thread is a daemon: one that waits for
     input which never comes does not keep the process from ending. Errors of reading are raised here.
     """
     loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[Line | BaseException | None] = asyncio.Queue()
+    arrived: asyncio.Queue[InputLine | BaseException | None] = asyncio.Queue()
     room = threading.Semaphore(ahead)
     stopped = threading.Event()
 
-    def hand_over(item: Line | BaseException | None) -> None:
+    def hand_over(item: InputLine | BaseException | None) -> None:
         # The loop may be closed already when the process is on its way out.
         if not stopped.is_set():
             loop.call_soon_threadsafe(arrived.put_nowait, item)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from guardrail.events import Response, ResponseVerdict, parse_input
 from guardrail.guard import Guard
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
-from guardrail.offline.lines import MAX_LINE_BYTES, Line
+from guardrail.offline.lines import MAX_LINE_BYTES, InputLine
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
@@ -27,7 +27,7 @@ Check = Callable[[Response], Awaitable[ResponseVerdict]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScoredLine:
     """What became of a line: a verdict, or the reason why it could not be read. ``size`` is in bytes."""
 
     line: int
@@ -46,7 +46,12 @@ def judging_everything(policy: Policy) -> Policy:
     return policy.model_copy(update={"mode": "observe", "claim_timeout_ms": _CLAIM_TIMEOUT_MS})
 
 
-def checker(judge: Judge, router: PolicyRouter, limits: Limits | None = None) -> Check:
+def checker(
+    judge: Judge,
+    router: PolicyRouter,
+    limits: Limits | None = None,
+    judges: Mapping[str, Judge] | None = None,
+) -> Check:
     """A function that judges one response with a guard of its own.
 
     A shared guard takes an id once only, as a stream must; in a file the same id may stand twice, with two
@@ -55,13 +60,13 @@ def checker(judge: Judge, router: PolicyRouter, limits: Limits | None = None) ->
     """
 
     async def check(response: Response) -> ResponseVerdict:
-        async with Guard(judge, router=router, limits=limits) as guard:
+        async with Guard(judge, router=router, judges=judges, limits=limits) as guard:
             return await guard.check_event(response.model_copy(update={"deadline_ms": None}))
 
     return check
 
 
-def decode_line(line: Line) -> Response:
+def decode_line(line: InputLine) -> Response:
     """Read one line. Raises InputError with a message that quotes nothing of it."""
     if line.data is None:
         raise DecodeError(
@@ -87,9 +92,9 @@ def decode_line(line: Line) -> Response:
 
 
 async def score_lines(
-    lines: AsyncIterator[Line],
+    lines: AsyncIterator[InputLine],
     check: Check,
-    on_outcome: Callable[[Outcome], None],
+    on_outcome: Callable[[ScoredLine], None],
     *,
     concurrency: int,
     max_held_bytes: int = _HELD_BYTES,
@@ -102,16 +107,16 @@ async def score_lines(
     ends everything and is raised here.
     """
     slots = asyncio.Semaphore(concurrency)
-    ahead = asyncio.Queue[asyncio.Task[Outcome] | None](concurrency * _LINES_PER_SLOT)
-    held = _Held(max_held_bytes)
+    ahead = asyncio.Queue[asyncio.Task[ScoredLine] | None](concurrency * _LINES_PER_SLOT)
+    held = _BytesHeld(max_held_bytes)
 
-    async def score(line: Line) -> Outcome:
+    async def score(line: InputLine) -> ScoredLine:
         async with slots:
             try:
                 verdict = await check(decode_line(line))
             except InputError as error:
-                return Outcome(line.number, line.size, None, str(error))
-            return Outcome(line.number, line.size, verdict, None)
+                return ScoredLine(line.number, line.size, None, str(error))
+            return ScoredLine(line.number, line.size, verdict, None)
 
     async def read(group: asyncio.TaskGroup) -> None:
         async for line in lines:
@@ -131,7 +136,7 @@ async def score_lines(
         raise only_cause(errors) from None
 
 
-class _Held:
+class _BytesHeld:
     """Bytes of lines between being read and being done. One taker."""
 
     def __init__(self, limit: int) -> None:

@@ -1,1 +1,33 @@
-"""One response: a state machine, what it writes, and what is stored of it."""
+"""One response: a state machine, what it asks for, what it writes, and what is stored of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from guardrail.lazy import face
+
+if TYPE_CHECKING:
+    from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
+    from guardrail.session.machine import Session
+    from guardrail.session.stored import StoredSession
+
+__all__ = [
+    "AskJudge",
+    "Cancel",
+    "Channel",
+    "CutOn",
+    "Effect",
+    "Emit",
+    "Session",
+    "StoredSession",
+]
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = face(
+        __name__,
+        {
+            "guardrail.session.effects": ("AskJudge", "Cancel", "Channel", "CutOn", "Effect", "Emit"),
+            "guardrail.session.machine": ("Session",),
+            "guardrail.session.stored": ("StoredSession",),
+        },
+    )

@@ -18,7 +18,7 @@ class Channel(StrEnum):
     FLAGGED = "flagged"
 
 
-class Judge(NamedTuple):
+class AskJudge(NamedTuple):
     """Effect: put these claims, by id, to the judge."""
 
     claims: tuple[tuple[str, Claim], ...]
@@ -42,4 +42,4 @@ class Emit(NamedTuple):
     since: float | None = None
 
 
-Effect = Judge | Cancel | CutOn | Emit
+Effect = AskJudge | Cancel | CutOn | Emit

@@ -22,15 +22,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from itertools import islice
+from typing import ClassVar, Final
 
 from guardrail.claims.cutter import CutSegment, Cutter
 from guardrail.claims.model import Claim, Segment
+from guardrail.decisions import Decider, Interruption, on_incomplete, redecide
 from guardrail.errors import ProtocolError
-from guardrail.events import ClaimVerdict, Decision, ResponseHead, Usage, Verdict
-from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from guardrail.scoring import ScoreKeeper
-from guardrail.session.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
+from guardrail.events import (
+    ChallengerDecision,
+    ClaimVerdict,
+    Decision,
+    ResponseHead,
+    SegmentKind,
+    Usage,
+    Verdict,
+)
+from guardrail.policy import FailPolicy, Policy
+from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
 from guardrail.session.outputs import Deliveries, OutputEvents, timings
 from guardrail.verdicts import Judgement, unverified
 
@@ -39,13 +48,11 @@ _NOTHING: Final[list[Effect]] = []
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
-MOST_CUT_CHARS: Final = 2_000
-"""Of a text, at a time: some milliseconds of work, for which other responses wait."""
 _WAITED: Final = 0.25
 
 
 @dataclass(slots=True)
-class Held:
+class HeldSegment:
     """A segment that is not resolved yet, and what its claims have come to."""
 
     segment: Segment
@@ -59,7 +66,7 @@ class Pending:
     """A claim without a verdict. ``taken``: it is with the judge, and no longer behind others."""
 
     claim: Claim
-    held: Held
+    held: HeldSegment
     asked_at: float
     due: float
     taken: bool = False
@@ -70,15 +77,22 @@ class Session:
 
     Every method takes ``now``, seconds on any monotonic clock, and returns the effects to carry out in
     order. Methods raise ProtocolError for an event that does not fit; the session is unchanged then, and
-    the caller ends it with ``end_early``.
+    the caller ends it with ``end_early``. ``challenger``, if there is one, decides on the same verdicts, and
+    the final verdict says what.
     """
 
+    MOST_CUT_CHARS: ClassVar = 2_000
+    """Of a text, at a time: some milliseconds of work, for which other responses wait."""
+
     __slots__ = (
+        "_challenger",
         "_claim_timeout_s",
         "_claims",
         "_cut",
         "_cutter",
+        "_decider",
         "_due",
+        "_ended_early",
         "_first_verdict_at",
         "_heard_at",
         "_incomplete_rule",
@@ -93,13 +107,11 @@ class Session:
         "_pending",
         "_queue",
         "_reading",
-        "_score",
-        "_segment_kinds",
+        "_resolved",
+        "_stopped",
         "_streaming",
         "_text_ended_at",
         "_uncut",
-        "_worst",
-        "_worst_rule",
         "answer_chars",
         "decided",
         "head",
@@ -111,7 +123,14 @@ class Session:
     )
 
     def __init__(
-        self, head: ResponseHead, policy: Policy, cutter: Cutter, *, now: float, max_answer_chars: int
+        self,
+        head: ResponseHead,
+        policy: Policy,
+        cutter: Cutter,
+        *,
+        now: float,
+        max_answer_chars: int,
+        challenger: Policy | None = None,
     ) -> None:
         self.head = head
         self.policy = policy
@@ -127,14 +146,17 @@ class Session:
         self._parts: list[str] = []
         self._keep = self._parts.append
         self._uncut: deque[str] = deque()  # of what has come, in pieces of MOST_CUT_CHARS
-        self._queue: deque[Held] = deque()
+        self._queue: deque[HeldSegment] = deque()
         self._pending: dict[str, Pending] = {}
         self._claims: list[ClaimVerdict] = []
-        self._score = ScoreKeeper(policy.score, policy.weights, policy.credits)
-        self._worst = _RELEASE
-        self._worst_rule = ""
+        self._decider = Decider(policy)
+        self._challenger = challenger
+        # With a challenger: of each segment that is resolved its kind and how many claims it has.
+        self._resolved: list[tuple[SegmentKind | None, int]] = []
+        self._ended_early: Interruption | None = None
+        self._stopped: Interruption | None = None
         self._incomplete_rule: str | None = None
-        self._out = Deliveries(self._make, policy.redaction_text)
+        self._out = Deliveries(self._make, policy.redaction(head.language))
         self._judging_stopped: str | None = None
         self.started_at = now
         self._last_event_at = now
@@ -145,7 +167,6 @@ class Session:
         self._reading = True  # neither decided nor at the end of the text
         # Read with every segment, and slower to read from the policy.
         self._claim_timeout_s = policy.claim_timeout_ms / 1000
-        self._segment_kinds = policy.segment_kinds
         self._streaming = policy.mode == "stream"
         self._observing = policy.mode == "observe"
 
@@ -235,7 +256,7 @@ class Session:
         self._last_event_at = now
         self.answer_chars = answer_chars
         self._keep(text)
-        if self._uncut or len(text) > MOST_CUT_CHARS:
+        if self._uncut or len(text) > self.MOST_CUT_CHARS:
             return self._put_off(text, now)
         cut = self._cut(text)
         if self._observing:
@@ -289,13 +310,12 @@ class Session:
         if not self._reading:
             return _NOTHING
         self._incomplete_rule = rule
-        if force_block or self.policy.on_incomplete is OnIncomplete.BLOCK:
-            self._note(_BLOCK, rule)
-            if not self._observing:
-                self._text_ended_at = now
-                return self._block(rule, now)
-        elif self.policy.on_incomplete is OnIncomplete.FLAG:
-            self._note(Decision.FLAG, rule)
+        self._ended_early = Interruption(rule, len(self._resolved), force_block)
+        decision = on_incomplete(self.policy, forced=force_block)
+        self._decider.note(decision, rule)
+        if decision is _BLOCK and not self._observing:
+            self._text_ended_at = now
+            return self._block(rule, now, technical=True)
         return self._end_text(now)
 
     def fall_silent(self) -> None:
@@ -308,8 +328,9 @@ class Session:
         if self.decided:
             return _NOTHING
         self._judging_stopped = reason
+        self._stopped = Interruption(reason, len(self._resolved))
         if self.policy.on_unverified is FailPolicy.FAIL_CLOSED and not self._observing:
-            return self._block(reason, now)
+            return self._block(reason, now, technical=True)
         return self._give_up(list(self._pending), reason, now)
 
     def judged(self, judgements: Iterable[Judgement], now: float) -> list[Effect]:
@@ -354,7 +375,8 @@ class Session:
         effects = self._let_through(text, (), now) if self._observing else []
         if not self._uncut:
             effects.append(CutOn())
-        self._uncut.extend(text[at : at + MOST_CUT_CHARS] for at in range(0, len(text), MOST_CUT_CHARS))
+        most = self.MOST_CUT_CHARS
+        self._uncut.extend(text[at : at + most] for at in range(0, len(text), most))
         return effects
 
     def _let_through(self, text: str, cut: Sequence[CutSegment], now: float) -> list[Effect]:
@@ -389,7 +411,7 @@ class Session:
         asked: list[tuple[str, Claim]] = []
         due = min(now + self._claim_timeout_s, self._due)
         for segment, claims in cut:
-            held = Held(segment, len(claims), cut_at=now)
+            held = HeldSegment(segment, len(claims), cut_at=now)
             self._queue.append(held)
             for claim in claims:
                 claim_id = self._make.claim_id(claim)
@@ -398,7 +420,7 @@ class Session:
         if asked and self._judging_stopped is not None:
             return self._give_up([claim_id for claim_id, _ in asked], self._judging_stopped, now)
         if asked:
-            effects.append(Judge(tuple(asked)))
+            effects.append(AskJudge(tuple(asked)))
         self._advance(effects, now)
         return effects
 
@@ -432,10 +454,11 @@ class Session:
             if len(held.verdicts) > 1:
                 held.verdicts.sort(key=lambda verdict: verdict.index)
             self._claims += held.verdicts
-            decision, rule = self._decide_segment(held)
-            self._note(decision, rule)
+            decision, rule = self._decider.segment(held.segment.kind, held.verdicts)
+            if self._challenger is not None:
+                self._resolved.append((held.segment.kind, len(held.verdicts)))
             if decision is _BLOCK and not self._observing:
-                effects += self._block(rule, now)
+                effects += self._block(rule, now, technical=rule == self.policy.unverified_rule)
                 return
             if not self._observing:
                 ids = tuple([verdict.claim_id for verdict in held.verdicts])
@@ -447,47 +470,25 @@ class Session:
         if self._text_ended_at is not None and not self._queue and not self._uncut and not self.decided:
             self._finish(effects, now)
 
-    def _decide_segment(self, held: Held) -> tuple[Decision, str]:
-        policy = self.policy
-        worst, rule = _RELEASE, ""
-        if held.segment.kind in self._segment_kinds:
-            worst, rule = self._segment_kinds[held.segment.kind], f"segment kind {held.segment.kind}"
-        for verdict in held.verdicts:
-            self._score.add(verdict.severity, verdict.verdict, verdict.support)
-            decision, name = policy.decide_claim(verdict)
-            if decision.rank > worst.rank:
-                worst, rule = decision, name
-        if self._streaming and held.verdicts and self._score.checked >= policy.score_after_claims:
-            decision, name = policy.decide_score(self._score.score)
-            if decision is _BLOCK and worst is not _BLOCK:
-                return decision, name
-        return worst, rule
-
-    def _note(self, decision: Decision, rule: str) -> None:
-        if decision.rank > self._worst.rank:
-            self._worst, self._worst_rule = decision, rule
-
     def _finish(self, effects: list[Effect], now: float) -> None:
-        decision, rule = self.policy.decide_score(self._score.score)
-        if self._score.checked == 0 and self._claims:
-            rule = "no claim could be checked"
-        if self._worst.rank >= decision.rank and self._worst is not _RELEASE:
-            decision, rule = self._worst, self._worst_rule
+        decision, rule = self._decider.end()
         if self._observing:
             self._conclude(decision, rule, effects, now)
             return
         if decision is _BLOCK:
-            effects += self._block(rule, now, to_the_end=True)
+            effects += self._block(rule, now, technical=False, to_the_end=True)
             return
         effects += [self._out.release(*ready) for ready in self._out.ready]
-        effects.append(self._out.completed(decision, rule, self._score.score))
+        effects.append(self._out.completed(decision, rule, self._decider.score))
         self._conclude(decision, rule, effects, now)
 
-    def _block(self, rule: str, now: float, *, to_the_end: bool = False) -> list[Effect]:
+    def _block(self, rule: str, now: float, *, technical: bool, to_the_end: bool = False) -> list[Effect]:
+        """``technical``: the block says nothing of the answer, as when no judge could be had."""
         effects: list[Effect] = []
         if self._pending:
             effects.append(Cancel())
-        effects.append(self._out.blocked(rule, self._score.score))
+        message = self.policy.blocked_message(self.head.language, technical=technical)
+        effects.append(self._out.blocked(rule, message, self._decider.score))
         self._conclude(_BLOCK, rule, effects, now, to_the_end=to_the_end)
         return effects
 
@@ -499,12 +500,13 @@ class Session:
         self._reading = False
         verdict = self._make.response_verdict(
             self._claims,
-            self._score.score,
+            self._decider.score,
             decision,
             rule,
             complete=to_the_end and self._incomplete_rule is None,
             usage=self.usage,
             timings=timings(self.started_at, self._first_verdict_at, self._text_ended_at, now, self._claims),
+            challenger=self._challenged(to_the_end),
         )
         effects.append(Emit(_VERDICTS, verdict))
         if decision is not _RELEASE:
@@ -513,6 +515,26 @@ class Session:
             effects.append(Emit(Channel.FLAGGED, case))
         self._let_go()
 
+    def _challenged(self, to_the_end: bool) -> ChallengerDecision | None:
+        """What the challenger decides on the verdicts that there are."""
+        challenger = self._challenger
+        if challenger is None:
+            return None
+        claims = iter(self._claims)
+        found = redecide(
+            challenger,
+            [(kind, list(islice(claims, number))) for kind, number in self._resolved],
+            ended_early=self._ended_early,
+            judging_stopped=self._stopped,
+        )
+        return ChallengerDecision(
+            policy=challenger.ref,
+            decision=found.decision,
+            rule=found.rule,
+            score=found.score,
+            complete=to_the_end or found.early,
+        )
+
     def _let_go(self) -> None:
         """Nothing that led to the decision matters any more."""
         self._parts.clear()
@@ -520,6 +542,7 @@ class Session:
         self._queue.clear()
         self._pending.clear()
         self._claims = []
+        self._resolved.clear()
         self._out.ready.clear()
         self._cutter.release()
         self.head = self.head.model_copy(update={"contexts": (), "question": "", "metadata": {}})

@@ -9,6 +9,7 @@ from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim, Segment
 from guardrail.events import (
     MAX_CITED_CONTEXTS,
+    ChallengerDecision,
     ClaimCitation,
     ClaimVerdict,
     Context,
@@ -85,9 +86,11 @@ class Deliveries:
         """All is out."""
         return Emit(_DELIVERIES, self._make.delivery_completed(self.seq, decision, rule, score))
 
-    def blocked(self, rule: str, score: float | None) -> Emit:
+    def blocked(self, rule: str, message: str, score: float | None) -> Emit:
         """No more leaves."""
-        return Emit(_DELIVERIES, self._make.delivery_blocked(self.seq, rule, self.released_end, score))
+        return Emit(
+            _DELIVERIES, self._make.delivery_blocked(self.seq, rule, message, self.released_end, score)
+        )
 
     def shown(self, answer: str) -> str:
         """What readers have seen of ``answer``."""
@@ -208,13 +211,13 @@ class OutputEvents:
         )
 
     def delivery_blocked(
-        self, seq: int, rule: str, released_chars: int, score: float | None
+        self, seq: int, rule: str, message: str, released_chars: int, score: float | None
     ) -> DeliveryBlocked:
         return DeliveryBlocked(
             id=self.make_id("delivery.blocked"),
             response_id=self.response_id,
             seq=seq,
-            message=self._policy.fallback_message,
+            message=message,
             rule=rule,
             released_chars=released_chars,
             score=score,
@@ -230,6 +233,7 @@ class OutputEvents:
         complete: bool,
         usage: Usage,
         timings: Timings,
+        challenger: ChallengerDecision | None = None,
     ) -> ResponseVerdict:
         return ResponseVerdict(
             id=self.make_id("verdict.response"),
@@ -247,6 +251,7 @@ class OutputEvents:
             usage=usage,
             timings=timings,
             policy=self._ref,
+            challenger=challenger,
         )
 
     def flagged_case(

@@ -99,7 +99,7 @@ class _StoredVerdict(_Stored):
     reasons: tuple[str, ...] = ()
 
 
-class _Progress(_Stored):
+class _ProgressRecord(_Stored):
     """One progress record. A field that is None, or empty, says nothing new."""
 
     number: _Count | None = None
@@ -113,11 +113,14 @@ class _Progress(_Stored):
     verdicts: tuple[_StoredVerdict, ...] = ()
     ready: tuple[tuple[_Count, Decision, str | None], ...] = ()
     replaced: tuple[_Place, ...] = ()
+    kinds: tuple[tuple[_Count, SegmentKind], ...] = ()
     worst: tuple[Decision, str] | None = None
     delivered: _Count | None = None
     released: _Count | None = None
     incomplete: str | None = None
     judging_stopped: str | None = None
+    ended_at: tuple[_Count, bool] | None = None
+    stopped_at: _Count | None = None
     decided: bool | None = None
     ended: bool | None = None
     text_ended_ms: int | None = None
@@ -136,6 +139,8 @@ _STANDING: Final = (
     "worst",
     "incomplete",
     "judging_stopped",
+    "ended_at",
+    "stopped_at",
     "decided",
     "ended",
     "text_ended_ms",
@@ -155,7 +160,11 @@ class OpenSegment:
 
 @dataclass(slots=True)
 class SessionState:
-    """Where a session stood. Times are Unix milliseconds. ``standing``: what was stored last, by name."""
+    """Where a session stood. Times are Unix milliseconds. ``standing``: what was stored last, by name.
+
+    For a challenger: ``kinds`` of segments as far as stored, and at which segment (its number, and if it was
+    forced) the response ended early or its judging stopped.
+    """
 
     records: int = 0
     standing: dict[str, Any] = field(default_factory=dict)
@@ -167,11 +176,14 @@ class SessionState:
     resolved: list[ClaimVerdict] = field(default_factory=list)
     ready: list[Ready] = field(default_factory=list)
     replaced: list[tuple[int, int]] = field(default_factory=list)
+    kinds: dict[int, SegmentKind] = field(default_factory=dict)
     worst: tuple[Decision, str] = (Decision.RELEASE, "")
     delivered: int = 0
     released_end: int = 0
     incomplete_rule: str | None = None
     judging_stopped: str | None = None
+    ended_at: tuple[int, bool] | None = None
+    stopped_at: int | None = None
     decided: bool = False
     input_ended: bool = False
     text_ended_ms: int | None = None
@@ -206,12 +218,12 @@ def read_state(head: ResponseHead, policy: Policy, progress: Sequence[Mapping[st
     if progress and stands_alone(progress[-1]):
         progress = progress[-1:]
     try:
-        records = [_Progress.model_validate(stored) for stored in progress]
+        records = [_ProgressRecord.model_validate(stored) for stored in progress]
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UnreadableSession(f"{where}: {first['msg']}") from None
-    state = _Reader(head, policy, records).read()
+    state = _RecordReader(head, policy, records).read()
     state.standing = {name: stored[name] for stored in progress for name in _STANDING if name in stored}
     return state
 
@@ -236,10 +248,10 @@ def _count(value: object, most: int) -> int:
     return value if isinstance(value, int) and 0 < value <= most else 0
 
 
-class _Reader:
+class _RecordReader:
     """Puts the records of one session together."""
 
-    def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_Progress]) -> None:
+    def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_ProgressRecord]) -> None:
         self._head = head
         self._make = OutputEvents(head.response_id, policy)
         self._citations = CitationReader(head.contexts, policy.citation_pattern, KnownLinks(head.contexts))
@@ -285,6 +297,8 @@ class _Reader:
             for index, decision, rule in record.ready
         ]
         state.replaced = [span for record in self._records for span in record.replaced]
+        state.kinds = {index: segment.kind for index, segment in segments.items()}
+        state.kinds.update(kind for record in self._records for kind in record.kinds)
         return state
 
     def _stand(self, standing: dict[str, Any]) -> SessionState:
@@ -297,6 +311,8 @@ class _Reader:
         state.released_end = standing.get("released", 0)
         state.incomplete_rule = standing.get("incomplete")
         state.judging_stopped = standing.get("judging_stopped")
+        state.ended_at = standing.get("ended_at")
+        state.stopped_at = standing.get("stopped_at")
         state.decided = standing.get("decided", False)
         state.input_ended = standing.get("ended", False)
         state.text_ended_ms = standing.get("text_ended_ms")

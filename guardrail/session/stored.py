@@ -6,15 +6,17 @@ each piece of text, segment, claim and verdict is written once, and only while i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from guardrail.claims.cutter import ClaimCutter, CutSegment, Cutter, ResumingCutter
 from guardrail.claims.model import Claim, Segment
+from guardrail.decisions import Interruption
 from guardrail.events import ClaimVerdict, Context, Evidence, Response, ResponseHead
 from guardrail.policy import Policy
-from guardrail.session.effects import Effect, Judge
-from guardrail.session.machine import Held, Pending, Session
+from guardrail.session.effects import AskJudge, Effect
+from guardrail.session.machine import HeldSegment, Pending, Session
 from guardrail.session.outputs import Deliveries
 from guardrail.session.state import STATE_VERSION, SessionState, read_state, salvage
 from guardrail.verdicts import Judgement
@@ -33,6 +35,8 @@ _AT_FIRST: Final[Facts] = {
     "worst": ["release", ""],
     "incomplete": None,
     "judging_stopped": None,
+    "ended_at": None,
+    "stopped_at": None,
     "decided": False,
     "ended": False,
     "text_ended_ms": None,
@@ -81,8 +85,10 @@ class Journal:
         deliveries: Deliveries,
         is_open: Callable[[Segment], bool],
         is_pending: Callable[[Claim], bool],
+        kinds: bool = False,
     ) -> Facts | None:
-        """What is new, or None. ``standing``: all that is but a number or a word, as it stands."""
+        """What is new, or None. ``standing``: all that is but a number or a word, as it stands. ``kinds``:
+        those of segments that are not open are wanted too."""
         known = self._known
         facts: Facts = {
             name: value
@@ -103,6 +109,9 @@ class Journal:
             ],
             "replaced": [list(span) for span in deliveries.replaced[self._replaced :]],
         }
+        if kinds:
+            segments = [cut.segment for cut in self.cut if not is_open(cut.segment)]
+            new["kinds"] = [[segment.index, segment.kind.value] for segment in segments]
         self._claims.update(claim["index"] for claim in new["claims"])
         self.cut.clear()
         self.verdicts.clear()
@@ -209,9 +218,18 @@ class StoredSession(Session):
     __slots__ = ("_journal",)
 
     def __init__(
-        self, head: ResponseHead, policy: Policy, cutter: Cutter, *, now: float, max_answer_chars: int
+        self,
+        head: ResponseHead,
+        policy: Policy,
+        cutter: Cutter,
+        *,
+        now: float,
+        max_answer_chars: int,
+        challenger: Policy | None = None,
     ) -> None:
-        super().__init__(head, policy, cutter, now=now, max_answer_chars=max_answer_chars)
+        super().__init__(
+            head, policy, cutter, now=now, max_answer_chars=max_answer_chars, challenger=challenger
+        )
         self._journal = Journal()
 
     @classmethod
@@ -226,6 +244,7 @@ class StoredSession(Session):
         now: float,
         reading: Callable[[int], float],
         max_answer_chars: int,
+        challenger: Policy | None = None,
     ) -> Self:
         """The session that ``progress`` was captured of, in this order.
 
@@ -234,7 +253,15 @@ class StoredSession(Session):
         """
         state = read_state(head, policy, progress)
         return cls._of(
-            state, head, policy, new_cutter, started_at, now, reading, max_answer_chars=max_answer_chars
+            state,
+            head,
+            policy,
+            new_cutter,
+            started_at,
+            now,
+            reading,
+            max_answer_chars=max_answer_chars,
+            challenger=challenger,
         )
 
     @classmethod
@@ -259,7 +286,7 @@ class StoredSession(Session):
         effects: list[Effect] = []
         if self._pending:
             asked = ((claim_id, pending.claim) for claim_id, pending in self._pending.items())
-            effects.append(Judge(tuple(asked)))
+            effects.append(AskJudge(tuple(asked)))
         if self._reading and (self.input_ended or self._incomplete_rule is not None):
             self._reading = False
             self._text_ended_at = now
@@ -285,9 +312,10 @@ class StoredSession(Session):
             "resolved": first_open,
             "delivered": self._out.seq,
             "released": self._out.released_end,
-            "worst": [self._worst.value, self._worst_rule],
+            "worst": [self._decider.worst.value, self._decider.worst_rule],
             "incomplete": self._incomplete_rule,
             "judging_stopped": self._judging_stopped,
+            **self._interruptions(),
             "decided": self.decided,
             "ended": self.input_ended,
             "text_ended_ms": None if ended_at is None else unix_ms(ended_at),
@@ -304,7 +332,8 @@ class StoredSession(Session):
             return self._make.claim_id(claim) in self._pending
 
         parts = () if whole else self._parts
-        return journal.write(standing, parts, self.head.contexts, self._out, is_open, is_pending)
+        told = self._challenger is not None
+        return journal.write(standing, parts, self.head.contexts, self._out, is_open, is_pending, told)
 
     # ----------------------------------------------------------------------------------- inside
 
@@ -334,9 +363,12 @@ class StoredSession(Session):
         reading: Callable[[int], float],
         *,
         max_answer_chars: int,
+        challenger: Policy | None = None,
     ) -> Self:
         cutter = ResumingCutter(new_cutter, state.text, state.cut)
-        session = cls(head, policy, cutter, now=started_at, max_answer_chars=max_answer_chars)
+        session = cls(
+            head, policy, cutter, now=started_at, max_answer_chars=max_answer_chars, challenger=challenger
+        )
         session._stand_at(state, now, reading)
         if not state.decided:
             session._take_up(state, now)
@@ -355,7 +387,7 @@ class StoredSession(Session):
         self.usage = state.usage
         self.decided = state.decided
         self.input_ended = state.input_ended
-        self._worst, self._worst_rule = state.worst
+        self._decider.worst, self._decider.worst_rule = state.worst
         self._incomplete_rule = state.incomplete_rule
         self._judging_stopped = state.judging_stopped
         self._out.seq, self._out.released_end = state.delivered, state.released_end
@@ -374,11 +406,32 @@ class StoredSession(Session):
         self._out.ready += state.ready
         self._out.replaced += state.replaced
         self._claims += state.resolved
-        for verdict in state.resolved:
-            self._score.add(verdict.severity, verdict.verdict, verdict.support)
+        self._decider.count(state.resolved)
+        if self._challenger is not None:
+            self._take_up_for_challenger(state)
         due = min(now + self._claim_timeout_s, self._due)
         for found in state.open:
-            held = Held(found.segment, len(found.pending), found.verdicts)
+            held = HeldSegment(found.segment, len(found.pending), found.verdicts)
             self._queue.append(held)
             for claim in found.pending:
                 self._pending[self._make.claim_id(claim)] = Pending(claim, held, now, due)
+
+    def _take_up_for_challenger(self, state: SessionState) -> None:
+        claims = Counter(verdict.segment for verdict in state.resolved)
+        resolved = range(state.cut.segments - len(state.open))
+        self._resolved += [(state.kinds.get(segment), claims[segment]) for segment in resolved]
+        if state.incomplete_rule is not None:
+            after, forced = state.ended_at or (len(resolved), False)
+            self._ended_early = Interruption(state.incomplete_rule, after, forced)
+        if state.judging_stopped is not None:
+            self._stopped = Interruption(state.judging_stopped, state.stopped_at or 0)
+
+    def _interruptions(self) -> Facts:
+        """What only a challenger needs to know of how the response went."""
+        ended, stopped = self._ended_early, self._stopped
+        if self._challenger is None:
+            ended = stopped = None
+        return {
+            "ended_at": None if ended is None else [ended.after, ended.forced],
+            "stopped_at": None if stopped is None else stopped.after,
+        }

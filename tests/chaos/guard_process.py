@@ -20,7 +20,7 @@ from typing import Any, Final
 import uvloop
 
 from consumers.guard import GuardConsumer
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport
 from consumers.settings import KafkaSettings
 from guardrail.config import LoggingSettings
 from guardrail.errors import GuardrailError
@@ -29,6 +29,7 @@ from guardrail.logs import configure_logging
 from tests.chaos.judge import ScriptedJudge
 from tests.chaos.policies import router
 from tests.chaos.producers import PRODUCERS, DoomedProducer, Orders
+from tests.support.constants import made
 
 FAILED: Final = 70
 """Exit status after a TransportError: whoever supervises the guard starts it again."""
@@ -36,7 +37,7 @@ DRAIN_MS: Final = 2_000
 REVOKE_MS: Final = 500
 
 
-async def guard(settings: KafkaSettings, pace: Mapping[str, int], bug: str) -> int:
+async def guard(settings: KafkaSettings, pace: Mapping[str, Any], bug: str) -> int:
     """Guard until SIGTERM. The exit status."""
     judge, orders, stop = ScriptedJudge(), Orders(), asyncio.Event()
     DoomedProducer.orders = orders
@@ -85,7 +86,7 @@ def main() -> int:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # Linux, PR_SET_PDEATHSIG: also when frozen
     given = json.loads(sys.argv[1])
     configure_logging(LoggingSettings(level="info", format="json"))
-    return uvloop.run(guard(KafkaSettings.model_validate(given["kafka"]), given["pace"], given["bug"]))
+    return uvloop.run(guard(made(KafkaSettings, **given["kafka"]), given["pace"], given["bug"]))
 
 
 if __name__ == "__main__":

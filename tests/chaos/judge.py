@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Final, Literal
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest
-from guardrail.verdicts import Judgement
+from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 from tests.chaos.outcomes import scripted_verdict
 from tests.chaos.workload import DELICATE
 

@@ -105,7 +105,7 @@ def _shown(case: Case, sentence: Sentence, action: str, end: int) -> str:
     if action != "redact":
         return text
     body = text.rstrip()
-    return POLICIES[case.route].redaction_text + text[len(body) :]
+    return POLICIES[case.route].redaction() + text[len(body) :]
 
 
 def _action(case: Case, verdict: str) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 
 from aiokafka.errors import KafkaTimeoutError
 
-from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka import TransactionalProducer
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 

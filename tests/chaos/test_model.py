@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.severity import BuiltinSeverityRater
+from guardrail.claims import BuiltinSeverityRater, ClaimCutter
 from guardrail.policy import Policy
 from tests.chaos.checker import CaseReport, check_case, check_dead_letters
 from tests.chaos.history import Read

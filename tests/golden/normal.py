@@ -26,6 +26,9 @@ _SUPPORT: Final = object()
 _SEQ: Final = object()
 """Stands for the delivery's own number."""
 _WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."
+_UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
+_DEFAULT_POLICY: Final = "default 1 e4ab412040b3"
+"""Name, version and digest of the built-in policy."""
 _CALL: Final = {
     "model": "judge-model",
     "form": "json_schema",
@@ -69,13 +72,14 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
         "rule": "score and rules passed",
         "mode": "stream",
         "claims": "= all",
-        "policy": "default 1",
+        "policy": _DEFAULT_POLICY,
         "complete": True,
         "hallucinated_claims": [],
         "conflicting_contexts": [],
         "usage": {},
         "timings": {},
         "omitted": [],
+        "challenger": None,
     },
     "case.flagged": {
         "question": "= sent",
@@ -94,6 +98,7 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
         "omitted": [],
     },
 }
+_OF_A_POLICY: Final = ["name", "version", "digest"]
 _TOPICS: Final = {"delivery": "deliveries", "verdict": "verdicts", "case": "flagged"}
 _PLACE: Final = ("topic", "partition", "offset", "timestamp")
 _WORDING: Final = re.compile(r"(?<=-message: )(not valid JSON|event|response[\w.]*): .*")
@@ -210,6 +215,8 @@ class _About:
             elif value is _SUPPORT or value is _SEQ:
                 ordinary[name] = event.get("support" if value is _SUPPORT else "seq")
         left_out = {name for name, value in ordinary.items() if name in event and _equal(event[name], value)}
+        if event.get("message") == _UNAVAILABLE:
+            event["message"] = "= unavailable"
         match kind:
             case "delivery.segment":
                 self._shorten_segment(event, response_id)
@@ -231,8 +238,8 @@ class _About:
                 claim["index"] for (owner, _), claim in self._claims.items() if owner == response_id
             ]
             event["claims"] = "= all" if shorter == sorted(all_of_them) else shorter
-        if isinstance(policy := event.get("policy"), dict) and set(policy) == {"name", "version"}:
-            event["policy"] = f"{policy['name']} {policy['version']}"
+        if isinstance(policy := event.get("policy"), dict) and list(policy) == _OF_A_POLICY:
+            event["policy"] = " ".join(policy.values())
         left_out |= {name for name, value in ordinary.items() if name in event and _equal(event[name], value)}
         missing = {name: ABSENT for name in ordinary if name not in event}
         return {name: value for name, value in event.items() if name not in left_out} | missing

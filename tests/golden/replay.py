@@ -10,13 +10,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tests.golden.still import UNIX_AT_START, StillLoop, stand_still
+from tests.support.constants import made
 
 if __name__ == "__main__":
     stand_still()  # ahead of whatever may import the guard
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.settings import Settings
+from consumers.settings import GuardSettings
 from guardrail import Guard, build_judge
 from tests.golden.cases import STREAMED_CHARS, Case, Step, load
 from tests.support.llm_server import (
@@ -54,7 +55,7 @@ def run(case: Case) -> dict[str, Any]:
 async def _run(case: Case) -> dict[str, Any]:
     async with LlmServer(*map(_behaviour, case.server)) as server:
         values = json.loads(json.dumps(dict(case.settings)).replace("SERVER", server.url))
-        settings = Settings.model_validate(values)
+        settings = made(GuardSettings, **values)
         async with _judge(settings) as judge:
             through = _through_guard if case.through == "python" else _through_broker
             result = await through(case, settings, judge)
@@ -63,7 +64,7 @@ async def _run(case: Case) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def _judge(settings: Settings) -> AsyncIterator[Any]:
+async def _judge(settings: GuardSettings) -> AsyncIterator[Any]:
     """The judge of the settings. The local one keeps nothing between answers, and takes time to load."""
     key = settings.judge.model_dump_json()
     judge = _kept_judges.get(key)
@@ -147,7 +148,7 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "surrogateescape")
 
 
-async def _through_broker(case: Case, settings: Settings, judge: Any) -> dict[str, Any]:
+async def _through_broker(case: Case, settings: GuardSettings, judge: Any) -> dict[str, Any]:
     topics = settings.kafka.topics
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     sent: list[dict[str, Any]] = []
@@ -208,7 +209,7 @@ def _record(record: Any) -> dict[str, Any]:
 class _Running:
     """One guard after another on a broker."""
 
-    def __init__(self, case: Case, settings: Settings, broker: MemoryBroker, judge: Any) -> None:
+    def __init__(self, case: Case, settings: GuardSettings, broker: MemoryBroker, judge: Any) -> None:
         self._case = case
         self._settings = settings
         self._broker = broker
@@ -251,7 +252,7 @@ class _Running:
 # --------------------------------------------------------------------------------- through the Python API
 
 
-async def _through_guard(case: Case, settings: Settings, judge: Any) -> dict[str, Any]:
+async def _through_guard(case: Case, settings: GuardSettings, judge: Any) -> dict[str, Any]:
     events: list[Any] = []
     fields = {name: value for name, value in case.head.items() if name not in {"question", "contexts"}}
     about = (case.head.get("question", ""), case.head.get("contexts", []))

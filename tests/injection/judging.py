@@ -12,13 +12,12 @@ from typing import Any, Final
 
 import openai
 
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.errors import JudgeError
-from guardrail.events import Context, Severity, Usage, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.events import Context, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judge, Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
-from guardrail.verdicts import Judgement
 from tests.support.judges import Reply as Judged
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import LlmServer, Reply, Wire, obliging

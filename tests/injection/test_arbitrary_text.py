@@ -8,7 +8,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from tests.injection.corpus import STYLES, fill
 from tests.injection.judging import CONTEXTS, OBLIGING, attacked, claim, judging, request
 from tests.injection.sent import letters, marker_of, numbered, take_apart

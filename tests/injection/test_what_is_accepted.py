@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from guardrail.events import Context, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, JudgeRequest
-from guardrail.judges.cache import CachedJudge
+from guardrail.events import Context
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import CachedJudge, Judge, JudgeRequest, Verdict
 from tests.injection.corpus import Attack, fill, load
 from tests.injection.judging import (
     AT_ONCE,
@@ -77,10 +76,9 @@ async def test_a_reply_gives_no_verdict_that_it_should_not(
     text = fill(attack.text, compact=compact)
     asked = two_claims()
     # SUPPORTED without evidence is refused only where evidence is what the attack is about.
-    unquoted = "unverified" if attack.kind == "evidence" else "lower_confidence"
     async with (
         LlmServer(coming(text)) as server,
-        judging(server, unquoted_support=unquoted) as judge,
+        judging(server, require_quotes=attack.kind == "evidence") as judge,
     ):
         result = await outcome(judge, asked)
     check(asked, result, marker_of(server.calls[0]))

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import pytest_asyncio
 
-from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges import Judge, JudgeRequest
 from tests.injection.corpus import Attack, fill, load
 from tests.injection.judging import OBLIGING, attacked, claim, judging, request
 from tests.injection.known_gaps import marks

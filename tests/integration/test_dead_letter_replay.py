@@ -15,19 +15,20 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from consumers import dead_letter_replay
 from consumers.dead_letter_replay import (
+    DeadLetterFilter,
     ReplayReport,
     ReplayRequest,
-    Selection,
     open_reader,
     plan_replay,
     run_replay,
 )
 from consumers.dead_letters import REPLAYED, dead_letter
-from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka import TransactionalProducer
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
 from guardrail.errors import ConfigError, DecodeError, StepFailed, TransportError, TransportUnavailable
+from tests.support.constants import made
 from tests.support.kafka_broker import free_ports
 from tests.support.kafka_guards import own_settings
 from tests.unit.cli.conftest import clean_environment
@@ -176,12 +177,12 @@ async def test_a_record_without_key_and_value_goes_back(side: Side) -> None:
 async def test_what_a_filter_leaves_behind_is_replayed_later_and_nothing_twice(side: Side) -> None:
     reasons = ["invalid_json", "unknown_schema", "sequence_gap"]
     await side.write(side.letter(number, reasons[number % 3]) for number in range(60))
-    chosen = ReplayRequest(Selection(reason="unknown_schema"))
+    chosen = ReplayRequest(DeadLetterFilter(reason="unknown_schema"))
     assert (await side.replay(replace(chosen, limit=7))).written == 7
     assert (await side.replay(chosen)).written == 13
     report = await side.replay(chosen)
     assert (report.written, report.left) == (0, 40)
-    by_key = await side.replay(ReplayRequest(Selection(key=b"response-3")))
+    by_key = await side.replay(ReplayRequest(DeadLetterFilter(key=b"response-3")))
     assert by_key.written == len([n for n in range(60) if n % 7 == 3 and n % 3 != 1])
     rest = await side.replay()
     assert rest.left == 0
@@ -395,5 +396,6 @@ async def test_a_missing_topic_and_no_broker_are_one_message_each(side: Side) ->
     (port,) = free_ports(1)
     with pytest.raises(TransportUnavailable, match=f"127.0.0.1:{port}"):
         await plan_replay(
-            KafkaSettings(bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300), ReplayRequest()
+            made(KafkaSettings, bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300),
+            ReplayRequest(),
         )

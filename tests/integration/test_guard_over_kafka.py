@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail.demo.summary import load_demo_settings, load_examples
+from guardrail.demo import load_demo_settings, load_examples
 from guardrail.events import (
     AnyOutputEvent,
     DeliveryBlocked,

@@ -17,8 +17,8 @@ from guardrail.events import (
     DeliveryCompleted,
     DeliverySegment,
     ResponseVerdict,
-    Verdict,
 )
+from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from guardrail.policy import FailPolicy, Policy
 from guardrail.schema import json_schemas

@@ -9,8 +9,7 @@ from collections.abc import Collection
 
 import pytest
 
-from consumers.kafka.client import connect_admin
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport, connect_admin
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition
 from guardrail.errors import TransportError, TransportUnavailable

@@ -15,13 +15,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
-from consumers.kafka.client import client_options, connect_admin, require_topics
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport, client_options, connect_admin, require_topics
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import ConfigError, TransportUnavailable
 from tests.conftest import own_broker
 from tests.support.certificates import KEY_PASSWORD, Authority, Issued
+from tests.support.constants import made
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_listeners import Listener, oauth_login, plain_login, scram_login, tls
 from tests.support.token_server import CLIENT_ID, CLIENT_SECRET, Answer, TokenServer, unsigned_token
@@ -55,7 +55,7 @@ class Wire:
         }
         if base["security_protocol"].endswith("SSL"):
             base["ssl_cafile"] = self.authority.cafile
-        return KafkaSettings.model_validate(base | changes)
+        return made(KafkaSettings, **base | changes)
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ class TestTls:
             "MUTUAL",
             ssl_certfile=wire.client.certfile,
             ssl_keyfile=wire.client.encrypted_keyfile,
-            ssl_key_password_file=tmp_path / "password",
+            ssl_key_password={"file": tmp_path / "password"},
         )
         await (await connect_admin(settings)).close()
 
@@ -219,7 +219,9 @@ class TestTls:
 class TestPasswords:
     async def test_plain(self, wire: Wire, tmp_path: Path) -> None:
         (tmp_path / "password").write_text(PASSWORD + "\n")
-        settings = wire.settings("PLAIN", sasl_username="guard", sasl_password_file=tmp_path / "password")
+        settings = wire.settings(
+            "PLAIN", sasl_username="guard", sasl_password={"file": tmp_path / "password"}
+        )
         await round_trip(settings)
 
     @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])

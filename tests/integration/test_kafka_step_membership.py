@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pytest
 
-from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka import TransactionalProducer
 from consumers.transport import Commit, Partition, StateRecord
 from guardrail.errors import PartitionLost, TransportUnavailable
 from tests.support.kafka_place import Place

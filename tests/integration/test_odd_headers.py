@@ -8,7 +8,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumers.dead_letter_replay import DeadLetter, open_reader
-from consumers.kafka.recovery import read_state
+from consumers.kafka import read_state
 from consumers.sessions_topic import key_prefix
 from guardrail.events import DeliveryCompleted
 from guardrail.policy import Policy

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,15 @@ def guard(config: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The topics, and a guard that runs; its log is in ``guard.log``."""
     created = call("topics", "create", "--config", str(config), "--partitions", "2")
     assert created.returncode == 0, created.stderr
-    with (tmp_path / "guard.log").open("wb") as log:
-        process = subprocess.Popen(command("run", "--config", str(config)), stderr=log, env=environment())
+    with running(config, tmp_path / "guard.log") as process:
+        yield process
+
+
+@contextmanager
+def running(config: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A guard that runs while the block does."""
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command("run", "--config", str(config)), stderr=stream, env=environment())
         try:
             yield process
         finally:
@@ -149,6 +156,103 @@ async def test_it_guards_until_sigterm_and_leaves_cleanly(
     events_logged = [json.loads(line)["event"] for line in log.splitlines()]
     assert {"guard.starting", "guard.assigned", "guard.stopping", "guard.stopped"} <= set(events_logged)
     assert "Pro plan" not in log
+
+
+def with_policy(config: Path, version: str) -> str:
+    """The same configuration with a default policy of this version."""
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    return yaml.safe_dump({**settings, "policies": {"default": {"version": version, "mode": "hold"}}})
+
+
+class Mounted:
+    """A configuration mounted as Kubernetes mounts a ConfigMap: ..data is exchanged, a link to a folder."""
+
+    def __init__(self, folder: Path, text: str) -> None:
+        self._folder = folder
+        self._number = 0
+        self._fill(text)
+        (folder / "..data").symlink_to("..0")
+        self.path = folder / "guardrail.yaml"
+        self.path.symlink_to("..data/guardrail.yaml")
+
+    def exchange(self, text: str) -> None:
+        self._number += 1
+        self._fill(text)
+        (self._folder / "..data_tmp").symlink_to(f"..{self._number}")
+        (self._folder / "..data_tmp").replace(self._folder / "..data")
+
+    def _fill(self, text: str) -> None:
+        folder = self._folder / f"..{self._number}"
+        folder.mkdir()
+        (folder / "guardrail.yaml").write_text(text, encoding="utf-8")
+
+
+@asynccontextmanager
+async def lines_of(log: Path) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    """The lines of a log as they come."""
+
+    async def lines() -> AsyncIterator[dict[str, Any]]:
+        rest = ""
+        with log.open(encoding="utf-8") as stream:
+            while True:
+                rest += stream.read()
+                *whole, rest = rest.split("\n")
+                for line in whole:
+                    yield json.loads(line)
+                await asyncio.sleep(0.05)
+
+    found = lines()
+    try:
+        yield found
+    finally:
+        await found.aclose()  # type: ignore[attr-defined]
+
+
+async def test_policies_follow_a_config_map(config: Path, kafka_bootstrap: str, tmp_path: Path) -> None:
+    """Exchanged while an answer is under way, which keeps its policy; a wrong one changes nothing."""
+    assert call("topics", "create", "--config", str(config), "--partitions", "2").returncode == 0
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    mounted = Mounted(folder, with_policy(config, "1"))
+    topics, log = topics_of(config), tmp_path / "guard.log"
+    with running(mounted.path, log) as guard:
+        async with (
+            lines_of(log) as lines,
+            kafka(kafka_bootstrap, topics.verdicts, topics.deliveries) as (producer, consumer),
+        ):
+
+            async def send(*events: InputEvent) -> None:
+                for event in events:
+                    key = event.response_id.encode()
+                    await producer.send_and_wait(topics.responses, event.to_json(), key=key)
+
+            async def told(name: str) -> dict[str, Any]:
+                return await anext(line async for line in lines if line["event"] == name)
+
+            async def version_of(response_id: str) -> str:
+                await consumer.seek_to_beginning()
+                return (await verdict_of(consumer, response_id))[0].policy.version
+
+            await send(
+                ResponseStarted(response_id="begun", **HEAD),
+                Response(response_id="first", answer=FAITHFUL, **HEAD),
+            )
+            assert await version_of("first") == "1"
+            mounted.exchange(with_policy(config, "2"))
+            assert (await told("config.reloaded"))["changed"] == ["policies"]
+            await send(Response(response_id="second", answer=FAITHFUL, **HEAD))
+            assert await version_of("second") == "2"
+            mounted.exchange(with_policy(config, "3").replace("hold", "holt"))
+            assert "holt" in str((await told("config.reload_failed"))["errors"])
+            await send(
+                Response(response_id="third", answer=FAITHFUL, **HEAD),
+                ResponseDelta(response_id="begun", seq=0, text=FAITHFUL),
+                ResponseCompleted(response_id="begun", seq=1),
+            )
+            assert await version_of("third") == "2"
+            assert await version_of("begun") == "1"
+        guard.send_signal(signal.SIGTERM)
+        assert await wait_for(guard) == 0
 
 
 def test_topics_may_be_made_again(config: Path) -> None:

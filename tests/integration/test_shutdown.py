@@ -166,7 +166,6 @@ async def test_while_a_rebalance_is_under_way(kafka_bootstrap: str, tmp_path: Pa
 async def test_before_kafka_can_be_reached(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     config = configuration(f"127.0.0.1:{port}")
-    config["kafka"]["connect_timeout_ms"] = 60_000
     with guard(tmp_path, config) as first:
         await first.logs("waiting for Kafka")
         assert await first.ends() == 0

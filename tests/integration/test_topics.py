@@ -14,6 +14,7 @@ from aiokafka.structs import RecordMetadata
 from consumers.settings import MEBIBYTE, KafkaSettings, Topics
 from consumers.topics import create_topics
 from guardrail.errors import ConfigError, TransportUnavailable
+from tests.support.constants import made
 from tests.support.kafka_broker import free_ports
 from tests.support.kafka_settings import changed
 
@@ -136,6 +137,6 @@ async def test_more_replicas_than_brokers(settings: KafkaSettings) -> None:
 
 async def test_no_broker() -> None:
     (port,) = free_ports(1)
-    nowhere = KafkaSettings(bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300)
+    nowhere = made(KafkaSettings, bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300)
     with pytest.raises(TransportUnavailable, match=rf"127.0.0.1:{port}.*bootstrap_servers"):
         await create_topics(nowhere, partitions=1, replication_factor=1)

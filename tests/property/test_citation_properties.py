@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.claims.citations import CitationReader
+from guardrail.claims import CitationReader
 from guardrail.events import Context
 
 _SIGNS = r"[](){}<>【】［^†:,;-–./\|`!¹²⁻$ " + "\n\0\ud800٣ﬁ"

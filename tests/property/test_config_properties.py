@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from consumers.settings import KafkaSettings, Settings, load_settings
+from consumers.settings import GuardSettings, KafkaSettings, load_settings
 from guardrail.config import Problem, SettingsError
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
@@ -20,7 +20,7 @@ FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCh
 
 NAMES = st.sampled_from(
     [
-        *Settings.model_fields,
+        *GuardSettings.model_fields,
         *KafkaSettings.model_fields,
         *Policy.model_fields,
         *(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail.engine.engine import Engine
-from guardrail.engine.runs import FinishedResponses
+from guardrail.decisions import Decider
+from guardrail.engine import Engine, FinishedResponses
 from guardrail.events import Decision
-from guardrail.session.machine import Session
+from guardrail.session import Session
 from tests.support.fuzzing.run import run_bytes, run_seeds
 from tests.support.fuzzing.virtual_time import NothingScheduled, VirtualTimeLoop
 from tests.support.fuzzing.watch import Hang, Watchdog
@@ -45,7 +45,7 @@ def test_whatever_bytes_choose(data: bytes) -> None:
     run_bytes(data)
 
 
-def _always_release(_session: Session, _held: object) -> tuple[Decision, str]:
+def _always_release(_decider: Decider, _kind: object, _claims: object) -> tuple[Decision, str]:
     return Decision.RELEASE, "sabotage"
 
 
@@ -59,7 +59,7 @@ _never = property(lambda _session: float("inf"))
 @pytest.mark.parametrize(
     ("where", "name", "sabotage", "seen"),
     [
-        (Session, "_decide_segment", _always_release, "claim was released"),
+        (Decider, "segment", _always_release, "claim was released"),
         (FinishedResponses, "get", _never_knows, "expected"),
         (Session, "next_deadline", _never, "nothing is left"),
     ],

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.events import Context
-from guardrail.evidence.index import EvidenceIndex, find_quote
-from guardrail.evidence.sentences import sentence_spans
+from guardrail.evidence import EvidenceIndex, find_quote, sentence_spans
 
 TEXTS = st.text(st.sampled_from("aB1 .\n\t,'“”—\u00ad\u200b€日本।éİß[]()%"), max_size=400) | st.text(
     max_size=120

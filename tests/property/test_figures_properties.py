@@ -1,4 +1,4 @@
-"""Whatever the text: spans are exact and ordered, figures agree with themselves, the work is linear."""
+"""Whatever the text: spans are exact and ordered, figures agree with themselves, hostile ones are checked."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.figures import FigureSource, SourceText, State, check_figures, find_figures, reading
-from guardrail.figures.agreement import agrees
-from guardrail.figures.tokens import Token, tokenize
+from guardrail.figures import FigureSource, SourceText, State, agrees, check_figures, find_figures
 
 PIECES = (
     "5", "10", "1,000", "2.5", "1.500", "2021", "03/04/2021", "2021-03-03", "24.12.", "15:00", "15h30",
@@ -57,26 +55,6 @@ def test_what_is_quoted_stands_in_its_sentence(claim: str, text: str, question: 
         if check.sentence is not None and check.source is not None:
             text = source.texts[check.sentence].text
             assert text[check.source.start : check.source.end] == check.source.text
-
-
-@pytest.mark.parametrize("piece", HOSTILE)
-def test_the_work_is_linear(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens looked at, per token: the same for a text ten times as long."""
-    looked = 0
-
-    class Counting(list[Token]):
-        def __getitem__(self, key):  # type: ignore[no-untyped-def]
-            nonlocal looked
-            looked += 1
-            return super().__getitem__(key)
-
-    monkeypatch.setattr(reading, "tokenize", lambda text: Counting(tokenize(text)))
-    costs = []
-    for times in (200, 2000):
-        looked = 0
-        find_figures(piece * times)
-        costs.append(looked / times)
-    assert costs[1] <= costs[0] * 1.2 + 1
 
 
 @pytest.mark.timeout(60)

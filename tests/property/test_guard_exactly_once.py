@@ -20,6 +20,7 @@ from guardrail.events import ClaimVerdict, DeliverySegment, Event
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.constants import made
 from tests.support.faulty_transport import Fault, FaultyTransport
 from tests.support.guards import TOPICS, Reader, events_of, member_of, new_broker, send, until
 from tests.support.judges import WordJudge
@@ -28,7 +29,7 @@ FAITHFUL = "Paris is in France. Rome is in Italy. Hello! Oslo is in Norway. "
 WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
 RESPONSES = {"a": FAITHFUL, "b": WRONG, "c": FAITHFUL, "d": "Hello! ", "e": FAITHFUL}
 SHOWN = {"a": FAITHFUL, "b": "Paris is in France. ", "c": FAITHFUL, "d": "Hello! ", "e": FAITHFUL}
-LIMITS = Limits(finished_response_ttl_ms=60_000)
+LIMITS = made(Limits, finished_response_ttl_ms=60_000)
 
 plans = st.lists(
     st.one_of(

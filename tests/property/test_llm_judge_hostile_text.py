@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm.prompt import Fence
-from guardrail.judges.llm.reply import ReplyForm, read_reply
+from guardrail.judges.llm import Fence, ReplyForm, read_reply
 from tests.support.llm_server import member, verdicts
 
 MARKER = "abc123"

@@ -6,7 +6,7 @@ from aiokafka.partitioner import DefaultPartitioner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.partitioning import murmur2, partition_of
+from guardrail.partitioning import murmur2, partition_of
 
 
 @given(st.binary(max_size=200), st.integers(1, 300))

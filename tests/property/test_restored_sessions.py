@@ -63,9 +63,16 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
     script=steps,
     whole=st.sampled_from([False, False, False, True]),
     deadline_ms=st.sampled_from([None, 20_000]),
+    challenger=st.one_of(st.none(), policies),
 )
 def test_a_restart_anywhere_changes_nothing(
-    text: str, cuts: list[int], policy: Policy, script: list[Step], whole: bool, deadline_ms: int | None
+    text: str,
+    cuts: list[int],
+    policy: Policy,
+    script: list[Step],
+    whole: bool,
+    deadline_ms: int | None,
+    challenger: Policy | None,
 ) -> None:
     fields = {"response_id": "r1", "question": "What?", "contexts": contexts, "deadline_ms": deadline_ms}
     head = (
@@ -76,9 +83,9 @@ def test_a_restart_anywhere_changes_nothing(
     script = [*([Step("answer", then="restart")] if whole else []), *script]
     script += [Step("feed")] * 4 + [Step("verdicts"), Step("complete"), Step("verdicts")]
 
-    reference = Restartable(head, policy, chunked(text, cuts))
+    reference = Restartable(head, policy, chunked(text, cuts), challenger)
     reference.run([Step(step.what, step.number) for step in script])
-    restarted = Restartable(head, policy, chunked(text, cuts))
+    restarted = Restartable(head, policy, chunked(text, cuts), challenger)
     restarted.run(script)
 
     assert restarted.effects == reference.effects
@@ -86,4 +93,4 @@ def test_a_restart_anywhere_changes_nothing(
     if not reference.session.silent:  # of one that is, nothing more is written down
         assert restarted.session.next_seq == reference.session.next_seq
     event(f"{policy.mode}, {min(restarted.restarts, 3)} restarts")
-    event(f"rule {restarted.session._worst_rule.partition(':')[0] or 'none'}")
+    event(f"rule {restarted.session._decider.worst_rule.partition(':')[0] or 'none'}")

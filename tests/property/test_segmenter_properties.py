@@ -8,8 +8,7 @@ from itertools import pairwise
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from guardrail.claims.cutter import MAX_LEAD_IN_CHARS, ClaimCutter, CutSegment
-from guardrail.claims.segmenter import Segmenter
+from guardrail.claims import MAX_LEAD_IN_CHARS, ClaimCutter, CutSegment, Segmenter
 from guardrail.events import SegmentKind, Severity
 
 # Pieces that rules look for, so that arbitrary texts meet the rules.

@@ -12,6 +12,7 @@ from guardrail.errors import ProtocolError
 from guardrail.events import ResponseVerdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy, Rule
 from guardrail.scoring import Formula
+from guardrail.session import Session
 from tests.support.sessions import Driver, verdict_by_hash, verdict_by_word
 
 SENTENCES = (
@@ -48,6 +49,7 @@ policies = st.builds(
     score=st.sampled_from(Formula),
     flag_below=st.just(0.8),
     block_below=st.sampled_from([0.0, 0.4, 0.7]),
+    segment_kinds=st.sampled_from([{}, {"heading": "flag"}, {"code": "redact"}, {"blank": "block"}]),
     claim_timeout_ms=st.just(1000),
     incomplete_timeout_ms=st.just(5000),
     max_segment_chars=st.sampled_from([40, 600]),
@@ -71,14 +73,14 @@ def chunks(text: str, cuts: list[int]) -> list[str]:
 def test_invariants_hold_for_every_interleaving(
     text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str, most_cut: int
 ) -> None:
-    with mock.patch("guardrail.session.machine.MOST_CUT_CHARS", most_cut):
+    with mock.patch.object(Session, "MOST_CUT_CHARS", most_cut):
         interleave(text, cuts, policy, steps, accident)
 
 
 def interleave(
     text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str
 ) -> None:
-    driver = Driver(policy, verdict_of=verdict_by_hash)
+    driver = Driver(policy, verdict_of=verdict_by_hash, challenger=policy)
     waiting = chunks(text, cuts)
     for done, (step, number) in enumerate(steps):
         if step == "f" and waiting and not driver.session.input_ended:
@@ -104,7 +106,17 @@ def interleave(
     assert driver.session.closed
     assert driver.session.next_deadline == float("inf")
     assert driver.verdict is not None
+    check_challenged_by_itself(driver.verdict)
     event(f"{policy.mode} {driver.verdict.decision} {driver.verdict.rule.partition(':')[0]}")
+
+
+def check_challenged_by_itself(verdict: ResponseVerdict) -> None:
+    """A policy that decides again on its own verdicts decides as it did."""
+    challenger = verdict.challenger
+    assert challenger is not None
+    assert (challenger.policy, challenger.decision) == (verdict.policy, verdict.decision)
+    assert (challenger.rule, challenger.score) == (verdict.rule, verdict.score)
+    assert challenger.complete
 
 
 def happen(accident: str, driver: Driver) -> None:
@@ -138,7 +150,7 @@ def test_the_outcome_depends_on_text_and_verdicts_only(
 
     driver = Driver(policy, verdict_of=verdict_by_word)
     waiting = chunks(text, cuts)
-    with mock.patch("guardrail.session.machine.MOST_CUT_CHARS", most_cut):
+    with mock.patch.object(Session, "MOST_CUT_CHARS", most_cut):
         for read, number in order:
             if read and waiting:
                 driver.feed(waiting.pop(0))

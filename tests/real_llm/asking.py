@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from guardrail.claims.model import Claim
-from guardrail.events import Context, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.claims import Claim
+from guardrail.events import Context, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import JudgeRequest, Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
+from tests.support.constants import made
 from tests.support.judges import Reply
 from tests.support.llama_server import LlamaServer
 
@@ -52,14 +53,13 @@ def settings(url: str, **changes: Any) -> LlmJudgeSettings:
     values: dict[str, Any] = {
         "model": "gemma-3-270m",
         "base_url": url,
-        "timeout_ms": int(PATIENCE_S * 1000),
         "max_output_tokens": 400,
         "max_retries": 0,
         "ask_again": False,
         "reasoning": "none",
         "stall_timeout_ms": None,
     }
-    return LlmJudgeSettings.model_validate(values | changes)
+    return made(LlmJudgeSettings, **values | changes)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.verdicts import Judgement
+from guardrail.judges import Judgement
 from tests.real_llm.asking import PATIENCE_S, check, idle, judging, request, until
 from tests.support.judges import reply_of
 from tests.support.llama_server import LlamaServer

@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from functools import partial
+from functools import partialmethod
 
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Verdict
-from guardrail.judges.llm import endpoint
-from guardrail.judges.llm.limits import CircuitBreaker
-from guardrail.verdicts import Judgement
+from guardrail.judges import Judgement, Verdict
+from guardrail.judges.llm import CircuitBreaker
 from tests.real_llm.asking import GIVEN, PATIENCE_S, idle, judging, request, until
 from tests.support.judges import joined, reply_of
 from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
 
-_BREAKER = partial(CircuitBreaker, min_calls=2, open_s=0.3, probes=1)
+_QUICK = partialmethod(CircuitBreaker.__init__, min_calls=2, open_s=0.3, probes=1)
 
 
 async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_llama: LlamaServer) -> None:
@@ -57,8 +55,8 @@ async def test_killed_before_a_verdict_it_is_unavailable(own_llama: LlamaServer)
 async def test_the_breaker_opens_on_a_dead_server_and_closes_when_it_is_back(
     own_llama: LlamaServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "CircuitBreaker", _BREAKER)
-    caplog.set_level(logging.INFO, "guardrail.judges.llm.limits")
+    monkeypatch.setattr(CircuitBreaker, "__init__", _QUICK)
+    caplog.set_level(logging.INFO, "guardrail.judges.llm")
     async with judging(own_llama.url) as judge:
         own_llama.kill()
         for _ in range(2):

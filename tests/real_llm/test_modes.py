@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm.endpoint import OutputMode
+from guardrail.judges.llm import OutputMode
 from tests.real_llm.asking import GIVEN, check, judging, request
 from tests.support.choosy_proxy import ChoosyProxy
 from tests.support.judges import reply_of

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from guardrail.errors import JudgeReplyError
-from guardrail.events import Usage
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import JudgeRequest, Usage
 from guardrail.judges.llm import LlmJudge
 from tests.real_llm.asking import check, judging, request
 from tests.support.judges import reply_of

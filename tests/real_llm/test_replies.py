@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.verdicts import Judgement
+from guardrail.judges import Judgement
 from tests.real_llm.asking import CLAIMS, GIVEN, check, judging, request
 from tests.support.judges import reply_of
 from tests.support.llama_server import LlamaServer

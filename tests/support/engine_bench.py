@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from guardrail.engine.engine import ClosedResponse, Engine, Output
+from guardrail.engine import ClosedResponse, Engine, Output
 from guardrail.events import (
     ClaimVerdict,
     DeliveryBlocked,
@@ -16,7 +16,7 @@ from guardrail.events import (
     ResponseStarted,
     ResponseVerdict,
 )
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

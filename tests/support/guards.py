@@ -23,7 +23,7 @@ from guardrail.events import (
     ResponseVerdict,
     parse_output,
 )
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

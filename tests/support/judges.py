@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from guardrail.errors import JudgeError
-from guardrail.events import Usage
-from guardrail.judges.base import Judge, JudgeRequest, Meter
-from guardrail.judges.streams import closing
-from guardrail.verdicts import Judgement, sound, unverified
+from guardrail.judges import Judge, Judgement, JudgeRequest, Meter, Usage, closing
+from guardrail.verdicts import sound, unverified
 from tests.support.sessions import judgement, verdict_by_word
 
 

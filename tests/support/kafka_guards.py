@@ -10,11 +10,11 @@ from contextlib import asynccontextmanager
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from consumers.guard import GuardConsumer
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport
 from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
 from guardrail.events import AnyOutputEvent, Event, parse_output
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from guardrail.routing import PolicyRouter
 from tests.support.guards import running
 from tests.support.kafka_settings import kafka_settings

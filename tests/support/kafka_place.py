@@ -6,9 +6,7 @@ import asyncio
 import uuid
 from typing import Any
 
-from consumers.kafka.producing import TransactionalProducer
-from consumers.kafka.recovery import read_state
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport, TransactionalProducer, read_state
 from consumers.settings import KafkaSettings
 from consumers.transport import OutRecord, Partition
 from tests.support.kafka_settings import changed

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from guardrail.engine.engine import Captured, ClosedResponse, Engine, Output
+from guardrail.engine import Captured, Change, ClosedResponse, Engine, Output
 from guardrail.events import DeliverySegment, ResponseCompleted, ResponseDelta, ResponseStarted
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -25,19 +25,23 @@ class Process:
     def __init__(self, judge: Judge, router: PolicyRouter, limits: Limits | None = None) -> None:
         self.outputs: list[Output] = []
         self.closed: list[ClosedResponse] = []
+        self.changes: dict[str, Change] = {}
         self._changed = asyncio.Event()
         self.engine = Engine(
             judge,
             router,
             emit=self._emit,
             on_closed=self._close,
+            on_change=self._change,
             limits=limits,
-            journal=True,
         )
 
     def _emit(self, output: Output) -> None:
         self.outputs.append(output)
         self._changed.set()
+
+    def _change(self, change: Change) -> None:
+        self.changes[change.response_id] = change
 
     def _close(self, closed: ClosedResponse) -> None:
         self.closed.append(closed)
@@ -59,7 +63,7 @@ class Process:
         self.engine.handle(ResponseCompleted(response_id=response_id, seq=seq), lane=lane)
 
     def capture(self, response_id: str = "r1") -> Captured:
-        captured = self.engine.capture(response_id)
+        captured = self.changes[response_id].take()
         assert captured is not None
         return captured
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.judges.llm import failures
+from guardrail.judges.llm import RetryWaits
 
 
 def make_retries_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "FIRST_WAIT_S", 0.001)
-    monkeypatch.setattr(failures, "LONGEST_WAIT_S", 0.001)
+    monkeypatch.setattr(RetryWaits, "FIRST_S", 0.001)
+    monkeypatch.setattr(RetryWaits, "LONGEST_S", 0.001)

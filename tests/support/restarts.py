@@ -6,15 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail.claims.citations import CitationReader
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.model import Claim
+from guardrail.claims import CitationReader, Claim, ClaimCutter
 from guardrail.errors import ProtocolError
-from guardrail.events import Evidence, Finding, Response, ResponseHead, ResponseStarted, Usage
+from guardrail.events import Finding, Response, ResponseHead, ResponseStarted
+from guardrail.judges import Evidence, Judgement, Usage
 from guardrail.policy import Policy
-from guardrail.session.effects import Cancel, Effect, Emit, Judge
-from guardrail.session.stored import StoredSession
-from guardrail.verdicts import Judgement
+from guardrail.session import AskJudge, Cancel, Effect, Emit, StoredSession
 from tests.support.sessions import PlainRater, judgement, verdict_by_hash
 
 MAX_ANSWER_CHARS = 120
@@ -37,6 +34,7 @@ class Restartable:
     head: ResponseHead
     policy: Policy
     chunks: list[str]
+    challenger: Policy | None = None
     now: float = 5.0
     seq: int = 0
     pending: dict[str, Claim] = field(default_factory=dict)
@@ -49,7 +47,12 @@ class Restartable:
     def __post_init__(self) -> None:
         self.head_json = self.head.to_json()
         self.session = StoredSession(
-            self.head, self.policy, self._cutter(), now=self.now, max_answer_chars=MAX_ANSWER_CHARS
+            self.head,
+            self.policy,
+            self._cutter(),
+            now=self.now,
+            max_answer_chars=MAX_ANSWER_CHARS,
+            challenger=self.challenger,
         )
 
     def _cutter(self) -> ClaimCutter:
@@ -134,7 +137,7 @@ class Restartable:
     def apply(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Judge(claims):
+                case AskJudge(claims):
                     self.pending.update(claims)
                     self.effects.append(effect)
                 case Cancel():
@@ -174,6 +177,7 @@ class Restartable:
             now=self.now - self.clock_origin,
             reading=lambda unix_ms: unix_ms / 1000 - UNIX_AT_START - self.clock_origin,
             max_answer_chars=MAX_ANSWER_CHARS,
+            challenger=self.challenger,
         )
         asked = [
             claim
@@ -185,7 +189,7 @@ class Restartable:
 
 
 def asked_by(effect: Effect) -> tuple[tuple[str, Claim], ...]:
-    assert isinstance(effect, Judge), "restoring emits nothing"
+    assert isinstance(effect, AskJudge), "restoring emits nothing"
     return effect.claims
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim, ClaimCutter
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -19,12 +18,10 @@ from guardrail.events import (
     ResponseVerdict,
     SegmentKind,
     Severity,
-    Verdict,
 )
+from guardrail.judges import Judgement, Verdict
 from guardrail.policy import Policy
-from guardrail.session.effects import Cancel, Channel, CutOn, Effect, Emit, Judge
-from guardrail.session.machine import Session
-from guardrail.verdicts import Judgement
+from guardrail.session import AskJudge, Cancel, Channel, CutOn, Effect, Emit, Session
 
 VerdictOf = Callable[[Claim], Verdict]
 
@@ -73,6 +70,8 @@ class Driver:
         verdict_of: VerdictOf = verdict_by_word,
         deadline_ms: int | None = None,
         max_answer_chars: int = 1_000_000,
+        challenger: Policy | None = None,
+        language: str | None = None,
     ) -> None:
         self.now = 0.0
         self.policy = policy or Policy()
@@ -82,6 +81,7 @@ class Driver:
             contexts=(Context(id="c1", text="A source."),),
             deadline_ms=deadline_ms,
             metadata={"k": "v"},
+            language=language,
         )
         self.session = Session(
             head,
@@ -89,6 +89,7 @@ class Driver:
             ClaimCutter(PlainRater(), max_segment_chars=self.policy.max_segment_chars),
             now=0.0,
             max_answer_chars=max_answer_chars,
+            challenger=challenger,
         )
         self.verdict_of = verdict_of
         self.pending: dict[str, Claim] = {}
@@ -145,7 +146,7 @@ class Driver:
     def apply(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Judge(claims):
+                case AskJudge(claims):
                     assert not self.session.decided
                     for claim_id, claim in claims:
                         assert claim_id not in self.asked, "a claim is asked once"

@@ -11,8 +11,7 @@ from typing import Any, Final, Protocol
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from consumers.kafka.producing import KafkaWriter, TransactionalProducer
-from consumers.kafka.transport import KafkaTransport
+from consumers.kafka import KafkaTransport, KafkaWriter, TransactionalProducer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
 from tests.support.kafka_settings import changed, kafka_settings

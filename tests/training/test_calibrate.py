@@ -11,9 +11,8 @@ import pytest
 
 pytest.importorskip("scipy", reason="the extra 'training' is not installed")
 
-from guardrail.judges.local.combiner import load_parameters
-from guardrail.judges.local.features import FEATURES, WORDS
-from guardrail.judges.local.verifier_files import packaged_folder, read_folder
+from guardrail.judges.local import FEATURES, WORDS, load_parameters, packaged_folder
+from guardrail.judges.model import read_folder
 from tests.training.made_data import write_data, write_work
 from training import calibrate, calibration_rows
 from training.combiner_fit import Features, family, fits, weight_of, weights_of

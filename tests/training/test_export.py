@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.judges.local import packaged_folder
 from tests.training.made_data import write_work
-from tests.unit.judges.classifier.tiny import VOCABULARY, write_tokenizer
+from tests.unit.judges.model.tiny import VOCABULARY, write_tokenizer
 from training.examples import DataError, Example, write_examples
 from training.export import FLOAT_TOLERANCE, MOST_BYTES, _failures, held_out_pairs, licences_of
 from training.model_card import card, datasets_of, unshippable

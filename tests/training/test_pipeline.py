@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from guardrail.judges.local.combiner import load_parameters
-from guardrail.judges.local.verifier import load_verifier
+from guardrail.judges.local import load_parameters
+from guardrail.judges.model import load_verifier
 from tests.training.made_data import write_data, write_work
 from tests.training.tiny_base import write_base
 

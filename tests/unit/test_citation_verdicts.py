@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from guardrail import Context, Decision, Guard, Policy
-from guardrail.claims.citations import Citation
-from guardrail.events import CitationBacking, ClaimVerdict, Evidence, Finding, FlaggedCase, Verdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.claims import Citation
+from guardrail.events import CitationBacking, ClaimVerdict, Finding, FlaggedCase
+from guardrail.judges import Evidence, Judgement, JudgeRequest, Verdict
 from guardrail.session.backing import backing
-from guardrail.verdicts import Judgement
 
 V, B, D = Verdict, CitationBacking, Decision
 HOURS, TOURS = "The museum is open from 10 to 18.", "Public guided tours last about 60 minutes."

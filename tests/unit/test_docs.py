@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shlex
@@ -18,7 +19,9 @@ from typer.testing import CliRunner
 
 from guardrail import __version__
 from guardrail.cli import app
+from guardrail.client import GuardClient
 from guardrail.events import ResponseVerdict, parse_input, parse_output
+from guardrail.policy import Policy
 from tests.support.examples import run_example
 from tests.support.llm_server import LlmServer
 
@@ -68,6 +71,31 @@ def test_the_example_of_a_judge_judges() -> None:
     said = re.search(r"prints `(\[.*?)`", page("python.md"))
     assert said is not None
     assert printed_by(blocks("python.md", "python")[3]).strip() == said[1]
+
+
+# -------------------------------------------------------------------------------------- client.md
+
+
+def test_the_example_of_the_client_shows_what_the_page_says() -> None:
+    lines = [line.strip() for line in printed_by(blocks("client.md", "python")[0]).splitlines()]
+    assert lines == [
+        "show: The basic plan costs $49 a month.",
+        "show: Refunds are paid within 14 days.",
+        f"show instead of all that: {Policy().fallback_message}",
+        "release The basic plan costs $49 a month.",
+    ]
+
+
+def test_the_example_of_a_test_passes_and_prints_what_the_page_says() -> None:
+    said = re.search(r"of its own:\n`(.*?)`\n", page("client.md"))
+    assert said is not None
+    assert printed_by(blocks("client.md", "python")[1]).strip() == said[1]
+
+
+@pytest.mark.parametrize("name", ["timeout_s", "drain_timeout_s", "reply_partitions", "coalesce_ms"])
+def test_the_clients_defaults_are_those_that_the_page_tells(name: str) -> None:
+    default = inspect.signature(GuardClient).parameters[name].default
+    assert re.search(rf"`{name}` \({default:g}[ )]", page("client.md"))
 
 
 # --------------------------------------------------------------------- quickstart.md and score.md

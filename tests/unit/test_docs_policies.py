@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from consumers.settings import Settings
+from consumers.settings import GuardSettings
 from guardrail.policy import Policy, Rule, parse_rule
 from guardrail.scoring import Formula
 
@@ -20,7 +20,7 @@ BLOCKS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", TE
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: next(iter(block["policies"])))
 def test_a_configuration_loads(block: dict[str, Any]) -> None:
-    assert Settings.model_validate(block).policies.keys() >= block["policies"].keys()
+    assert GuardSettings.model_validate(block).policies.keys() >= block["policies"].keys()
 
 
 def test_the_default_is_shown_as_it_is() -> None:

@@ -7,20 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from guardrail.engine.engine import OVERLOADED
+from guardrail.engine import OVERLOADED
 from guardrail.errors import JudgeUnavailable, ProtocolError
-from guardrail.events import (
-    Context,
-    Decision,
-    DeliveryBlocked,
-    Response,
-    ResponseAborted,
-    Verdict,
-)
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Context, Decision, DeliveryBlocked, Response, ResponseAborted
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.engine_bench import bench
 from tests.support.judges import FaultyJudge, GatedJudge, WordJudge
 from tests.support.sessions import judgement
@@ -90,7 +83,7 @@ async def test_responses_are_judged_beside_each_other() -> None:
 
 async def test_calls_at_once_and_claims_in_a_call_are_bounded() -> None:
     judge = GatedJudge()
-    limits = Limits(max_concurrent_judgements=2, max_claims_per_call=1)
+    limits = made(Limits, max_concurrent_judgements=2, max_claims_per_call=1)
     async with bench(judge, limits=limits) as b:
         for name in ("a", "b", "c", "d"):
             b.start(name)
@@ -320,7 +313,7 @@ async def test_an_answer_over_the_limit_ends_as_incomplete() -> None:
 
 async def test_bounds_saturate_the_engine_until_there_is_room() -> None:
     judge = GatedJudge()
-    async with bench(judge, limits=Limits(max_sessions=2, resume_at=0.6)) as b:
+    async with bench(judge, limits=made(Limits, max_sessions=2, resume_at=0.6)) as b:
         for name in ("a", "b"):
             b.start(name)
             b.delta(0, TEXT, name)
@@ -340,7 +333,7 @@ async def test_text_and_claims_in_flight_are_bounded_too() -> None:
         before = b.engine.saturated
         b.delta(0, "y" * 50)
         assert (before, b.engine.saturated) == (False, True)
-    async with bench(GatedJudge(), limits=Limits(max_pending_claims=2)) as b:
+    async with bench(GatedJudge(), limits=made(Limits, max_pending_claims=2)) as b:
         b.start()
         b.delta(0, TEXT + "And")
         assert b.engine.saturated

@@ -10,17 +10,11 @@ import pytest
 
 from guardrail.engine import judging
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import (
-    Context,
-    Decision,
-    Response,
-    Usage,
-    Verdict,
-)
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Context, Decision, Response
+from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, Policy
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.engine_bench import bench
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.sessions import judgement
@@ -83,7 +77,7 @@ async def test_what_a_call_has_taken_is_counted_once_whether_it_ends_fails_or_is
             raise AssertionError
 
     policy = Policy(claim_timeout_ms=200, on_unverified=FailPolicy.FAIL_OPEN)
-    async with bench(Telling(), policy, Limits(max_claims_per_call=1)) as b:
+    async with bench(Telling(), policy, made(Limits, max_claims_per_call=1)) as b:
         b.engine.handle(Response(response_id="r1", answer=TEXT + "Oslo is in Norway."))
         await b.until(lambda: "r1" in b.closed)
     assert b.verdict().usage == Usage(judge_calls=6, input_tokens=50)

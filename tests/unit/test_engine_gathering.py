@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail.events import Decision, Verdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Decision
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import Policy
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.engine_bench import Bench, bench
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.sessions import judgement
@@ -96,7 +96,7 @@ async def settled() -> None:
 async def begun(judge: WordJudge, **limits: int) -> AsyncIterator[tuple[Bench, Callable[[str], None]]]:
     """A bench with a response under way, and what writes the next of its text."""
     policy = Policy(mode="observe", claim_timeout_ms=600_000)
-    async with bench(judge, policy, Limits(**limits)) as b:
+    async with bench(judge, policy, made(Limits, **limits)) as b:
         b.start()
         seqs = iter(range(1_000))
 

@@ -7,22 +7,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from guardrail.engine.engine import Engine
+from guardrail.engine import Engine
 from guardrail.errors import ProtocolError
 from guardrail.events import (
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
     ResponseAborted,
-    ResponseStarted,
     ResponseVerdict,
-    Verdict,
 )
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.processes import TRACE, captured_halfway, process
 
@@ -41,7 +39,7 @@ async def test_outputs_and_closings_say_their_lane() -> None:
         [closed] = p.closed
         assert (closed.response_id, closed.lane, closed.born, closed.next_seq) == ("r1", ("topic", 3), 41, 1)
         assert len(bytes.fromhex(closed.digest)) == 8
-        assert p.engine.capture("r1") is None
+        assert p.changes["r1"].take() is None
 
 
 async def test_a_response_goes_on_in_another_process() -> None:
@@ -74,9 +72,7 @@ async def test_a_restored_response_is_captured_on_from_where_it_was() -> None:
     first, progress = await captured_halfway()
     async with process(GatedJudge()) as p:
         p.restore(first.head, progress, first.policy)
-        again = p.capture()
-        assert again.head is None
-        assert again.progress is None
+        assert p.changes == {}, "all of it is stored already"
         p.delta(2, " in Norway. And")
         more = p.capture().progress
         assert more is not None
@@ -113,6 +109,16 @@ async def test_the_policy_it_began_with_goes_on() -> None:
         assert verdict.policy.version == "old"
         [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
         assert blocked.message == "old message"
+
+
+async def test_the_usual_judge_stands_in_for_one_that_is_not_set_up_any_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first, progress = await captured_halfway()
+    async with process(judge := WordJudge()) as p:
+        p.restore(first.head, progress, first.policy.model_copy(update={"judge": "llm"}))
+        await p.until(lambda: bool(judge.requests))
+    assert "no judge 'llm' is set up any more" in caplog.text
 
 
 async def test_the_deadline_counts_from_the_start_in_whichever_process() -> None:
@@ -169,7 +175,7 @@ async def test_each_lane_remembers_its_own_finished_responses() -> None:
 
 
 async def test_what_finished_in_another_process_is_remembered() -> None:
-    limits = Limits(finished_response_ttl_ms=60_000, finished_responses_remembered=2)
+    limits = made(Limits, finished_response_ttl_ms=60_000, finished_responses_remembered=2)
     async with process(WordJudge(), limits=limits) as p:
         p.start()
         p.complete(0)
@@ -265,7 +271,7 @@ async def test_a_hot_lane_does_not_keep_others_from_the_judge() -> None:
 
 
 async def test_lanes_over_their_share_are_paused_before_all_are() -> None:
-    limits = Limits(max_pending_claims=10, max_sessions=100)
+    limits = made(Limits, max_pending_claims=10, max_sessions=100)
     async with process(GatedJudge(), limits=limits) as p:
         lanes = ["a", "b"]
         for n in range(3):
@@ -287,7 +293,7 @@ async def test_lanes_over_their_share_are_paused_before_all_are() -> None:
 
 
 async def test_nothing_is_kept_of_closed_responses_but_a_bounded_number_of_ids() -> None:
-    limits = Limits(finished_responses_remembered=10)
+    limits = made(Limits, finished_responses_remembered=10)
     async with process(WordJudge(), limits=limits) as p:
         for n in range(50):
             p.start(f"r{n}", f"p{n % 2}")
@@ -302,12 +308,25 @@ async def test_nothing_is_kept_of_closed_responses_but_a_bounded_number_of_ids()
         assert all(lane.runs == {} for lane in table.lanes.values())
 
 
-async def test_an_engine_without_journal_captures_nothing() -> None:
+async def test_an_engine_that_stores_nothing_restores_nothing() -> None:
     engine = Engine(WordJudge(), PolicyRouter.single(Policy()), emit=lambda _: None)
     async with engine:
-        assert engine.capture("unknown") is None
-        engine.handle(ResponseStarted(response_id="r1"))
-        with pytest.raises(TypeError, match="journal"):
-            engine.capture("r1")
-        with pytest.raises(TypeError, match="journal"):
+        with pytest.raises(TypeError, match="on_change"):
             engine.restore("r1", {}, [], Policy(), lane=None, born=0)
+
+
+async def test_a_change_is_said_once_until_it_is_taken() -> None:
+    async with process(WordJudge()) as p:
+        p.start()
+        change = p.changes.pop("r1")
+        p.delta(0, "Paris is ")
+        assert p.changes == {}, "the change at hand holds this, too"
+        taken = change.take()
+        assert taken is not None
+        assert taken.head is not None
+        assert taken.progress is not None
+        assert taken.progress["text"] == "Paris is "
+        p.delta(1, "in France.")
+        again = p.changes["r1"].take()
+        assert again is not None
+        assert (again.head, again.progress and again.progress["text"]) == (None, "in France.")

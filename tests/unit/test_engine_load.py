@@ -4,8 +4,9 @@ import pytest
 
 from guardrail.engine.load import Bounds, Load, over_their_share
 from guardrail.limits import Limits
+from tests.support.constants import made
 
-LIMITS = Limits(max_sessions=100, max_bytes=1_000, max_pending_claims=100, resume_at=0.8)
+LIMITS = made(Limits, max_sessions=100, max_bytes=1_000, max_pending_claims=100, resume_at=0.8)
 
 
 def loads(**pending: int) -> dict[str, Load]:

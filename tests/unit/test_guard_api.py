@@ -14,10 +14,11 @@ from guardrail.events import (
     DeliverySegment,
     ResponseVerdict,
 )
-from guardrail.guard import ContextLike
+from guardrail.inputs import ContextLike
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.limits import Limits
+from tests.support.constants import made
 from tests.support.judges import GatedJudge, WordJudge
 
 SOURCE = "The basic plan costs $49 a month. Refunds are paid within 14 days."
@@ -178,7 +179,7 @@ async def test_the_same_id_twice_at_once_or_later_is_refused() -> None:
 
 async def test_calls_wait_for_room() -> None:
     judge = GatedJudge()
-    async with Guard(judge, limits=Limits(max_sessions=2, resume_at=0.6)) as guard:
+    async with Guard(judge, limits=made(Limits, max_sessions=2, resume_at=0.6)) as guard:
         calls = [asyncio.ensure_future(guard.check("?", [], f"Paris is {n}.")) for n in range(6)]
         await judge.asked.wait()
         await asyncio.sleep(0)

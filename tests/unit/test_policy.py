@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from guardrail.events import CitationBacking, ClaimVerdict, Decision, Finding, PolicyRef, Severity, Verdict
+from guardrail.events import CitationBacking, ClaimVerdict, Decision, Finding, PolicyRef, Severity
+from guardrail.judges import Verdict
 from guardrail.policy import (
     CONFIDENT_CONTRADICTION,
     DEFAULT_RULES,

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import yaml
 
-from consumers.settings import Settings, Topics
-from guardrail.demo.summary import load_examples
+from consumers.settings import GuardSettings, Topics
+from guardrail.demo import load_examples
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def figures(text: str) -> list[list[str]]:
 
 
 def test_the_example_shows_the_right_sentence_and_not_the_wrong_one() -> None:
-    [code] = blocks("python")
+    code = blocks("python")[0]
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
@@ -44,7 +44,7 @@ def test_the_example_shows_the_right_sentence_and_not_the_wrong_one() -> None:
 
 def test_the_configuration_does_what_it_says() -> None:
     [text] = blocks("yaml")
-    router = Settings.model_validate(yaml.safe_load(text)).router()
+    router = GuardSettings.model_validate(yaml.safe_load(text)).router()
     assert router.choose("leaflets", None).mode == "hold"
     assert router.choose(None, None).mode == "observe"
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from guardrail.errors import ConfigError
 from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter, Route
+from guardrail.routing import Challenger, PolicyRouter, Route
 
 POLICIES = {name: Policy(name=name) for name in ("default", "strict", "shadow")}
 
@@ -99,3 +99,83 @@ def test_what_cannot_be_known_gets_a_policy_that_blocks_if_there_is_one(
     routes = [Route(route=route, policy=name) for route, name in names.items() if name in policies]
     router = PolicyRouter(policies, routes)
     assert router.for_unknown(route).name == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "fits"),
+    [
+        ("gpt-4o", "gpt-4o", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4o*", "gpt-4o-mini", True),
+        ("gpt-4o*", "gpt-4o", True),
+        ("*-mini", "gpt-4o-mini", True),
+        ("*-mini", "gpt-4o-mini-2024", False),
+        ("*/llama-*-8b", "meta/llama-3-8b", True),
+        ("*/llama-*-8b", "meta/llama-8b", False),
+        ("a*a", "a", False),
+        ("*", "anything", True),
+        ("*", "", True),
+        ("*", None, False),
+        ("a**b", "ab", True),
+        ("*ab*ab*", "abab", True),
+        ("*ab*ab*", "aba", False),
+        ("GPT*", "gpt-4o", False),
+        ("[g]pt?", "gpt4", False),
+    ],
+)
+def test_a_star_stands_for_any_characters(pattern: str, value: str | None, fits: bool) -> None:
+    assert Route(generator_model=pattern, policy="strict").matches("any", "one", value) is fits
+    assert Route(tenant=pattern, policy="strict").matches("any", value) is fits
+    assert Route(route=pattern, policy="strict").matches(value, "one") is fits
+
+
+def test_a_long_pattern_of_stars_is_quick() -> None:
+    assert not Route(route="*a" * 128, policy="strict").matches("a" * 127 + "b" * 129, None)
+
+
+def test_the_generator_model_chooses_with_the_others() -> None:
+    routes = [
+        Route(route="medical", generator_model="gpt-*", policy="strict"),
+        Route(generator_model="*-beta", policy="shadow"),
+    ]
+    router = PolicyRouter(POLICIES, routes)
+    assert router.choose("medical", None, "gpt-4").name == "strict"
+    assert router.choose("medical", None, "claude-beta").name == "shadow"
+    assert router.choose("medical", None).name == "default"
+
+
+class TestChallengers:
+    def test_the_share_is_of_ids_and_always_the_same(self) -> None:
+        router = PolicyRouter(
+            POLICIES, challengers=[Challenger(policy="strict", against="default", share=0.25)]
+        )
+        chosen = [router.challenger(POLICIES["default"], f"r{n}") for n in range(4_000)]
+        assert chosen == [router.challenger(POLICIES["default"], f"r{n}") for n in range(4_000)]
+        assert 800 < sum(policy is not None for policy in chosen) < 1_200
+        assert router.challenger(POLICIES["strict"], "r1") is None
+
+    def test_several_share_without_overlap_and_none_is_left_when_they_add_up_to_one(self) -> None:
+        router = PolicyRouter(
+            POLICIES,
+            challengers=[
+                Challenger(policy="strict", against="default", share=0.3),
+                Challenger(policy="shadow", against="default", share=0.7),
+            ],
+        )
+        found = [router.challenger(POLICIES["default"], f"r{n}") for n in range(1_000)]
+        names = [policy.name for policy in found if policy is not None]
+        assert len(names) == 1_000
+        assert 200 < names.count("strict") < 400
+
+    @pytest.mark.parametrize(
+        ("challengers", "told"),
+        [
+            ([{"policy": "none", "against": "default"}], r"challengers\.0\.policy: 'none' is no policy"),
+            ([{"policy": "strict", "against": "none"}], r"challengers\.0\.against: 'none' is no policy"),
+            ([{"policy": "strict", "against": "strict"}], r"challengers\.0\.policy: .* itself"),
+            ([{"policy": "strict", "against": "default"}] * 2, r"challengers\.1\.share: .* take 2 "),
+        ],
+    )
+    def test_what_can_not_be_is_an_error(self, challengers: list[dict[str, str]], told: str) -> None:
+        with pytest.raises(ConfigError, match=told):
+            PolicyRouter(POLICIES, challengers=[Challenger.model_validate(each) for each in challengers])

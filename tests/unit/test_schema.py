@@ -23,17 +23,16 @@ from guardrail.events import (
     DeliveryCompleted,
     DeliverySegment,
     Event,
-    Evidence,
     FlaggedCase,
     PolicyRef,
     Response,
     ResponseVerdict,
     Severity,
     Timings,
-    Verdict,
     VerdictCounts,
     parse_input,
 )
+from guardrail.judges import Evidence, Verdict
 from guardrail.schema import asyncapi_document, check_schemas, event_type, json_schemas, write_schemas
 
 TOPICS = Topics().model_dump()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.events import Severity, Verdict
+from guardrail.events import Severity
+from guardrail.judges import Verdict
 from guardrail.scoring import DEFAULT_WEIGHTS, Formula, ScoreKeeper, count_verdicts
 
 S, V = Severity, Verdict

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from guardrail.errors import ProtocolError
-from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted, Verdict
+from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted
+from guardrail.judges import Verdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from guardrail.session.machine import MOST_CUT_CHARS
+from guardrail.session import Session
 from tests.support.sessions import Driver
 
 FAITHFUL = "Paris is in France. Berlin is in Germany. Rome is in Italy. "
@@ -305,7 +306,7 @@ def test_segments_of_a_kind_can_be_treated_by_policy() -> None:
 
 @pytest.mark.parametrize("mode", ["hold", "stream", "observe"])
 def test_a_long_text_is_cut_piece_by_piece_and_ends_as_a_short_one(mode: str) -> None:
-    text = FAITHFUL * (3 * MOST_CUT_CHARS // len(FAITHFUL))
+    text = FAITHFUL * (3 * Session.MOST_CUT_CHARS // len(FAITHFUL))
     driver = Driver(Policy.model_validate({"mode": mode}))
     driver.feed(text)
     assert (driver.cutting, driver.pending) == (True, {})
@@ -324,7 +325,7 @@ def test_a_long_text_is_cut_piece_by_piece_and_ends_as_a_short_one(mode: str) ->
 
 def test_a_block_ends_the_cutting() -> None:
     driver = Driver()
-    driver.feed("The wrong price is $79. " + FAITHFUL * (MOST_CUT_CHARS // 10))
+    driver.feed("The wrong price is $79. " + FAITHFUL * (Session.MOST_CUT_CHARS // 10))
     driver.complete()
     driver.cut_on()
     driver.answer_claims([next(iter(driver.pending))])

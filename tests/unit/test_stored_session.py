@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims import ClaimCutter
 from guardrail.errors import StateError, UnreadableSession
-from guardrail.events import Context, Response, ResponseStarted, ResponseVerdict, Verdict
+from guardrail.events import Context, Response, ResponseStarted, ResponseVerdict
+from guardrail.judges import Verdict
 from guardrail.policy import Policy
-from guardrail.session.effects import Emit, Judge
+from guardrail.session import AskJudge, Emit, Session, StoredSession
 from guardrail.session.state import STATE_VERSION
-from guardrail.session.stored import StoredSession
 from tests.support.restarts import Restartable, Step, asked_by
 from tests.support.sessions import PlainRater, judgement
 
@@ -82,7 +82,7 @@ def test_a_time_is_written_once_however_the_clocks_drift() -> None:
 def test_what_was_left_to_cut_of_an_ended_text_is_cut_after_a_restart(
     monkeypatch: pytest.MonkeyPatch, mode: str, early: bool
 ) -> None:
-    monkeypatch.setattr("guardrail.session.machine.MOST_CUT_CHARS", 25)
+    monkeypatch.setattr(Session, "MOST_CUT_CHARS", 25)
     policy = Policy.model_validate({"mode": mode, "on_incomplete": "flag"})
     first = StoredSession(HEAD, policy, ClaimCutter(PlainRater()), now=0.0, max_answer_chars=1_000)
     first.delta(0, "".join(SENTENCES), 0.0)
@@ -95,7 +95,7 @@ def test_what_was_left_to_cut_of_an_ended_text_is_cut_after_a_restart(
     assert written is not None
     again = restored([written], policy)
     effects = again.resume(1.0)
-    assert [type(effect) for effect in effects] == [Judge, Judge]  # said nothing twice
+    assert [type(effect) for effect in effects] == [AskJudge, AskJudge]  # said nothing twice
     asked = [claim for effect in effects for claim in asked_by(effect)]
     assert [claim.text for _, claim in asked] == [sentence.strip() for sentence in SENTENCES]
     assert again.answer_chars == sum(map(len, SENTENCES))

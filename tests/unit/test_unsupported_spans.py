@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from guardrail.events import ClaimVerdict, DeliverySegment, FlaggedCase, OutputEvent, ResponseVerdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import Judgement, JudgeRequest
 from guardrail.policy import Policy
-from guardrail.verdicts import Judgement
 from tests.support.engine_bench import Bench, bench
 from tests.support.judges import WordJudge
 

@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from guardrail.claims.model import Claim
-from guardrail.events import Context, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, JudgeRequest
-from guardrail.verdicts import Judgement
+from guardrail.claims import Claim
+from guardrail.events import Context, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
 from tests.support.judges import reply_of
 from tests.verifier_cases.cases import SUPPORTED_KINDS, Located
 

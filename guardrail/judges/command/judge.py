@@ -28,13 +28,13 @@ from guardrail.judges.command.protocol import (
 )
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.verdicts import UNQUOTED_FACTOR, support_of
-from guardrail.judges.secrets import read_secret
+from guardrail.secrets import read_secret
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 _REMEDIES: Final = {401: "check headers or token_file", 403: "check headers or token_file", 404: "check url"}
 
 
-class Endpoint:
+class HttpEndpoint:
     """POSTs requests, so many at once, and reads replies of bounded length. Redirects are not followed."""
 
     def __init__(self, settings: CommandJudgeSettings, section: str) -> None:
@@ -44,7 +44,7 @@ class Endpoint:
         self._url = settings.url
         self._section = section
         self._limit = settings.max_reply_bytes
-        self._slots = asyncio.Semaphore(settings.max_concurrency)
+        self._slots = asyncio.Semaphore(settings.concurrency)
         headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
         if settings.token_file is not None:
             token = read_secret(settings.token_file, f"{section}.token_file", "token", for_header=True)
@@ -54,7 +54,7 @@ class Endpoint:
             headers=headers,
             verify=_tls(settings, section),
             timeout=None,
-            limits=httpx2.Limits(max_connections=settings.max_concurrency),
+            limits=httpx2.Limits(max_connections=settings.concurrency),
         )
 
     async def ask(self, line: bytes, request_id: str, deadline: float, meter: Meter) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Endpoint:
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > self._limit:
-                    raise JudgeReplyError("the reply is longer than max_reply_bytes")
+                    raise JudgeReplyError(f"the reply is longer than {self._limit:,} bytes")
             return bytes(body)
 
 
@@ -129,9 +129,9 @@ class CommandJudge:
             self._port = Processes(settings, section)
             name = Path(settings.argv[0]).name
         elif settings.url is not None:
-            from guardrail.judges.command.judge import Endpoint
+            from guardrail.judges.command.judge import HttpEndpoint
 
-            self._port = Endpoint(settings, section)
+            self._port = HttpEndpoint(settings, section)
             name = urlsplit(settings.url).hostname or ""
         else:
             raise ConfigError(
@@ -155,7 +155,7 @@ class CommandJudge:
                     claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS, attempts=0
                 )
             return
-        left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
+        left = request.deadline - time.monotonic()
         if left <= 0:
             raise JudgeUnavailable("the deadline has passed before the request was sent")
         deadline = asyncio.get_running_loop().time() + left

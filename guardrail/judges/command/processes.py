@@ -30,7 +30,7 @@ _log = structlog.stdlib.get_logger("guardrail.judges.command")
 
 
 @dataclass(slots=True)
-class _Work:
+class _QueuedRequest:
     line: bytes
     request_id: str
     deadline: float
@@ -44,7 +44,7 @@ class _Ended(JudgeUnavailable):
 
 
 class Processes:
-    """Keeps ``workers`` processes running and gives each one request at a time.
+    """Keeps ``concurrency`` processes running and gives each one request at a time.
 
     A process that ends, writes what is no reply or hangs past a request's deadline is killed with all it
     started, and started again after a wait that doubles from one failure to the next.
@@ -60,7 +60,7 @@ class Processes:
         if settings.cwd is not None and not settings.cwd.is_dir():
             raise ConfigError(f"{section}.cwd: {settings.cwd} is no folder; correct the path")
         self._settings = settings
-        self._queue: asyncio.Queue[_Work] = asyncio.Queue(settings.max_queued_requests)
+        self._queue: asyncio.Queue[_QueuedRequest] = asyncio.Queue(settings.max_queued_requests)
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 
@@ -74,14 +74,14 @@ class Processes:
                 loop.create_task(
                     _Worker(self._settings, self._queue, number).run(), name=f"judge-command-{number}"
                 )
-                for number in range(self._settings.workers)
+                for number in range(self._settings.concurrency)
             ]
-        work = _Work(line, request_id, deadline, loop.create_future(), meter)
+        work = _QueuedRequest(line, request_id, deadline, loop.create_future(), meter)
         try:
             self._queue.put_nowait(work)
         except asyncio.QueueFull:
             raise JudgeUnavailable(
-                f"{self._queue.qsize()} requests wait for the command (max_queued_requests)"
+                f"{self._queue.qsize()} requests wait for the command, as many as may"
             ) from None
         try:
             async with asyncio.timeout_at(deadline) as scope:
@@ -104,14 +104,16 @@ class Processes:
 class _Worker:
     """One process after the other."""
 
-    def __init__(self, settings: CommandJudgeSettings, queue: asyncio.Queue[_Work], number: int) -> None:
+    def __init__(
+        self, settings: CommandJudgeSettings, queue: asyncio.Queue[_QueuedRequest], number: int
+    ) -> None:
         self._settings = settings
         self._queue = queue
         self._number = number
         self._process: Process | None = None
         self._failures = 0
         self._served = False  # whether this process has answered a request
-        self._work: _Work | None = None
+        self._work: _QueuedRequest | None = None
 
     async def run(self) -> None:
         try:
@@ -149,7 +151,7 @@ class _Worker:
             if not work.future.done():
                 work.future.set_result(reply)
 
-    async def _exchange(self, process: Process, work: _Work) -> dict[str, Any]:
+    async def _exchange(self, process: Process, work: _QueuedRequest) -> dict[str, Any]:
         stdin, stdout = process.stdin, process.stdout
         if stdin is None or stdout is None:
             raise JudgeUnavailable("the command has no pipes")
@@ -172,7 +174,9 @@ class _Worker:
         except (OSError, RuntimeError) as error:
             raise _Ended(f"the command ended ({type(error).__name__})") from None
         except ValueError:  # of readline
-            raise JudgeReplyError("the reply is longer than max_reply_bytes") from None
+            raise JudgeReplyError(
+                f"the reply is longer than {self._settings.max_reply_bytes:,} bytes"
+            ) from None
         raise JudgeReplyError("the command answers other requests than it was asked")
 
     async def _start(self) -> Process:
@@ -243,7 +247,7 @@ class _Worker:
             self._process = None
 
 
-def _fail(work: _Work, error: JudgeError) -> None:
+def _fail(work: _QueuedRequest, error: JudgeError) -> None:
     if not work.future.done():
         work.future.set_exception(error)
 

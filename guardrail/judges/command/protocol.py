@@ -22,14 +22,14 @@ MAX_SPANS: Final = 1_000
 _Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
-class ContextPart(BaseModel):
+class AskedContext(BaseModel):
     """A retrieved document."""
 
     id: str = Field(description="Named by the evidence.")
     text: str
 
 
-class ClaimPart(BaseModel):
+class AskedClaim(BaseModel):
     """A statement of the answer."""
 
     id: str = Field(description="Named by the verdict.")
@@ -47,8 +47,8 @@ class CommandRequest(BaseModel):
     request_id: str = Field(description="To be given back in the reply.")
     response_id: str
     question: str
-    contexts: list[ContextPart]
-    claims: list[ClaimPart]
+    contexts: list[AskedContext]
+    claims: list[AskedClaim]
     deadline_ms: int = Field(description="Time left when this was sent; nobody waits for longer.")
 
 
@@ -106,9 +106,9 @@ def write_request(request: JudgeRequest, request_id: str, deadline_ms: int) -> b
         request_id=request_id,
         response_id=request.response_id,
         question=request.question,
-        contexts=[ContextPart(id=context.id, text=context.text) for context in request.evidence.contexts],
+        contexts=[AskedContext(id=context.id, text=context.text) for context in request.evidence.contexts],
         claims=[
-            ClaimPart(id=claim_id, text=claim.prose.text, lead_in=claim.lead_in, severity=claim.severity)
+            AskedClaim(id=claim_id, text=claim.prose.text, lead_in=claim.lead_in, severity=claim.severity)
             for claim_id, claim in request.claims.items()
         ],
         deadline_ms=max(0, deadline_ms),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from guardrail.judges.secrets import MASK, check_headers, wants_all
+from guardrail.secrets import MASK, check_headers, wants_all
 
 _FLAG: Final = re.compile(r"(--[A-Za-z][A-Za-z0-9_-]*|-[A-Za-z])(=|$)")
 
@@ -39,6 +39,17 @@ class CommandJudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    hang_timeout_ms: ClassVar[int] = 2_000
+    """How long after its deadline a process may still be busy with a request before it is killed and started
+    anew: models that can't be interrupted get time to come to an end."""
+    restart_initial_ms: ClassVar[int] = 100
+    """Wait before a process that ended is started again; doubles each time."""
+    restart_max_ms: ClassVar[int] = 30_000
+    max_queued_requests: ClassVar[int] = 256
+    """Requests that may wait for a process; more are refused at once, as few of them would be in time."""
+    max_reply_bytes: ClassVar[int] = 1_048_576
+    """Longest reply that is read; a longer one is unusable. Verdicts on a request are some kilobytes."""
+
     name: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
         default=None,
         description="What verdicts call the judge, after command:; unset: the program's name or the host's.",
@@ -55,26 +66,10 @@ class CommandJudgeSettings(BaseModel):
     env: dict[str, SecretStr] = Field(
         default_factory=dict, description="Variables to add to the program's environment."
     )
-    workers: int = Field(
-        default=1, ge=1, le=256, description="Processes of the program; each has one request at a time."
-    )
     stderr: Literal["discard", "inherit"] = Field(
         default="discard",
         description="inherit: what the program writes there goes to the guard's own stderr, texts of "
         "responses included if it writes any.",
-    )
-    hang_timeout_ms: int = Field(
-        default=2_000,
-        ge=0,
-        description="How long after its deadline a process may still be busy with a request before it is "
-        "killed and started anew.",
-    )
-    restart_initial_ms: int = Field(
-        default=100, ge=1, description="Wait before a process that ended is started again; doubles each time."
-    )
-    restart_max_ms: int = Field(default=30_000, ge=1, description="Longest wait before such a restart.")
-    max_queued_requests: int = Field(
-        default=256, ge=1, description="Requests that may wait for a process; more are refused at once."
     )
 
     url: str | None = Field(
@@ -87,15 +82,11 @@ class CommandJudgeSettings(BaseModel):
     cafile: Path | None = Field(
         default=None, description="PEM file of the authorities to trust for https; unset: the system's."
     )
-    max_concurrency: int = Field(default=16, ge=1, le=4096, description="HTTP requests in flight at once.")
 
-    timeout_ms: int = Field(
-        default=30_000,
-        gt=0,
-        description="Longest time for one request; the deadline of the claims ends it earlier.",
-    )
-    max_reply_bytes: int = Field(
-        default=1_048_576, ge=1_024, description="Longest reply that is read; a longer one is unusable."
+    max_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = Field(
+        default=None,
+        description="Requests in flight at once: processes of the program, each with one request at a time, "
+        "or HTTP requests. null: 1 process, 16 HTTP requests.",
     )
     require_quotes: bool = Field(
         default=False,
@@ -128,9 +119,11 @@ class CommandJudgeSettings(BaseModel):
     def _one_of_two(self) -> Self:
         if self.argv and self.url is not None:
             raise ValueError("argv and url are both set; keep the one that is meant")
-        if self.restart_initial_ms > self.restart_max_ms:
-            raise ValueError(
-                f"restart_initial_ms ({self.restart_initial_ms}) is above restart_max_ms "
-                f"({self.restart_max_ms}); lower it"
-            )
         return self
+
+    @property
+    def concurrency(self) -> int:
+        """Requests in flight at once."""
+        if self.max_concurrency is not None:
+            return self.max_concurrency
+        return 1 if self.argv else 16

@@ -1,24 +1,45 @@
 """The LLM judge: any model behind an OpenAI-compatible chat-completions API.
 
-``LlmJudge`` is imported when it is first asked for: a guard that runs on the local judge reads only the
+The names are imported when they are first asked for: a guard that runs on the local judge reads only the
 settings, and does not load the API client (some 30 MB and half a second).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.lazy import face
 
 if TYPE_CHECKING:
+    from guardrail.judges.llm.endpoint import OutputMode
+    from guardrail.judges.llm.exchange import RetryWaits
     from guardrail.judges.llm.judge import LlmJudge
+    from guardrail.judges.llm.limits import CircuitBreaker
+    from guardrail.judges.llm.prompt import Fence
+    from guardrail.judges.llm.reply import ReplyForm, read_reply
+    from guardrail.judges.llm.settings import LlmJudgeSettings
 
-__all__ = ["LlmJudge", "LlmJudgeSettings"]
+__all__ = [
+    "CircuitBreaker",
+    "Fence",
+    "LlmJudge",
+    "LlmJudgeSettings",
+    "OutputMode",
+    "ReplyForm",
+    "RetryWaits",
+    "read_reply",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "LlmJudge":
-        from guardrail.judges.llm.judge import LlmJudge
-
-        return LlmJudge
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+    __getattr__, __dir__ = face(
+        __name__,
+        {
+            "guardrail.judges.llm.endpoint": ("OutputMode",),
+            "guardrail.judges.llm.exchange": ("RetryWaits",),
+            "guardrail.judges.llm.judge": ("LlmJudge",),
+            "guardrail.judges.llm.limits": ("CircuitBreaker",),
+            "guardrail.judges.llm.prompt": ("Fence",),
+            "guardrail.judges.llm.reply": ("ReplyForm", "read_reply"),
+            "guardrail.judges.llm.settings": ("LlmJudgeSettings",),
+        },
+    )

@@ -10,8 +10,8 @@ from typing import Any, Final
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.endpoint import Endpoint, Outcome, Prices, Question, make_client
-from guardrail.judges.llm.failures import Failure, wait_s
+from guardrail.judges.llm.endpoint import ModelEndpoint, Outcome, Prices, Question, make_client
+from guardrail.judges.llm.exchange import Failure, wait_s
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted
@@ -41,11 +41,11 @@ class Chat:
         """
         self._reserve = reserve
         self._owned: list[openai.AsyncOpenAI] = []
-        self.endpoints: list[Endpoint] = []
+        self.endpoints: list[ModelEndpoint] = []
         for number, model in enumerate(settings.models()):
             # Only a client of the caller needs a copy, which reads the environment again.
             theirs = client.with_options(max_retries=0) if number == 0 and client is not None else None
-            self.endpoints.append(Endpoint(theirs or self._own(model, number), model, prices, clock))
+            self.endpoints.append(ModelEndpoint(theirs or self._own(model, number), model, prices, clock))
 
     def _own(self, settings: LlmJudgeSettings, number: int) -> openai.AsyncOpenAI:
         place = f"{_PLACE}.fallbacks[{number - 1}]" if number else _PLACE
@@ -67,7 +67,7 @@ class Chat:
         """
         loop = asyncio.get_running_loop()
         announcer = Announcer(question.heard)
-        failures: list[tuple[Endpoint, Failure]] = []
+        failures: list[tuple[ModelEndpoint, Failure]] = []
         for number, endpoint in enumerate(self.endpoints):
             until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
             outcome = await self._repeat(endpoint, question, until, announcer)
@@ -80,7 +80,7 @@ class Chat:
                 break
         raise _joined(failures) from None
 
-    def _until(self, endpoint: Endpoint, others: Sequence[Endpoint], deadline: float) -> float:
+    def _until(self, endpoint: ModelEndpoint, others: Sequence[ModelEndpoint], deadline: float) -> float:
         """Until when one model may be tried: a share of the time is kept for models that could follow.
 
         If the rest would be too short for it, the model gets all the time: one fair try is better than two
@@ -95,7 +95,7 @@ class Chat:
         return deadline if typical is not None and until - now < typical <= left else until
 
     async def _repeat(
-        self, endpoint: Endpoint, question: Question, until: float, announcer: Announcer
+        self, endpoint: ModelEndpoint, question: Question, until: float, announcer: Announcer
     ) -> Outcome:
         """Call one model until a call succeeds, the retries are used up, or no time is left for another."""
         loop = asyncio.get_running_loop()
@@ -126,7 +126,7 @@ class Chat:
             failed = outcome
 
 
-def _joined(failures: Sequence[tuple[Endpoint, Failure]]) -> JudgeError:
+def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:
     """One error for all models, which may be tried again if any of theirs may."""
     errors = [failure.error for _, failure in failures]
     if len(errors) == 1:

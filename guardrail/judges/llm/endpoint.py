@@ -17,8 +17,17 @@ import openai
 
 from guardrail import telemetry
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.exchange import Exchange, NotAnApi, Progress, ReplyRefused, Stalled
-from guardrail.judges.llm.failures import Failure, describe, server_of, wait_s
+from guardrail.judges.llm.exchange import (
+    Exchange,
+    Failure,
+    NotAnApi,
+    ReplyProgress,
+    ReplyRefused,
+    Stalled,
+    describe,
+    server_of,
+    wait_s,
+)
 from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url
@@ -38,7 +47,7 @@ Outcome: TypeAlias = list[Answer] | Failure
 # ---------------------------------------------------------------------------------------------- what is asked
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """Reads one reply as it arrives. ``feed`` and ``finish`` together return every answer once."""
 
     def feed(self, text: str) -> list[Answer]:
@@ -115,7 +124,7 @@ class Question:
 
     messages: Sequence[dict[str, str]]
     schema: dict[str, Any]
-    reader: Callable[[], Reader]
+    reader: Callable[[], AnswerReader]
     heard: Callable[[Sequence[Answer]], None]
     spent: Spent
     response_id: str = ""
@@ -156,7 +165,7 @@ class Dialect:
         self._options: dict[str, Any] = {}
         if "max_tokens" not in settings.extra_body:
             self._options["max_completion_tokens"] = settings.max_output_tokens
-        if settings.temperature is not None:
+        if "temperature" not in settings.extra_body:
             self._options["temperature"] = settings.temperature
         self._options |= {"stream": True, "stream_options": {"include_usage": True}}
         self._swapped = False
@@ -238,7 +247,7 @@ def _names(name: str, words: str) -> bool:
 # -------------------------------------------------------------------------------------------------- the calls
 
 
-class Endpoint:
+class ModelEndpoint:
     """Calls to one model. Concurrent questions share all its state."""
 
     def __init__(
@@ -433,7 +442,7 @@ class _Attempt:
 
     def __init__(self, question: Question, say: Callable[[Sequence[Answer]], None]) -> None:
         self.question = question
-        self.progress = Progress()
+        self.progress = ReplyProgress()
         self.first_answer_at: float | None = None  # event loop's time
         self.failure: Failure | None = None
         self.cut_short = False
@@ -482,9 +491,9 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
     ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and sends nothing that the environment
     holds. Raises ConfigError, which names ``place``, when a key is missing.
     """
-    total = settings.timeout_ms / 1000
     connections = settings.max_concurrency + _SPARE_CONNECTIONS
-    timeout = openai.Timeout(total, connect=min(total, _CONNECT_TIMEOUT_S))
+    # Every call ends by its deadline; the client's own timeout would only end replies that are still coming.
+    timeout = openai.Timeout(None, connect=_CONNECT_TIMEOUT_S)
     base_url, query = split_base_url(settings.base_url)
     return _Client(
         api_key=settings.resolve_api_key(place),

@@ -14,7 +14,7 @@ from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.endpoint import Endpoint, Prices, Question, Spent
+from guardrail.judges.llm.endpoint import ModelEndpoint, Prices, Question, Spent
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -183,7 +183,7 @@ class LlmJudge:
             for claim_id in request.claims:
                 yield self._nothing_supports(claim_id)
             return
-        left = min(request.deadline - time.monotonic(), self._settings.timeout_ms / 1000)
+        left = request.deadline - time.monotonic()
         deadline = asyncio.get_running_loop().time() + left
         prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))
         case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings)
@@ -285,7 +285,7 @@ class _Case:
         )
         self._hearing.take(_to(answers, asked), self._speaker())
 
-    def _endpoint(self) -> Endpoint:
+    def _endpoint(self) -> ModelEndpoint:
         """Who is to answer: models are asked in order, and each that failed has left a note."""
         endpoints = self._chat.endpoints
         return endpoints[min(len(self._spent.models), len(endpoints) - 1)]

@@ -60,13 +60,13 @@ class RecentTimes:
         return times[min(len(times) - 1, int(share * len(times)))]
 
 
-class State(StrEnum):
+class BreakerState(StrEnum):
     CLOSED = "closed"  # calls are sent
     OPEN = "open"  # no call is sent
     HALF_OPEN = "half_open"  # a few calls are sent as a probe
 
 
-_CIRCUIT: Final = {State.CLOSED: 0, State.HALF_OPEN: 1, State.OPEN: 2}
+_CIRCUIT: Final = {BreakerState.CLOSED: 0, BreakerState.HALF_OPEN: 1, BreakerState.OPEN: 2}
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class CircuitBreaker:
         self._open_s = open_s
         self._probes = probes
         self._parts: deque[_Part] = deque(maxlen=_PARTS)
-        self._state = State.CLOSED
+        self._state = BreakerState.CLOSED
         self._epoch = 0  # counts changes of the state
         self._open_until = 0.0
         self._probing = 0
@@ -115,9 +115,9 @@ class CircuitBreaker:
         )
 
     @property
-    def state(self) -> State:
-        if self._state is State.OPEN and self._clock() >= self._open_until:
-            self._enter(State.HALF_OPEN)
+    def state(self) -> BreakerState:
+        if self._state is BreakerState.OPEN and self._clock() >= self._open_until:
+            self._enter(BreakerState.HALF_OPEN)
         return self._state
 
     @property
@@ -125,13 +125,13 @@ class CircuitBreaker:
         """Whether a call would be sent now."""
         state = self.state
         free = self._probing + self._probed < self._probes
-        return state is State.CLOSED or (state is State.HALF_OPEN and free)
+        return state is BreakerState.CLOSED or (state is BreakerState.HALF_OPEN and free)
 
     def admit(self) -> Admission | None:
         """Permission for one call, whose end must be recorded; None if the call must not be sent."""
         if not self.would_admit:
             return None
-        if self._state is State.HALF_OPEN:
+        if self._state is BreakerState.HALF_OPEN:
             self._probing += 1
         return Admission(self, self._epoch)
 
@@ -139,14 +139,14 @@ class CircuitBreaker:
         """Count the end of a call that was admitted in ``epoch``; ``ok`` is None if it says nothing."""
         if epoch != self._epoch:
             return
-        if self._state is State.HALF_OPEN:
+        if self._state is BreakerState.HALF_OPEN:
             self._probing -= 1
             if ok:
                 self._probed += 1
                 if self._probed >= self._probes:
-                    self._enter(State.CLOSED)
+                    self._enter(BreakerState.CLOSED)
             elif ok is False:
-                self._enter(State.OPEN)
+                self._enter(BreakerState.OPEN)
         elif ok is not None:
             self._count(ok=ok)
 
@@ -159,9 +159,9 @@ class CircuitBreaker:
         recent = [part for part in self._parts if part.begun > now - width * _PARTS]
         calls, failed = sum(part.calls for part in recent), sum(part.failed for part in recent)
         if calls >= self._min_calls and failed / calls >= self._failure_rate:
-            self._enter(State.OPEN)
+            self._enter(BreakerState.OPEN)
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: BreakerState) -> None:
         self._state = state
         self._epoch += 1
         self._probing = self._probed = 0
@@ -169,10 +169,10 @@ class CircuitBreaker:
         telemetry.CIRCUIT_STATE.labels(telemetry.model_label(self._name.removeprefix("llm:"))).set(
             _CIRCUIT[state]
         )
-        if state is State.OPEN:
+        if state is BreakerState.OPEN:
             self._open_until = self._clock() + self._open_s
             _log.warning("%s fails: no call is sent to it for %d ms", self._name, self._open_s * 1000)
-        elif state is State.CLOSED:
+        elif state is BreakerState.CLOSED:
             _log.info("%s answers again", self._name)
 
 

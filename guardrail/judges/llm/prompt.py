@@ -38,6 +38,7 @@ from guardrail.judges.llm.settings import (
     LlmJudgeSettings,
     PromptFiles,
     PromptName,
+    read_examples,
     read_prompt,
 )
 
@@ -263,7 +264,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ShownSentences:
     """The ``numbers`` of the sentences that are shown; ``partial`` if they are not all.
 
     ``uncovered`` has the ids of claims that can't be judged, because not one passage for them fitted.
@@ -281,7 +282,7 @@ def select(
     claims: dict[str, Claim],
     max_chars: int,
     per_claim: int = _PASSAGES_PER_CLAIM,
-) -> Selection:
+) -> ShownSentences:
     """All sentences, or those of the best passages if all of them and their numbers exceed ``max_chars``.
 
     All sentences are the same text in every call of a response, which a provider's prefix cache can serve.
@@ -289,7 +290,7 @@ def select(
     if sum(len(context.text) for context in index.contexts) <= max_chars:
         lines = {number: _line(sentences, number) for number in range(1, len(sentences) + 1)}
         if sum(len(line) + 1 for line in lines.values()) <= max_chars:
-            return Selection(tuple(_pieces(sentences, lines)), range(1, len(sentences) + 1))
+            return ShownSentences(tuple(_pieces(sentences, lines)), range(1, len(sentences) + 1))
     return _closest(index, sentences, claims, max_chars, per_claim)
 
 
@@ -313,7 +314,7 @@ def _pieces(sentences: Sentences, lines: dict[int, str]) -> Iterable[Shown]:
 
 def _closest(
     index: EvidenceIndex, sentences: Sentences, claims: dict[str, Claim], max_chars: int, per_claim: int
-) -> Selection:
+) -> ShownSentences:
     """The best passage of every claim, then the second best, and so on, as long as they fit."""
     # If contexts share an id, the first counts.
     positions = {context.id: at for at, context in reversed(list(enumerate(index.contexts)))}
@@ -348,7 +349,7 @@ def _closest(
         for passage in index.passages:
             if take(passage):
                 covered |= nothing_found
-    return Selection(
+    return ShownSentences(
         tuple(_pieces(sentences, chosen)),
         frozenset(chosen),
         partial=True,
@@ -394,6 +395,16 @@ def _rules() -> dict[str, Any]:
 def default_examples() -> tuple[Example, ...]:
     """The examples of the package."""
     return TypeAdapter(tuple[Example, ...]).validate_python(yaml.safe_load(_shipped("examples.yaml")))
+
+
+def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
+    """The examples to show. Raises ConfigError if their file has become unusable since."""
+    if chosen.examples is None:
+        return default_examples()
+    try:
+        return read_examples(chosen.examples)
+    except ValueError as error:
+        raise ConfigError(f"judge.llm.prompts.examples: {error}") from None
 
 
 def template(name: PromptName, chosen: PromptFiles) -> Template:
@@ -470,7 +481,7 @@ class Prompts:
         """Raises ConfigError if a prompt of the user's own has become unreadable."""
         self._settings = settings
         self.form = ReplyForm.of(settings)
-        examples = default_examples() if settings.examples is None else settings.examples
+        examples = examples_of(settings.prompts)
         self._fixed = {
             "verdict_rules": _rules()["verdicts"],
             "reply_form": self.form.example(),
@@ -521,7 +532,7 @@ def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], 
     return {"role": role, "content": instructions}, {"role": "user", "content": data}
 
 
-def _documents(selection: Selection, fence: Fence) -> str:
+def _documents(selection: ShownSentences, fence: Fence) -> str:
     noun = "excerpt of document" if selection.partial else "document"
     # The lines are numbered, and whatever looked like a number in their texts is defused already.
     return "\n\n".join(fence.wrap(f"{noun} {shown.label}", shown.text) for shown in selection.shown)

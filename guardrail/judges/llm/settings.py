@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,19 +14,16 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
     SecretStr,
+    TypeAdapter,
     ValidationError,
-    field_validator,
     model_validator,
 )
-from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from guardrail.errors import ConfigError
-from guardrail.judges.secrets import MASK, check_headers, read_secret, wants_all
+from guardrail.secrets import MASK, Secret, check_headers, wants_all
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
@@ -39,56 +35,10 @@ Milliseconds = Annotated[int, Field(gt=0)]
 
 
 class _Settings(BaseModel):
-    """A section of the settings. ``removed`` maps settings of earlier versions to what became of them."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
-    removed: ClassVar[Mapping[str, str]] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _tell_of_the_removed(cls, values: Any) -> Any:
-        old = [name for name in cls.removed if name in values] if isinstance(values, Mapping) else []
-        if not old:
-            return values
-        told = [
-            InitErrorDetails(
-                type=PydanticCustomError(
-                    "setting_removed", "no setting any more; {remedy}", {"remedy": cls.removed[name]}
-                ),
-                loc=(name,),
-                input=values[name],
-            )
-            for name in old
-        ]
-        raise ValidationError.from_exception_data(cls.__name__, told)
 
 
 # ------------------------------------------------------------------------------------- how a model is reached
-
-
-class ApiKeySettings(_Settings):
-    """Where the key of an API is, in one place at most."""
-
-    api_key: SecretStr | None = Field(
-        default=None, description="Key of the API. Better in a file or in the environment."
-    )
-    api_key_file: Path | None = Field(
-        default=None, description="File that holds the key (a mounted secret); read at start."
-    )
-    api_key_env: str | None = Field(
-        default=None,
-        description=f"Environment variable that holds the key; {OPENAI_KEY_ENV} when base_url is OpenAI's "
-        "and no other source is named. Elsewhere a key is sent only if one is named here.",
-    )
-
-    @model_validator(mode="after")
-    def _one_key(self) -> ApiKeySettings:
-        given = [
-            name for name in ("api_key", "api_key_file", "api_key_env") if getattr(self, name) is not None
-        ]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} are both given; name the key in one place only")
-        return self
 
 
 def _checked_base_url(value: str) -> str:
@@ -104,7 +54,7 @@ def _checked_base_url(value: str) -> str:
             "base_url has no usable host and port; write it as https://HOST[:PORT]/v1, PORT from 1 to 65535"
         ) from None
     if parts.username or parts.password:
-        raise ValueError("base_url holds a user name or password; give the key as api_key_file instead")
+        raise ValueError("base_url holds a user name or password; give the key as api_key instead")
     if not usable:
         # A login may stand before an @, with a scheme or without.
         shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
@@ -141,7 +91,6 @@ _OWN: Final = {
     "stream": "leave it to the judge, which learns whether the server streams",
     "stream_options": "leave it to the judge, which learns whether the server streams",
     "response_format": "leave it to the judge, which learns what the server takes",
-    "temperature": "set temperature",
     "max_completion_tokens": "set max_output_tokens",
 }
 
@@ -174,17 +123,19 @@ ExtraBody = Annotated[
 """Extra members of the body. As JSON their texts are masked."""
 
 
-class FallbackSettings(ApiKeySettings):
+class FallbackSettings(_Settings):
     """A model to ask when the ones before it fail. What is left out is as for the first model.
 
     The first model's key and headers go to its own server only, and its body to no other model.
     """
 
-    removed = {"attempt_timeout_ms": "take it out; stall_timeout_ms of judge.llm ends calls that fall silent"}
-
     model: Annotated[str, Field(min_length=1)] = Field(description="Model to ask.")
     base_url: _BaseUrl | None = Field(
         default=None, description="Root of the API; left out, the first model's server."
+    )
+    api_key: Secret | None = Field(
+        default=None,
+        description="Key of the API, as judge.llm.api_key; left out, the first model's on the same server.",
     )
     extra_headers: _Headers | None = Field(
         default=None, description="HTTP headers to add; left out, the first model's on the same server."
@@ -194,9 +145,6 @@ class FallbackSettings(ApiKeySettings):
         repr=False,
         description="Members to add to the body of every call; none that the judge sends itself.",
     )
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
-        default=0.0, description="Sampling temperature; null leaves it out, for models that refuse it."
-    )
 
     def changes(self, first_base_url: str) -> dict[str, Any]:
         """The values of ``LlmJudgeSettings`` that differ from the first model's."""
@@ -205,11 +153,9 @@ class FallbackSettings(ApiKeySettings):
             "model": self.model,
             "base_url": self.base_url or first_base_url,
             "extra_body": self.extra_body,
-            "temperature": self.temperature,
         }
-        own_key = any(key is not None for key in (self.api_key, self.api_key_file, self.api_key_env))
-        if own_key or not same_server:
-            changed |= {name: getattr(self, name) for name in ApiKeySettings.model_fields}
+        if self.api_key is not None or not same_server:
+            changed["api_key"] = self.api_key
         if self.extra_headers is not None or not same_server:
             changed["extra_headers"] = self.extra_headers or {}
         return changed
@@ -273,21 +219,6 @@ def _readable(name: PromptName) -> AfterValidator:
         return path
 
     return AfterValidator(validate)
-
-
-class PromptFiles(_Settings):
-    """Files with prompts to use instead of the package's; read and checked when the settings load."""
-
-    system: Annotated[Path, _readable("system")] | None = Field(
-        default=None,
-        description="The instructions. Variables: $reply_form, $member_rules and $marker, which must be "
-        "there, $verdict_rules and $examples.",
-    )
-    user: Annotated[Path, _readable("user")] | None = Field(
-        default=None,
-        description="The data. Variables: $documents, $claims, $asked and $notice, which must be there, and "
-        "$question. What changes least should come first: providers cache what is the same in many calls.",
-    )
 
 
 MOST_EXAMPLES: Final = 20
@@ -362,28 +293,53 @@ def _together(verdicts: Sequence[str]) -> str:
     return "PARTIALLY_SUPPORTED"
 
 
-def _read_examples(value: Any) -> Any:
-    """The content of the file that ``value`` names, unchecked; anything but a path is returned as it is.
-
-    Raises ValueError if the file can't be read or isn't YAML.
-    """
-    if not isinstance(value, str | Path):
-        return value
-    path = Path(value)
+def read_examples(path: Path) -> tuple[Example, ...]:
+    """The examples in a YAML file, none where it holds an empty list. Raises ValueError."""
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} can't be read ({_why(error)}); name a file with a list of examples"
         ) from None
     except yaml.YAMLError:
         raise ValueError(f"{path} is no YAML; write a list of examples") from None
+    try:
+        return _EXAMPLES.validate_python(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        wrong = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{path}: {where + ': ' if where else ''}{wrong}") from None
+
+
+_EXAMPLES: Final = TypeAdapter(Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES)])
+
+
+def _readable_examples(path: Path) -> Path:
+    read_examples(path)
+    return path
+
+
+class PromptFiles(_Settings):
+    """Files with what to use instead of the package's; read and checked when the settings load."""
+
+    system: Annotated[Path, _readable("system")] | None = Field(
+        default=None,
+        description="The instructions. Variables: $reply_form, $member_rules and $marker, which must be "
+        "there, $verdict_rules and $examples.",
+    )
+    user: Annotated[Path, _readable("user")] | None = Field(
+        default=None,
+        description="The data. Variables: $documents, $claims, $asked and $notice, which must be there, and "
+        "$question. What changes least should come first: providers cache what is the same in many calls.",
+    )
+    examples: Annotated[Path, AfterValidator(_readable_examples)] | None = Field(
+        default=None,
+        description="YAML file with a list of examples of verdicts, at most 20, for $examples; [] for none.",
+    )
 
 
 # -------------------------------------------------------------------------------------------------- the judge
-
-_LEARNED: Final = "take it out; the judge learns it from the server's answers"
-_CONSTANT: Final = "take it out; what was the default always holds"
 
 
 class Reasoning(StrEnum):
@@ -395,28 +351,14 @@ class Reasoning(StrEnum):
     NONE = "none"
 
 
-class LlmJudgeSettings(ApiKeySettings):
+class LlmJudgeSettings(_Settings):
     """Which model judges, how it is reached, and what it may cost in time and tokens."""
 
-    removed = {
-        "attempt_timeout_ms": "take it out; stall_timeout_ms ends calls that fall silent",
-        "backoff_initial_ms": _CONSTANT,
-        "backoff_max_ms": _CONSTANT,
-        "concurrency": "take it out; what the server can take is learned, up to max_concurrency",
-        "stream": "write stall_timeout_ms in judge.llm itself; whether the server streams is learned",
-        "circuit_breaker": "take it out; every model has one",
-        "failover": _CONSTANT,
-        "structured_output": _LEARNED,
-        "output_tokens_field": "take it out; the judge learns the name from a refusal. For a server that "
-        "ignores other names write extra_body: {max_tokens: NUMBER}",
-        "seed": "write it as extra_body: {seed: NUMBER}",
-        "reply_form": "take it out; verdicts are short texts wherever these can hold what is asked for",
-        "passages_per_claim": _CONSTANT,
-        "max_quotes": _CONSTANT,
-        "verdicts": "take it out; all four verdicts are asked for, and a policy's rules choose among them",
-        "conflicts": _CONSTANT,
-        "confidence": _CONSTANT,
-    }
+    temperature: ClassVar[float] = 0.0
+    """The same claims are to get the same verdicts. Models that refuse it are sent none, which is learned."""
+    ask_again: ClassVar[bool] = True
+    """Ask once more, for those alone, when a reply lacks verdicts that were asked for and there is time left.
+    Models drop a claim now and then, and one short call costs less than an answer that is blocked for it."""
 
     model: Annotated[str, Field(min_length=1)] = Field(
         default="gpt-4.1-mini",
@@ -427,6 +369,11 @@ class LlmJudgeSettings(ApiKeySettings):
         description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), with its /v1. A "
         "query (Azure's ?api-version=…) is sent with every call; it is shown, so it is no place for a key.",
     )
+    api_key: Secret | None = Field(
+        default=None,
+        description=f"Key of the API, better as {{file: PATH}} (a mounted secret) or {{env: VARIABLE}}. Left "
+        f"out, {OPENAI_KEY_ENV} of the environment where base_url is OpenAI's, and no key elsewhere.",
+    )
     extra_headers: _Headers = Field(
         default_factory=dict,
         description="HTTP headers to add to every call, such as a gateway's routing key.",
@@ -434,16 +381,13 @@ class LlmJudgeSettings(ApiKeySettings):
     extra_body: ExtraBody = Field(
         default_factory=dict,
         repr=False,
-        description="Members to add to the body of every call: reasoning_effort, seed, a server's own "
-        "options; none that the judge sends itself. max_tokens stands in for max_output_tokens.",
+        description="Members to add to the body of every call: reasoning_effort, seed, temperature, a "
+        "server's own options; none that the judge sends itself. max_tokens stands in for max_output_tokens.",
     )
     system_role: Literal["system", "developer", "user"] = Field(
         default="system",
         description="Role of the instructions; user puts them ahead of the data in one message, for models "
         "that have no system role.",
-    )
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
-        default=0.0, description="Sampling temperature; null leaves it out, for models that refuse it."
     )
     max_output_tokens: Annotated[int, Field(ge=64)] = Field(
         default=4_096, description="Most tokens of one reply; verdicts complete by then are used."
@@ -454,11 +398,6 @@ class LlmJudgeSettings(ApiKeySettings):
         "each claim are sent in their stead, and the reasoning says so.",
     )
 
-    timeout_ms: Milliseconds = Field(
-        default=30_000,
-        description="Longest time for the verdicts of one request, retries and waits included. The deadline "
-        "of the claims ends it earlier.",
-    )
     stall_timeout_ms: Milliseconds | None = Field(
         default=10_000,
         description="Longest silence of a streamed reply, ahead of its first token too, after which the call "
@@ -494,56 +433,22 @@ class LlmJudgeSettings(ApiKeySettings):
         description="Have claims of several statements taken apart, pronouns resolved, in the same call. The "
         "verdict on the claim is then reckoned from those on its parts.",
     )
-    unquoted_support: Literal["lower_confidence", "unverified"] = Field(
-        default="lower_confidence",
-        description="What becomes of SUPPORTED when no sentence that was named for it was shown: half the "
-        "confidence, or UNVERIFIED.",
-    )
-    ask_again: bool = Field(
-        default=True,
-        description="Ask once more, for those alone, when a reply lacks verdicts that were asked for and "
-        "there is time left.",
+    require_quotes: bool = Field(
+        default=False,
+        description="Whether SUPPORTED becomes UNVERIFIED when no sentence that was named for it was shown. "
+        "false: it has half its confidence.",
     )
     prompts: PromptFiles = Field(
-        default_factory=PromptFiles, description="Prompts of your own, in files, instead of the package's."
+        default_factory=PromptFiles, description="Prompts and examples of your own, in files."
     )
-    examples: (
-        Annotated[
-            tuple[Example, ...],
-            Field(max_length=MOST_EXAMPLES),
-            BeforeValidator(_read_examples, json_schema_input_type=tuple[Example, ...] | Path),
-        ]
-        | None
-    ) = Field(
-        default=None,
-        description="Examples of verdicts for the prompt, as a list or the path of a YAML file with one; "
-        "[] for none, left out for those of the package.",
-    )
-
-    @field_validator("hedging", mode="before")
-    @classmethod
-    def _on_or_off(cls, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            raise ValueError("it has no settings of its own any more; write true or false")  # noqa: TRY004
-        return value
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
         if self.api_key is not None:
-            return self.api_key.get_secret_value()
-        if self.api_key_file is not None:
-            return read_secret(self.api_key_file, f"{place}.api_key_file", "key", for_header=True)
-        is_openai = urlsplit(self.base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname
-        variable = self.api_key_env or (OPENAI_KEY_ENV if is_openai else None)
-        if variable is None:
-            return NO_KEY
-        key = os.environ.get(variable, "").strip()
-        if not key:
-            raise ConfigError(
-                f"{place}.api_key_env: the environment variable {variable} is not set; set it, or name a "
-                f"file that holds the key as {place}.api_key_file"
-            )
-        return key
+            return self.api_key.read(f"{place}.api_key", "key", for_header=True)
+        if urlsplit(self.base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname:
+            return Secret(env=OPENAI_KEY_ENV).read(f"{place}.api_key", "key", for_header=True)
+        return NO_KEY
 
     def models(self) -> tuple[LlmJudgeSettings, ...]:
         """The settings of each model in the order of asking: this one, then its fallbacks."""

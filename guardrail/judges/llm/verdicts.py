@@ -65,7 +65,7 @@ def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: st
     confidence = answer.confidence
     notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
     if answer.verdict is Verdict.SUPPORTED and not evidence:
-        if settings.unquoted_support == "unverified":
+        if settings.require_quotes:
             return unverified(claim_id, judge, f"SUPPORTED, but unfounded: {_UNQUOTED}")
         confidence *= UNQUOTED_FACTOR
         notes.append(_UNQUOTED)

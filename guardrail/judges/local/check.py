@@ -17,14 +17,27 @@ from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figures
-from guardrail.judges.local.candidates import Candidates, find_candidates
-from guardrail.judges.local.claim_view import ClaimView, view_of
-from guardrail.judges.local.combiner import Fit, Parameters, load_parameters
-from guardrail.judges.local.features import Read, best_of, read_features, word_features
-from guardrail.judges.local.rarity import load_rarity
-from guardrail.judges.local.reader import Reader, Reworded, reworded
+from guardrail.judges.local.combiner import (
+    Fit,
+    Parameters,
+    Read,
+    best_of,
+    load_parameters,
+    packaged_folder,
+    read_features,
+    word_features,
+)
+from guardrail.judges.local.reader import Reworded, WindowReader, reworded
+from guardrail.judges.local.search import (
+    Candidates,
+    ClaimView,
+    find_candidates,
+    load_rarity,
+    mentioned,
+    view_of,
+    windows_of,
+)
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.silence import mentioned
 from guardrail.judges.local.verdict import (
     Examined,
     judgement_of,
@@ -32,9 +45,7 @@ from guardrail.judges.local.verdict import (
     nothing_to_compare,
     with_silence,
 )
-from guardrail.judges.local.verifier import Verifier, load_verifier
-from guardrail.judges.local.verifier_files import packaged_folder, read_folder
-from guardrail.judges.local.windows import windows_of
+from guardrail.judges.model import Verifier, load_verifier, read_folder
 from guardrail.verdicts import Judgement
 
 NAME: Final = "local"
@@ -107,7 +118,7 @@ class ClaimChecker:
         judgement. ``pressed()`` is asked before each claim: a verdict on less is better than none, and says
         so where something was left out. Raises JudgeError when the verifier fails.
         """
-        reader = None if self._verifier is None else Reader(self._verifier)
+        reader = None if self._verifier is None else WindowReader(self._verifier)
         source = _figures_of(evidence)
         for claim_id, claim in claims.items():
             if stopped():
@@ -135,7 +146,7 @@ class ClaimChecker:
             yield judgement
 
     def _spoken_of(
-        self, silence: Silence, evidence: EvidenceIndex, reader: Reader, stopped: Callable[[], bool]
+        self, silence: Silence, evidence: EvidenceIndex, reader: WindowReader, stopped: Callable[[], bool]
     ) -> int | None:
         """A sentence that speaks of one of the topics in other words, as the verifier reads it."""
         for topic in silence.topics[:_MOST_TOPICS]:
@@ -175,7 +186,7 @@ class ClaimChecker:
         """What is found out about a claim; None if there is nothing to compare it with. ``wholly``: all
         windows are read, also where one settles it; for fitting. Raises JudgeError when the verifier
         fails."""
-        reader = None if self._verifier is None else Reader(self._verifier)
+        reader = None if self._verifier is None else WindowReader(self._verifier)
         source = _figures_of(evidence)
         whole = (0, len(_text(claim)))
         pressure = -1 if wholly else 0
@@ -188,7 +199,7 @@ class ClaimChecker:
         question: str,
         evidence: EvidenceIndex,
         source: FigureSource,
-        reader: Reader | None,
+        reader: WindowReader | None,
         pressure: int,
         stopped: Callable[[], bool],
     ) -> Examination | None:
@@ -243,7 +254,7 @@ class ClaimChecker:
         facts: Sequence[Reworded],
         features: dict[str, float],
         read: Sequence[Read],
-        reader: Reader,
+        reader: WindowReader,
         stopped: Callable[[], bool],
     ) -> dict[str, float]:
         """The features of the fact that is supported least; nothing where all of them are."""

@@ -1,10 +1,11 @@
-"""Features -> calibrated probabilities of the four verdicts, by the parameters that training wrote."""
+"""What is found out about a claim -> calibrated probabilities of the four verdicts."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,8 +14,70 @@ from typing import Final, Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from guardrail.errors import ConfigError
-from guardrail.judges.local.features import FEATURES, WORDS
-from guardrail.judges.local.fitted import FittedVerifier
+from guardrail.evidence.tokens import words
+from guardrail.figures import FigureCheck, State
+from guardrail.judges.local.search import Candidates, ClaimView, WindowText
+from guardrail.judges.model import FittedVerifier, Reading
+from guardrail.judges.model.files import MANIFEST
+
+_SUREST: Final = 0.999  # beyond it, and its like at the other end, log-odds grow no more
+
+WORDS: Final = ("share", "figures_absent", "figures_conflicting")
+"""Of words and figures alone, known whether or not the verifier reads."""
+READ: Final = ("support", "support_mean", "contradiction", "unsupported_most", "unsupported_mean")
+"""Of what the verifier reads."""
+FEATURES: Final = (*READ, *WORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A window and what the verifier says of the claim beside it."""
+
+    window: WindowText
+    reading: Reading
+
+
+def word_features(view: ClaimView, found: Candidates, figures: Sequence[FigureCheck]) -> dict[str, float]:
+    """Those of ``WORDS``; ``share`` is by rarity, 0..1, with the words of figures that the sources back."""
+    strong = [check for check in figures if not check.figure.name]
+    backed = {
+        term
+        for check in figures
+        if check.state in (State.FOUND, State.DERIVED, State.ECHOED)
+        for _, term, _ in words(check.figure.text)
+    }
+    return {
+        "share": view.share(found.present | backed),
+        "figures_absent": float(any(check.state is State.ABSENT for check in strong)),
+        "figures_conflicting": float(any(check.state is State.CONFLICT for check in strong)),
+    }
+
+
+def read_features(read: Sequence[Read]) -> dict[str, float]:
+    """Those of ``READ``, of at least one window; probabilities of the claim enter as log-odds."""
+    best = best_of(read).reading
+    marks = [unsupported for _, _, unsupported in best.tokens]
+    return {
+        "support": log_odds(best.support),
+        "support_mean": sum(log_odds(each.reading.support) for each in read) / len(read),
+        "contradiction": log_odds(max(each.reading.contradiction for each in read)),
+        "unsupported_most": max(marks, default=0.0),
+        "unsupported_mean": sum(marks) / len(marks) if marks else 0.0,
+    }
+
+
+def best_of(read: Sequence[Read]) -> Read:
+    """The window that supports the claim most."""
+    return max(read, key=lambda each: each.reading.support)
+
+
+def log_odds(p: float) -> float:
+    """``ln(p / (1 - p))``, within those of 0.001 and 0.999."""
+    p = min(max(p, 1.0 - _SUREST), _SUREST)
+    return math.log(p / (1.0 - p))
+
+
+# ---------------------------------------------------------------------------------- features -> probabilities
 
 _FIELD: Final = "judge.local.parameters_path"
 _VERSION: Final = 2
@@ -149,3 +212,9 @@ def _load(path: Path | None) -> Parameters:
             f"{_FIELD}: {place} is no parameters file of this version: {field}{given}: {first['msg']}; "
             f"{remedy}"
         ) from None
+
+
+def packaged_folder() -> Path | None:
+    """The verifier that this package ships, or None where it ships none."""
+    folder = Path(str(files(__package__).joinpath("verifier_model")))
+    return folder if (folder / MANIFEST).is_file() else None

@@ -19,14 +19,14 @@ from weakref import WeakKeyDictionary
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local.check import NAME, build_checker
-from guardrail.judges.local.processors import default_threads
 from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.model import default_threads
 from guardrail.verdicts import Judgement
 
 _Queue = OrderedDict[asyncio.Future[None], None]
 
 
-class Turns:
+class TurnQueue:
     """A bounded number of turns at once. First in, first out, among those that give no time and then among
     those that do; whoever waits may be cancelled at any time."""
 
@@ -106,7 +106,7 @@ class LocalJudge:
         self._closed = threading.Event()
         workers = self.settings.workers or default_threads()
         self._workers = workers
-        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+        self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, TurnQueue] = WeakKeyDictionary()
         self._sharing = threading.Lock()
         self._waiting = 0  # claims that are not judged yet
         self._pace = _FIRST_PACE_S
@@ -140,10 +140,10 @@ class LocalJudge:
             with self._sharing:
                 self._waiting -= claims
 
-    def _turns_here(self) -> Turns:
+    def _turns_here(self) -> TurnQueue:
         """Those of the running loop: guards on several loops may share a judge, and take turns on each."""
         with self._sharing:
-            return self._turns.setdefault(asyncio.get_running_loop(), Turns(self._workers))
+            return self._turns.setdefault(asyncio.get_running_loop(), TurnQueue(self._workers))
 
     async def _in_thread(self, request: JudgeRequest, asked: float, *, reading: bool) -> list[Judgement]:
         if self._closed.is_set():

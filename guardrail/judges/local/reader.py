@@ -13,9 +13,9 @@ from guardrail.claims.phrases import pattern
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import dimension, interchangeable, opposed, same_rate
-from guardrail.judges.local.features import Read
-from guardrail.judges.local.verifier import Verifier
-from guardrail.judges.local.windows import Window
+from guardrail.judges.local.combiner import Read
+from guardrail.judges.local.search import WindowText
+from guardrail.judges.model import Verifier
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -33,7 +33,7 @@ _FEW_WORDS: Final = 8
 _FINITE: Final = pattern("finite")
 
 
-class Reader:
+class WindowReader:
     """The same text is encoded once."""
 
     def __init__(self, verifier: Verifier) -> None:
@@ -41,7 +41,7 @@ class Reader:
         self._encoded: dict[str, Encoding] = {}
 
     def reads(
-        self, claim: Reworded, windows: Iterator[Window], stopped: Callable[[], bool]
+        self, claim: Reworded, windows: Iterator[WindowText], stopped: Callable[[], bool]
     ) -> Iterator[Read]:
         """What the verifier says of a claim beside one window after the other, for as long as it is asked;
         spans of tokens are those of the claim before it was reworded.
@@ -60,13 +60,13 @@ class Reader:
                 reading = replace(reading, tokens=tuple(tokens))
             yield Read(window, reading)
 
-    def readable(self, claim: Reworded, windows: Iterator[Window]) -> bool:
+    def readable(self, claim: Reworded, windows: Iterator[WindowText]) -> bool:
         """Whether ``reads`` would read any of the windows."""
         return next(self._pairs(claim, windows), None) is not None
 
     def _pairs(
-        self, claim: Reworded, windows: Iterator[Window]
-    ) -> Iterator[tuple[Window, Encoding, Encoding]]:
+        self, claim: Reworded, windows: Iterator[WindowText]
+    ) -> Iterator[tuple[WindowText, Encoding, Encoding]]:
         """The windows that can be read, each with what the verifier takes: the claim and the window."""
         verifier = self._verifier
         most_chars = _MOST_CHARS_A_TOKEN * verifier.max_tokens

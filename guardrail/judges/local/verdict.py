@@ -20,11 +20,9 @@ from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.equations import shown
-from guardrail.judges.local.candidates import Candidates
-from guardrail.judges.local.claim_view import ClaimView
-from guardrail.judges.local.combiner import Lines, Probabilities
-from guardrail.judges.local.features import Read, best_of
+from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
+from guardrail.judges.local.search import Candidates, ClaimView
 from guardrail.verdicts import Judgement, spans_within
 
 _NOTHING_SHARED: Final = 0.01

@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from guardrail.claims.citations import CitationReader
-from guardrail.claims.cutter import ClaimCutter
-from guardrail.claims.links import KnownLinks
-from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.engine.engine import MAX_SEQ, Output
+from guardrail.claims import BuiltinSeverityRater, CitationReader, ClaimCutter, KnownLinks
+from guardrail.engine import MAX_SEQ, Output
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -25,7 +22,7 @@ from guardrail.events import (
     ResponseVerdict,
 )
 from guardrail.policy import Policy
-from guardrail.session.effects import Channel
+from guardrail.session import Channel
 
 BEGAN: Final = "began a response"
 TOOK_EFFECT: Final = "took effect"
@@ -146,7 +143,7 @@ class Life:
         require(start == self.covered and start <= end <= len(self.text), "no gap, no overlap", event)
         original = self.text[start:end]
         if event.decision is Decision.REDACT:
-            require(self.policy.redaction_text in event.text, "redacted", event)
+            require(self.policy.redaction() in event.text, "redacted", event)
         else:
             require(event.text == original, "released text is the text", event)
         if not self.observing:

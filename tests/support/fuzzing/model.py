@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail.engine.runs import digest
+from guardrail.engine import digest
 from guardrail.events import Response, ResponseAborted, ResponseCompleted, ResponseDelta, ResponseStarted
 from tests.support.fuzzing.accounts import BEGAN, PASSED_OVER, REPEATED, TOOK_EFFECT, Life
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from guardrail.engine.engine import ClosedResponse, Engine
+from guardrail.engine import Captured, Change, ClosedResponse, Engine
 from guardrail.errors import StateError, UnreadableSession
 from tests.support.fuzzing.accounts import Life, require
 from tests.support.fuzzing.texts import NASTY_VALUES
@@ -23,12 +23,13 @@ class _Stored:
 
 
 class Store:
-    """Captures sessions as JSON, as a compacted topic would hold them, and restores them from it."""
+    """Stores what changes as JSON, as a compacted topic would hold it, and restores sessions from that."""
 
     def __init__(self, rng: random.Random, counts: Counter[str]) -> None:
         self._rng = rng
         self._counts = counts
         self._stored: dict[int, _Stored] = {}
+        self._changes: list[Change] = []
         self._finished: dict[Hashable, list[tuple[ClosedResponse, float]]] = {}
 
     def closed(self, response: ClosedResponse, now: float) -> None:
@@ -36,11 +37,20 @@ class Store:
         self._stored.pop(response.born, None)
         self._finished.setdefault(response.lane, []).append((response, now))
 
-    def capture(self, engine: Engine, life: Life) -> None:
-        """Store what is new of this response."""
-        captured = engine.capture(life.response_id)
-        if captured is None:
-            return
+    def changed(self, change: Change) -> None:
+        """A response has something to store."""
+        self._changes.append(change)
+
+    def step(self, lane: Hashable, open_lives: Mapping[str, Life]) -> None:
+        """Store what is new of the responses of this lane."""
+        changes = [change for change in self._changes if change.lane == lane]
+        self._changes = [change for change in self._changes if change.lane != lane]
+        for change in changes:
+            captured = change.take()
+            if captured is not None:
+                self._put(captured, open_lives[change.response_id])
+
+    def _put(self, captured: Captured, life: Life) -> None:
         require(captured.born == life.born, "captured is what began there", life)
         stored = self._stored.setdefault(life.born, _Stored())
         if captured.head is not None:

@@ -6,27 +6,18 @@ import asyncio
 import random
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from hashlib import blake2b
 
-from guardrail.claims.severity import BuiltinSeverityRater
-from guardrail.engine.engine import ClosedResponse, Engine, Output
-from guardrail.engine.runs import digest
+from guardrail.claims import BuiltinSeverityRater
+from guardrail.engine import ClosedResponse, Engine, Output, digest
 from guardrail.errors import DecodeError, InputError, JudgeUnavailable
-from guardrail.events import (
-    Finding,
-    Response,
-    ResponseCompleted,
-    ResponseDelta,
-    ResponseStarted,
-    Verdict,
-    parse_input,
-)
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Finding, Response, ResponseCompleted, ResponseDelta, ResponseStarted, parse_input
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.routing import PolicyRouter, Route
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.fuzzing.accounts import (
     BEGAN,
     PASSED_OVER,
@@ -132,7 +123,8 @@ class World:
         self._counts = counts
         names = list(POLICIES)
         self._router = PolicyRouter(POLICIES, ROUTES, rng.choice(names))
-        self._limits = Limits(
+        self._limits = made(
+            Limits,
             max_sessions=rng.choice((1_000, 3)),
             max_bytes=rng.choice((1_000_000, 2_000)),
             max_answer_chars=rng.choice((100_000, 300)),
@@ -160,7 +152,8 @@ class World:
         half = self._rng.randrange(len(records)) if self._restarts and records else 0
         async with self._engine() as engine:
             await self._feed(engine, records[:half])
-            self._capture(engine, self._open.values())
+            for lane in LANES:
+                self._store.step(lane, self._open)
         async with self._engine() as engine:
             for lane in LANES:
                 self._restore(engine, lane)
@@ -184,7 +177,7 @@ class World:
             emit=self._emitted,
             on_closed=self._closed,
             limits=self._limits,
-            journal=self._restarts,
+            on_change=self._store.changed if self._restarts else None,
             clock=loop.time,
             wall=lambda: 1_700_000_000 + loop.time(),
         )
@@ -203,14 +196,9 @@ class World:
 
     def _recover(self, engine: Engine, lane: str) -> None:
         """A lane is thrown away and taken up again, as after a failed step."""
-        self._capture(engine, [life for life in self._open.values() if life.lane == lane])
+        self._store.step(lane, self._open)
         engine.drop_lane(lane)
         self._restore(engine, lane)
-
-    def _capture(self, engine: Engine, lives: Iterable[Life]) -> None:
-        if self._restarts:
-            for life in lives:
-                self._store.capture(engine, life)
 
     def _restore(self, engine: Engine, lane: str) -> None:
         if self._restarts:

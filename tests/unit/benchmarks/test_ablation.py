@@ -8,12 +8,12 @@ from unittest.mock import patch
 import pytest
 
 from benchmarks.ablation import RULES, table
-from guardrail.claims.model import Claim
-from guardrail.events import Context, Finding, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.claims import Claim
+from guardrail.events import Context, Finding, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judgement, Verdict
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
-from guardrail.verdicts import Judgement
 
 
 def judged(text: str, source: str, rule: str | None = None) -> Judgement:

@@ -12,8 +12,8 @@ import pytest
 from benchmarks import cascade_share, offline_sets
 from benchmarks.cascade_share import Judged, fitted
 from benchmarks.labelled_sets import CRITICAL, EXPERTQA, POOL, changed_sentences, labelled_sets
-from guardrail.events import Severity, Verdict
-from guardrail.verdicts import Judgement
+from guardrail.events import Severity
+from guardrail.judges import Judgement, Verdict
 from tests.training.made_data import write_data
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.local_judge_cases import misjudged, report
-from guardrail.events import Severity, Verdict
-from guardrail.verdicts import Judgement
+from guardrail.events import Severity
+from guardrail.judges import Judgement, Verdict
 from tests.verifier_cases.cases import Case, Kind, Label, Located
 from tests.verifier_cases.judging import Judged, sampled
 

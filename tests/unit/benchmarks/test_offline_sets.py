@@ -13,7 +13,7 @@ import pytest
 from benchmarks import offline_sets
 from benchmarks.offline_report import markdown
 from benchmarks.offline_sets import Judged, figures, gained
-from guardrail.events import Verdict
+from guardrail.judges import Verdict
 from tests.training.made_data import write_data
 
 YES, PART, NO, AGAINST = (

@@ -15,9 +15,7 @@ import pytest
 from benchmarks import real_answers
 from benchmarks.intervals import bootstrap, wilson
 from benchmarks.labelled_answers import labelled_answer, read_answers
-from guardrail.events import Verdict
-from guardrail.judges.base import JudgeRequest
-from guardrail.verdicts import Judgement
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from training.metrics import auroc
 
 PRICES = "The Pro plan costs $49 per month. Support answers within a day."

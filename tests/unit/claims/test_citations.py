@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrail.claims.citations import CitationReader
+from guardrail.claims import CitationReader
 from guardrail.claims.patterns import compile_pattern
 from guardrail.events import Context
 

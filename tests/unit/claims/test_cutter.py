@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail.claims.cutter import MAX_LEAD_IN_CHARS, ClaimCutter
-from guardrail.claims.model import Claim
+from guardrail.claims import MAX_LEAD_IN_CHARS, Claim, ClaimCutter
 from guardrail.events import SegmentKind, Severity
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrail.claims.cutter import ClaimCutter
+from guardrail.claims import BuiltinSeverityRater, ClaimCutter
 from guardrail.claims.detector import Statement, classify
 from guardrail.claims.prose import read_prose
-from guardrail.claims.severity import BuiltinSeverityRater
 from guardrail.events import SegmentKind
 
 CORPUS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("statements.yaml").read_text("utf-8"))

@@ -11,7 +11,7 @@ import yaml
 from guardrail.engine.judging import claims_with_absent_links
 from guardrail.engine.runs import Cutters
 from guardrail.events import Context
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence import EvidenceIndex
 from guardrail.policy import Policy
 
 TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("links.yaml").read_text("utf-8"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from guardrail.claims.cutter import ClaimCutter, CutPosition, CutSegment, ResumingCutter
+from guardrail.claims import ClaimCutter, CutSegment
+from guardrail.claims.cutter import CutPosition, ResumingCutter
 from tests.support.sessions import PlainRater
 
 TEXT = (

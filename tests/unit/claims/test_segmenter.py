@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.claims.model import Segment
-from guardrail.claims.segmenter import Segmenter
+from guardrail.claims import Segment, Segmenter
 from guardrail.events import SegmentKind
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.claims.segmenter import Segmenter
+from guardrail.claims import Segmenter
 from guardrail.events import SegmentKind
 
 KEPT_TOGETHER = [

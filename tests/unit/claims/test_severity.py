@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from guardrail.claims import BuiltinSeverityRater
 from guardrail.claims.patterns import SeverityPattern, SeverityRules
-from guardrail.claims.severity import SEVERITY_REASONS, BuiltinSeverityRater, figure_reasons, lexicon
+from guardrail.claims.severity import SEVERITY_REASONS, figure_reasons, lexicon
 from guardrail.events import SegmentKind, Severity
 from guardrail.figures import Kind, find_figures
 from guardrail.figures.tables import CENTS, CURRENCY_WORDS, UNITS

@@ -32,13 +32,16 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
-    """Runs ``guardrail`` as a process of its own, in an empty folder, with pipes for a terminal."""
+    """Runs ``guardrail`` as a process of its own, in an empty folder, with pipes for a terminal.
+
+    ``before`` is code that is run ahead of it.
+    """
 
     def run(
-        *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
+        *arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", before: str = ""
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", "from guardrail.cli import main; main()", *arguments],
+            [sys.executable, "-c", f"{before}\nfrom guardrail.cli import main; main()", *arguments],
             input=stdin,
             capture_output=True,
             text=True,

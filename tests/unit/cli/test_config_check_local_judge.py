@@ -15,7 +15,7 @@ from guardrail.cli import app
 from guardrail.errors import ConfigError
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
-from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
+from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 
 @pytest.fixture

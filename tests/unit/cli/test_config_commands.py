@@ -6,13 +6,14 @@ import importlib.machinery
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 from typer.testing import CliRunner
 
-from consumers.settings import Settings, load_settings
+from consumers.settings import GuardSettings, load_settings
 from guardrail.cli import app
 
 EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
@@ -51,16 +52,20 @@ def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, t
     """They may be mounted elsewhere only: no error."""
     (tmp_path / "password").write_text("hidden-one")
     file = tmp_path / "guardrail.yaml"
-    login = {"security_protocol": "SASL_SSL", "sasl_username": "me", "ssl_cafile": f"{tmp_path}/gone.pem"}
-    login["sasl_password_file"] = f"{tmp_path}/password"
-    judge = {"kind": "llm", "llm": {"api_key_file": f"{tmp_path}/no-key"}}
+    login: dict[str, Any] = {
+        "security_protocol": "SASL_SSL",
+        "sasl_username": "me",
+        "ssl_cafile": f"{tmp_path}/gone.pem",
+    }
+    login |= {"sasl_password": {"file": f"{tmp_path}/password"}}
+    judge = {"kind": "llm", "llm": {"api_key": {"file": f"{tmp_path}/no-key"}}}
     file.write_text(json.dumps({"kafka": login, "judge": judge}), encoding="utf-8")
     result = runner.invoke(app, ["config", "check", str(file)])
     assert result.exit_code == 0
     notes = [line for line in result.stdout.splitlines() if "can't be read here" in line]
     assert [note.split()[1:3] for note in notes] == [
         ["kafka.ssl_cafile", f"{tmp_path}/gone.pem"],
-        ["judge.llm.api_key_file", f"{tmp_path}/no-key"],
+        ["judge.llm.api_key.file", f"{tmp_path}/no-key"],
     ]
     assert "hidden-one" not in result.stdout
 
@@ -72,15 +77,15 @@ NEAR = {"base_url": "http://near/v1"}
 @pytest.mark.parametrize(
     ("judge", "notes"),
     [
-        ({"kind": "llm"}, ["judge.llm.api_key_env: " + NOT_SET.format("OPENAI_API_KEY")]),
+        ({"kind": "llm"}, ["judge.llm.api_key: " + NOT_SET.format("OPENAI_API_KEY")]),
         ({"kind": "llm", "llm": NEAR}, []),
         (
-            {"kind": "cascade", "llm": NEAR | {"api_key_env": "NOT_SET"}},
-            ["judge.llm.api_key_env: " + NOT_SET.format("NOT_SET")],
+            {"kind": "cascade", "llm": NEAR | {"api_key": {"env": "NOT_SET"}}},
+            ["judge.llm.api_key: " + NOT_SET.format("NOT_SET")],
         ),
         (
-            {"kind": "llm", "llm": NEAR | {"fallbacks": [{"model": "b", "api_key_env": "NOT_SET"}]}},
-            ["judge.llm.fallbacks.0.api_key_env: " + NOT_SET.format("NOT_SET")],
+            {"kind": "llm", "llm": NEAR | {"fallbacks": [{"model": "b", "api_key": {"env": "NOT_SET"}}]}},
+            ["judge.llm.fallbacks.0.api_key: " + NOT_SET.format("NOT_SET")],
         ),
         (
             {"kind": "llm", "llm": NEAR | {"model": "a", "fallbacks": [{"model": "b"}, {"model": "a"}]}},
@@ -90,9 +95,9 @@ NEAR = {"base_url": "http://near/v1"}
             {
                 "kind": "llm",
                 "llm": NEAR,
-                "self_judging": {"alternative": {"model": "e", "api_key_env": "NOT_SET"}},
+                "self_judging": {"alternative": {"model": "e", "api_key": {"env": "NOT_SET"}}},
             },
-            ["judge.self_judging.alternative.api_key_env: " + NOT_SET.format("NOT_SET")],
+            ["judge.self_judging.alternative.api_key: " + NOT_SET.format("NOT_SET")],
         ),
         (
             {"kind": "command", "command": {"argv": ["/nope/x"]}},
@@ -112,12 +117,12 @@ NEAR = {"base_url": "http://near/v1"}
             ["judge.classifier.revision: a/b comes from the hub without a pinned commit"],
         ),
         (
-            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow"}},
+            {"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}},
             [],
         ),
         (
-            {"kind": "llm", "llm": NEAR, "cache": {"redis": {"signing_key": "short"}}},
-            ["judge.cache.redis.signing_key: 5 characters are too few"],
+            {"kind": "llm", "llm": NEAR, "cache": {"redis_url": "redis://c", "signing_key": "short"}},
+            ["judge.cache.signing_key: 5 characters are too few"],
         ),
         ({"kind": "local", "command": {"argv": ["/nope/x"]}, "classifier": {"model": "/nope"}}, []),
     ],
@@ -140,21 +145,20 @@ def test_check_notes_what_a_start_here_would_miss(
 @pytest.mark.parametrize(
     ("judge", "module", "remedy"),
     [
-        ({"kind": "hhem", "hhem": {"unpinned": "allow"}}, "torch", "[classifier-torch]"),
+        ({"kind": "hhem"}, "torch", "[classifier-torch]"),
         (
-            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow"}},
+            {"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}},
             "huggingface_hub",
-            "[classifier]",
-        ),
-        (
-            {"kind": "classifier", "classifier": {"model": "a/b", "unpinned": "allow", "backend": "onnx"}},
-            "onnxruntime",
             "[classifier]",
         ),
         ({"kind": "local"}, "tokenizers", "enabled to false"),
         ({"kind": "local"}, "onnxruntime", "enabled to false"),
         ({"kind": "local"}, "numpy", "numpy is not installed"),
-        ({"kind": "command", "command": {"url": "http://x/"}, "cache": {"redis": {}}}, "redis", "[redis]"),
+        (
+            {"kind": "command", "command": {"url": "http://x/"}, "cache": {"redis_url": "redis://c"}},
+            "redis",
+            "[redis]",
+        ),
     ],
 )
 def test_check_notes_packages_that_are_missing_here(
@@ -193,13 +197,15 @@ def test_check_notes_packages_that_are_missing_here(
 
 def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: Path) -> None:
     """A cascade's tiers, fallbacks, the alternative judge and the cache's server; and of no other part."""
-    llm = {"api_key_file": "/no/a", "fallbacks": [{"model": "b", "api_key_file": "/no/b"}]}
+    llm = {"api_key": {"file": "/no/a"}, "fallbacks": [{"model": "b", "api_key": {"file": "/no/b"}}]}
     judge = {
         "kind": "cascade",
         "llm": llm,
         "command": {"url": "http://own/judge", "token_file": "/no/x"},
-        "cache": {"redis": {"password_file": "/no/c", "signing_key_file": "/no/d"}},
-        "self_judging": {"alternative": {"model": "e", "base_url": "http://e/v1", "api_key_file": "/no/e"}},
+        "cache": {"redis_url": {"file": "/no/c"}, "signing_key": {"file": "/no/d"}},
+        "self_judging": {
+            "alternative": {"model": "e", "base_url": "http://e/v1", "api_key": {"file": "/no/e"}}
+        },
     }
     file = tmp_path / "guardrail.yaml"
 
@@ -209,11 +215,11 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
         assert result.exit_code == 0, result.stderr
         return {line.split()[1] for line in result.stdout.splitlines() if "can't be read here" in line}
 
-    cache = {"judge.cache.redis.password_file", "judge.cache.redis.signing_key_file"}
+    cache = {"judge.cache.redis_url.file", "judge.cache.signing_key.file"}
     assert noted() == cache | {
-        "judge.llm.api_key_file",
-        "judge.llm.fallbacks.0.api_key_file",
-        "judge.self_judging.alternative.api_key_file",
+        "judge.llm.api_key.file",
+        "judge.llm.fallbacks.0.api_key.file",
+        "judge.self_judging.alternative.api_key.file",
     }
     judge["cascade"] = {"second": "command"}
     assert noted() == cache | {"judge.command.token_file"}
@@ -225,7 +231,7 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
     ("judge", "place", "told"),
     [
         ("{kind: command}", "{file}:2", "judge.command: neither argv nor url is set"),
-        ("{kind: command,\n  command: {workers: 2}}", "{file}:3", "judge.command: neither argv"),
+        ("{kind: command,\n  command: {max_concurrency: 2}}", "{file}:3", "judge.command: neither argv"),
         ("{kind: classifier}", "{file}:2", "judge.classifier.model is not set"),
         (
             "\n  kind: llm\n  budgets:\n    per_minute: {usd: 1}",
@@ -256,31 +262,30 @@ def test_what_a_variable_gave_is_placed_there(runner: CliRunner, monkeypatch: py
     monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "command")
     result = runner.invoke(app, ["config", "check"])
     assert f"error: environment variable GUARDRAIL_JUDGE__KIND: {told}" in result.stderr
-    monkeypatch.setenv("GUARDRAIL_JUDGE__COMMAND__WORKERS", "2")
+    monkeypatch.setenv("GUARDRAIL_JUDGE__COMMAND__MAX_CONCURRENCY", "2")
     result = runner.invoke(app, ["run"])
-    assert f"error: environment variable GUARDRAIL_JUDGE__COMMAND__WORKERS: {told}" in result.stderr
+    assert f"error: environment variable GUARDRAIL_JUDGE__COMMAND__MAX_CONCURRENCY: {told}" in result.stderr
 
 
 def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
     runner: CliRunner, tmp_path: Path
 ) -> None:
     file = tmp_path / "guardrail.yaml"
-    cascade = {"reserve_ms": 700, "least_call_ms": 300}
-    policies = {"default": {"claim_timeout_ms": 5_000}, "quick": {"claim_timeout_ms": 1_000}}
-    values = {"judge": {"kind": "cascade", "cascade": cascade}, "policies": policies}
+    policies = {"default": {"claim_timeout_ms": 5_000}, "quick": {"claim_timeout_ms": 400}}
+    values: dict[str, Any] = {"judge": {"kind": "cascade"}, "policies": policies}
     file.write_text(json.dumps(values), encoding="utf-8")
     result = runner.invoke(app, ["config", "check", str(file)])
     assert result.exit_code == 0
     notes = [line for line in result.stdout.splitlines() if "never asked" in line]
     assert [note.split()[1] for note in notes] == ["policies.quick:"]
-    cascade["reserve_ms"] = 20_000
+    policies["default"]["claim_timeout_ms"] = 300
     file.write_text(json.dumps(values), encoding="utf-8")
     for command in (["config", "check", str(file)], ["run", "-c", str(file)]):
         result = runner.invoke(app, command)
         assert result.exit_code == 2
         told = " ".join(result.stderr.split())
-        assert "policies.default: the second judge is never asked: judge.cascade.reserve_ms (20,000)" in told
-    values["judge"] = {"kind": "local", "cascade": cascade}
+        assert "policies.default: the second judge of the cascade is never asked, which needs more" in told
+    values["judge"] = {"kind": "local"}
     file.write_text(json.dumps(values), encoding="utf-8")
     assert runner.invoke(app, ["config", "check", str(file)]).exit_code == 0
 
@@ -382,4 +387,4 @@ def test_arguments_and_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path
 
 def test_show_as_json_is_the_settings(runner: CliRunner) -> None:
     result = runner.invoke(app, ["config", "show", "-f", "json"])
-    assert json.loads(result.stdout) == Settings().masked()
+    assert json.loads(result.stdout) == GuardSettings().masked()

@@ -14,13 +14,19 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from consumers.dead_letter_replay import DeadLetter, ReplayReport, ReplayRequest, Selection, Span, read_letter
+from consumers.dead_letter_replay import (
+    DeadLetter,
+    DeadLetterFilter,
+    ReplayReport,
+    ReplayRequest,
+    Span,
+    read_letter,
+)
 from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
-from guardrail.cli.dead_letter_report import print_table
-from guardrail.cli.dead_letters import since_time_ms
+from guardrail.cli.dead_letters import print_table, since_time_ms
 from guardrail.errors import DecodeError, TransportUnavailable
 from tests.support.terminal import OnTerminal
 
@@ -255,7 +261,9 @@ def test_a_replay_tells_its_plan_and_what_it_did(runner: CliRunner, replays: Rep
     ]
     result = runner.invoke(app, ["dead-letters", "replay", *options])
     assert result.exit_code == 0
-    assert replays.requests == [ReplayRequest(Selection("x", b"k"), "copy", from_beginning=True, limit=4)]
+    assert replays.requests == [
+        ReplayRequest(DeadLetterFilter("x", b"k"), "copy", from_beginning=True, limit=4)
+    ]
     assert replays.groups == ["mine"]
     assert replays.runs == 1
     assert result.stdout == "4 dead letters written back: 3 invalid_json, 1 sequence_gap\n"

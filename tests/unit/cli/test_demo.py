@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.cli.demo_stage import play_all
-from guardrail.demo.board import Board, BoardEvent, Card
-from guardrail.demo.summary import Example, as_expected, load_demo_settings, load_examples
+from guardrail.cli.demo import play_all
+from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
+from guardrail.demo.board import BoardEvent, Card
+from guardrail.demo.summary import as_expected
 from guardrail.demo.views import PlainView, symbols_for
 from guardrail.events import Context, Decision, DeliveryBlocked, Response
 from tests.unit.cli.conftest import Program
@@ -55,7 +56,7 @@ def board() -> Board:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.response.response_id)
-def test_every_answer_is_decided_as_it_was_written_for(board: Board, example: Example) -> None:
+def test_every_answer_is_decided_as_it_was_written_for(board: Board, example: DemoAnswer) -> None:
     card = board.cards[example.response.response_id]
     assert card.verdict is not None
     assert as_expected(example, card), (
@@ -66,7 +67,7 @@ def test_every_answer_is_decided_as_it_was_written_for(board: Board, example: Ex
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.response.response_id)
-def test_what_the_user_reads_follows_from_the_decision(board: Board, example: Example) -> None:
+def test_what_the_user_reads_follows_from_the_decision(board: Board, example: DemoAnswer) -> None:
     card = board.cards[example.response.response_id]
     policy = load_demo_settings().router().choose(example.response.route, example.response.tenant)
     if example.decision is Decision.BLOCK:
@@ -76,7 +77,7 @@ def test_what_the_user_reads_follows_from_the_decision(board: Board, example: Ex
     elif example.decision is Decision.REDACT:
         assert example.bad_claim is not None
         assert example.bad_claim not in card.delivered
-        assert policy.redaction_text in card.delivered
+        assert policy.redaction() in card.delivered
     else:
         assert card.delivered == example.response.answer
 

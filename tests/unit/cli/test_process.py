@@ -36,9 +36,9 @@ def test_no_color_wins_over_a_terminal_that_is_forced(program: Program) -> None:
 
 
 def test_a_broker_that_is_not_there_is_one_message(program: Program, closed_port: int) -> None:
-    env = {"GUARDRAIL_KAFKA__CONNECT_TIMEOUT_MS": "300"}
+    brief = "from consumers.settings import KafkaSettings; KafkaSettings.connect_timeout_ms = 300"
     for command in (("run", "--group-id", "g", "--log-level", "error"), ("topics", "create")):
-        done = program(*command, "--bootstrap-servers", f"127.0.0.1:{closed_port}", env=env)
+        done = program(*command, "--bootstrap-servers", f"127.0.0.1:{closed_port}", before=brief)
         assert done.returncode == 1, done.stderr
         assert done.stdout == ""
         assert "Traceback" not in done.stderr

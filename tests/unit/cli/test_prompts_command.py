@@ -43,7 +43,9 @@ def test_one_prompt_is_shown_alone(runner: CliRunner) -> None:
 
 
 def test_settings_show_in_the_prompt(runner: CliRunner, tmp_path: Path) -> None:
-    path = _config(tmp_path, "judge: {llm: {decompose: true, reasoning: none, examples: []}}")
+    (tmp_path / "none.yaml").write_text("[]", "utf-8")
+    llm = "{decompose: true, reasoning: none, prompts: {examples: none.yaml}}"
+    path = _config(tmp_path, f"judge: {{llm: {llm}}}")
     shown = runner.invoke(app, ["prompts", "show", "--config", path, "--name", "system"]).stdout
     assert "`parts`" in shown
     assert "Give no reasons." in shown

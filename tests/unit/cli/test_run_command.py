@@ -9,17 +9,29 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from consumers.memory import MemoryBroker, MemoryTransport
-from consumers.settings import KafkaSettings, Settings, Topics
+from consumers.settings import GuardSettings, KafkaSettings, Topics
 from guardrail.cli import app, run
-from guardrail.errors import TransportUnavailable
-from guardrail.events import Context, Response, ResponseDelta, ResponseStarted, ResponseVerdict, parse_output
+from guardrail.errors import ConfigError, TransportUnavailable
+from guardrail.events import (
+    Context,
+    Response,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    parse_output,
+)
 from guardrail.judges.settings import JudgeSettings
+from tests.support.guards import until
+from tests.unit.consumers.test_ops import get
 
 TOPICS = Topics()
 
@@ -59,7 +71,7 @@ async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
     broker: MemoryBroker, number: signal.Signals
 ) -> None:
     """A response whose text ended before the signal gets its verdict, and its input is committed."""
-    guard = asyncio.create_task(run.serve(Settings()))
+    guard = asyncio.create_task(run.serve(GuardSettings()))
     stream = verdicts(broker)
     send(broker, Response(response_id="before", answer="The Pro plan costs $20 per month.", **HEAD))
     assert (await anext(stream)).response_id == "before"
@@ -71,7 +83,7 @@ async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
 
 
 async def test_what_could_not_finish_is_left_to_the_next_guard(broker: MemoryBroker) -> None:
-    settings = Settings.model_validate({"shutdown": {"budget_ms": 500}})
+    settings = GuardSettings.model_validate({"shutdown": {"budget_ms": 500}})
     guard = asyncio.create_task(run.serve(settings))
     stream = verdicts(broker)
     send(
@@ -87,6 +99,70 @@ async def test_what_could_not_finish_is_left_to_the_next_guard(broker: MemoryBro
     assert [key for key in stored if b"/head/" in key and key.endswith(b"/open")]
 
 
+def configured(path: Path, version: str, more: str = "mode: observe") -> None:
+    text = f"ops: {{port: 0}}\npolicies: {{default: {{version: '{version}', {more}}}}}\n"
+    path.write_text(text, encoding="utf-8")
+
+
+async def test_sighup_reads_the_policies_anew_and_answers_under_way_keep_theirs(
+    broker: MemoryBroker, tmp_path: Path
+) -> None:
+    path = tmp_path / "guardrail.yaml"
+    configured(path, "1")
+    source = run.Source.of(path, {})
+    guard = asyncio.create_task(run.serve(source.read(), source=source))
+    stream = verdicts(broker)
+    send(
+        broker,
+        ResponseStarted(response_id="begun", **HEAD),
+        Response(response_id="first", answer="The Pro plan costs $20 per month.", **HEAD),
+    )
+    assert (await anext(stream)).policy.version == "1"
+    configured(path, "2")
+    with capture_logs() as logs:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until(lambda: any(entry["event"] == "config.reloaded" for entry in logs))
+    send(broker, Response(response_id="second", answer="The Pro plan costs $20 per month.", **HEAD))
+    assert (await anext(stream)).policy.version == "2"
+    send(broker, ResponseCompleted(response_id="begun", seq=0))
+    last = await anext(stream)
+    assert (last.response_id, last.policy.version) == ("begun", "1")
+    os.kill(os.getpid(), signal.SIGTERM)
+    await guard
+
+
+async def test_a_post_to_reload_answers_with_what_came_of_it(broker: MemoryBroker, tmp_path: Path) -> None:
+    path = tmp_path / "guardrail.yaml"
+    configured(path, "1")
+    source = run.Source.of(path, {})
+    with capture_logs() as logs:
+        guard = asyncio.create_task(run.serve(source.read(), source=source))
+        await until(lambda: any(entry["event"] == "ops.listening" for entry in logs))
+    [port] = [entry["port"] for entry in logs if entry["event"] == "ops.listening"]
+    assert await get(port, "/reload", "POST") == (200, "unchanged\n")
+    configured(path, "2")
+    assert await get(port, "/reload", "POST") == (200, "reloaded: policies\n")
+    configured(path, "3", "flag_below: 7")
+    status, told = await get(port, "/reload", "POST")
+    assert status == 422
+    assert "guardrail.yaml:2: policies.default.flag_below = 7" in told
+    assert "guardrail_config_reload_failed 1.0" in (await get(port, "/metrics"))[1]
+    send(broker, Response(response_id="last", answer="The Pro plan costs $20 per month.", **HEAD))
+    assert (await anext(verdicts(broker))).policy.version == "2"
+    os.kill(os.getpid(), signal.SIGTERM)
+    await guard
+
+
+def test_a_file_is_read_again_as_a_check_reads_it(tmp_path: Path) -> None:
+    """What a check refuses is refused, with the place where it stands."""
+    path = tmp_path / "guardrail.yaml"
+    configured(path, "1")
+    source = run.Source.of(path, {})
+    path.write_text("policies:\n  default:\n    judge: command\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"guardrail\.yaml:3: policies\.default\.judge: command: .*argv"):
+        source.read()
+
+
 async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     statuses: list[int] = []
     left = asyncio.Event()
@@ -96,7 +172,7 @@ async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch:
         left.set()
 
     monkeypatch.setattr(os, "_exit", leave)
-    guard = asyncio.create_task(run.serve(Settings.model_validate({"shutdown": {"budget_ms": 60_000}})))
+    guard = asyncio.create_task(run.serve(GuardSettings.model_validate({"shutdown": {"budget_ms": 60_000}})))
     stream = verdicts(broker)
     send(
         broker,
@@ -119,11 +195,11 @@ async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda settings, topics: MemoryTransport(empty, settings.group_id, topics),
     )
     with pytest.raises(TransportUnavailable, match=r"rag\.responses does not exist"):
-        await run.serve(Settings())
+        await run.serve(GuardSettings())
 
 
 def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
-    settings = Settings.model_validate(
+    settings = GuardSettings.model_validate(
         {
             "kafka": {"group_id": "mine"},
             "judge": {"llm": {"api_key": "sk-hidden"}},
@@ -135,14 +211,14 @@ def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
     assert set(told) == {"kafka", "judge", "policies"}
     assert told["policies"] == {"a": {}, "b": {"rules": ["always: flag"]}}
     assert "sk-hidden" not in json.dumps(told)
-    assert run.told(Settings()) == {}
+    assert run.told(GuardSettings()) == {}
 
 
 @pytest.mark.parametrize("kind", get_args(JudgeSettings.model_fields["kind"].annotation))
 def test_every_kind_of_judge_can_be_chosen(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = []
 
-    async def serve(settings: Settings, on_stop: Any) -> None:
+    async def serve(settings: GuardSettings, on_stop: Any, source: Any) -> None:
         chosen.append(settings.judge.kind)
 
     monkeypatch.setattr(run, "serve", serve)

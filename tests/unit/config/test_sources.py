@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from consumers.settings import Settings, load_settings
+from consumers.settings import GuardSettings, load_settings
 from guardrail.config.loading import anchored
-from guardrail.events import Severity, Verdict
+from guardrail.events import Severity
+from guardrail.judges import Verdict
 from guardrail.policy import Policy
+from guardrail.secrets import Secret
 from tests.support.config_files import models_in, problems_of, write
 
 
@@ -27,12 +29,12 @@ def _paths_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[
 
 class TestSources:
     def test_without_any_source_all_is_default(self) -> None:
-        assert load_settings() == Settings()
-        assert Settings().policies == {"default": Policy()}
+        assert load_settings() == GuardSettings()
+        assert GuardSettings().policies == {"default": Policy()}
 
     @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "policies:\nroutes:\n"])
     def test_an_empty_file_is_all_defaults(self, tmp_path: Path, text: str) -> None:
-        assert load_settings(write(tmp_path, text)) == Settings()
+        assert load_settings(write(tmp_path, text)) == GuardSettings()
 
     def test_the_file_may_be_named_by_text(self, tmp_path: Path) -> None:
         assert load_settings(str(write(tmp_path, "kafka: {group_id: a}"))).kafka.group_id == "a"
@@ -80,13 +82,13 @@ class TestSources:
 
     def test_embedded_settings_do_not_read_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "other")
-        assert Settings().kafka.group_id == "guardrail"
+        assert GuardSettings().kafka.group_id == "guardrail"
 
     def test_names_that_only_begin_alike_are_left_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Kubernetes sets such variables for a service called guardrail."""
         for name in ("GUARDRAIL_SERVICE_HOST", "GUARDRAIL_PORT_8080_TCP", "GUARDRAIL_KAFKA_SERVICE_PORT"):
             monkeypatch.setenv(name, "tcp://10.0.0.1:8080")
-        assert load_settings() == Settings()
+        assert load_settings() == GuardSettings()
 
     def test_a_date_as_version_is_text(self, tmp_path: Path) -> None:
         path = write(tmp_path, "policies: {default: {version: 2026-01-15}}")
@@ -94,7 +96,7 @@ class TestSources:
 
     def test_settings_can_not_be_changed(self) -> None:
         with pytest.raises(ValueError, match="frozen"):
-            Settings().default_policy = "other"  # type: ignore[misc]
+            GuardSettings().default_policy = "other"  # type: ignore[misc]
 
 
 class TestPaths:
@@ -108,70 +110,76 @@ class TestPaths:
         path = write(
             folder,
             """\
-kafka: {security_protocol: SASL_SSL, ssl_cafile: ca.pem, sasl_username: me, sasl_password_file: /run/secret}
+kafka:
+  security_protocol: SASL_SSL
+  ssl_cafile: ca.pem
+  sasl_username: me
+  sasl_password: {file: /run/secret}
 judge:
   local: {verifier: {path: verifier}, parameters_path: ../parameters.json}
   llm:
-    api_key_file: key
-    prompts: {user: user.md}
-    examples: examples.yaml
-    fallbacks: [{model: b, api_key_file: other-key}]
-  hhem: {model: acme/hhem, tokenizer: ./flan}
-  classifier: {model: ../models/nli, tokenizer: acme/tokens, cache_dir: cache}
+    api_key: {file: key}
+    prompts: {user: user.md, examples: examples.yaml}
+    fallbacks: [{model: b, api_key: {file: other-key}}]
+  classifier: {model: ../models/nli, cache_dir: cache}
   command: {argv: [./check, ./a], cwd: work}
-  cache: {redis: {password_file: redis-password}}
-  self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key_file: c-key}}
+  cache: {redis_url: {file: redis-url}, signing_key: {env: file}}
+  self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key: {file: c-key}}}
 """,
         )
         monkeypatch.chdir("/")
         settings = load_settings(path)
         judge, kafka = settings.judge, settings.kafka
-        assert (kafka.ssl_cafile, kafka.sasl_password_file) == (folder / "ca.pem", Path("/run/secret"))
+        assert (kafka.ssl_cafile, kafka.sasl_password) == (
+            folder / "ca.pem",
+            Secret(file=Path("/run/secret")),
+        )
         assert judge.local.verifier.path == folder / "verifier"
         assert judge.local.parameters_path == folder / "../parameters.json"
-        assert judge.llm.api_key_file == folder / "key"
+        assert judge.llm.api_key == Secret(file=folder / "key")
         assert judge.llm.prompts.user == folder / "user.md"
-        assert judge.llm.examples == ()
-        assert judge.llm.fallbacks[0].api_key_file == folder / "other-key"
-        assert (judge.hhem.model, judge.hhem.tokenizer) == ("acme/hhem", str(folder / "flan"))
+        assert judge.llm.prompts.examples == folder / "examples.yaml"
+        assert judge.llm.fallbacks[0].api_key == Secret(file=folder / "other-key")
         assert judge.classifier.model == str(folder / "../models/nli")
-        assert (judge.classifier.tokenizer, judge.classifier.cache_dir) == ("acme/tokens", folder / "cache")
+        assert judge.classifier.cache_dir == folder / "cache"
         assert judge.command.argv == (str(folder / "check"), "./a")
         assert judge.command.cwd == folder / "work"
-        assert judge.cache.redis is not None
-        assert judge.cache.redis.password_file == folder / "redis-password"
+        assert judge.cache.redis_url == Secret(file=folder / "redis-url")
+        assert judge.cache.signing_key == Secret(env="file")
         alternative = judge.alternative_llm()
         assert alternative is not None
-        assert alternative.api_key_file == folder / "c-key"
+        assert alternative.api_key == Secret(file=folder / "c-key")
 
     def test_of_a_file_named_from_the_current_folder_and_of_a_link(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "data").mkdir()
-        write(tmp_path / "data", "judge: {llm: {api_key_file: key}}")
+        write(tmp_path / "data", "judge: {llm: {api_key: {file: key}}}")
         (tmp_path / "guardrail.yaml").symlink_to(tmp_path / "data" / "guardrail.yaml")
         monkeypatch.chdir(tmp_path)
         settings = load_settings(Path("guardrail.yaml"))
         monkeypatch.chdir("/")
-        assert settings.judge.llm.api_key_file == tmp_path / "key"
+        assert settings.judge.llm.api_key == Secret(file=tmp_path / "key")
 
     def test_those_of_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY_FILE", "key")
-        assert load_settings(write(tmp_path, "")).judge.llm.api_key_file == Path("key")
+        monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY__FILE", "key")
+        assert load_settings(write(tmp_path, "")).judge.llm.api_key == Secret(file=Path("key"))
 
     def test_every_path_there_is_is_known(self) -> None:
         """A setting whose type hides a path from the walk would stay relative to the current folder."""
-        schema = Settings.model_json_schema()
+        schema = GuardSettings.model_json_schema()
         named = {
             name
             for model in (schema, *schema["$defs"].values())
             for name, field in model.get("properties", {}).items()
             if '"format": "path"' in json.dumps(field)
         }
-        walked = {path[-1] for path in _paths_in(Settings)}
+        walked = {path[-1] for path in _paths_in(GuardSettings)}
         assert named - walked == set()
 
-    @pytest.mark.parametrize("text", ["judge: {llm: {api_key_file: [a]}}", "judge: {llm: 7}", "judge: [x]"])
+    @pytest.mark.parametrize(
+        "text", ["judge: {llm: {api_key: {file: [a]}}}", "judge: {llm: 7}", "judge: [x]"]
+    )
     def test_what_is_wrong_is_still_refused(self, tmp_path: Path, text: str) -> None:
         assert problems_of(write(tmp_path, text))
 
@@ -192,7 +200,7 @@ class TestPolicies:
         assert router.choose("any", None).name == "default"
 
     def test_a_policy_object_gets_the_name_of_its_key(self) -> None:
-        assert Settings(policies={"a": Policy(mode="hold")}).policies["a"].name == "a"
+        assert GuardSettings(policies={"a": Policy(mode="hold")}).policies["a"].name == "a"
 
     def test_unknown_policies_are_named_with_their_place(self, tmp_path: Path) -> None:
         path = write(tmp_path, "policies: {strict: {}}\nroutes:\n  - {tenant: a, policy: strikt}\n")

@@ -7,14 +7,16 @@ from collections.abc import Collection
 
 import pytest
 
-from consumers.dead_letter_replay import Progress, resume, rewound
+from consumers.dead_letter_replay import ReplayProgress, resume, rewound
 from consumers.transport import MAX_METADATA_BYTES, Commit
 from guardrail.errors import TransportError
 
 
-def after(chosen: Collection[int], offsets: Collection[int], progress: Progress | None = None) -> Progress:
+def after(
+    chosen: Collection[int], offsets: Collection[int], progress: ReplayProgress | None = None
+) -> ReplayProgress:
     """Read ``offsets``, replaying those of ``chosen`` that were not replayed before."""
-    progress = progress or Progress(min(offsets))
+    progress = progress or ReplayProgress(min(offsets))
     for offset in offsets:
         if progress.was_done(offset) or offset in chosen:
             progress.done(offset)
@@ -107,4 +109,4 @@ def test_a_note_that_can_not_be_read_stops_the_replay(note: str) -> None:
 @pytest.mark.parametrize("ranges", [[(5, 5)], [(5, 4)], [(5, 7), (6, 8)], [(8, 9), (5, 6)]])
 def test_ranges_ascend(ranges: list[tuple[int, int]]) -> None:
     with pytest.raises(ValueError, match="not ascending"):
-        Progress(0, ranges)
+        ReplayProgress(0, ranges)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consumers.dead_letter_replay import DeadLetter, Origin, Selection, read_letter
+from consumers.dead_letter_replay import DeadLetter, DeadLetterFilter, Origin, read_letter
 from consumers.dead_letters import PREFIX, REPLAYED, dead_letter
 from consumers.transport import Headers, Partition, Record
 from guardrail.errors import DecodeError, ProtocolError
@@ -80,19 +80,19 @@ def test_the_last_mark_counts_the_replays() -> None:
 
 def test_filters_go_together() -> None:
     letter = letter_of(Record(Partition("in", 0), 1, b"k", b"v"))
-    assert Selection().everything
+    assert DeadLetterFilter().everything
     wanted = [
-        Selection(),
-        Selection(reason="sequence_gap"),
-        Selection(key=b"k"),
-        Selection(since_ms=2_000),
-        Selection("sequence_gap", b"k", 1_999),
+        DeadLetterFilter(),
+        DeadLetterFilter(reason="sequence_gap"),
+        DeadLetterFilter(key=b"k"),
+        DeadLetterFilter(since_ms=2_000),
+        DeadLetterFilter("sequence_gap", b"k", 1_999),
     ]
     assert all(selection.wants(letter) for selection in wanted)
     others = [
-        Selection(reason="invalid_json"),
-        Selection(key=b""),
-        Selection(since_ms=2_001),
-        Selection("sequence_gap", b"other"),
+        DeadLetterFilter(reason="invalid_json"),
+        DeadLetterFilter(key=b""),
+        DeadLetterFilter(since_ms=2_001),
+        DeadLetterFilter("sequence_gap", b"other"),
     ]
     assert not any(selection.wants(letter) or selection.everything for selection in others)

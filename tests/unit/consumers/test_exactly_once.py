@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,14 +12,15 @@ import pytest
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker
-from consumers.partitioning import partition_of
-from consumers.transport import Partition, Restored
+from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord
 from guardrail.errors import StateError, TooManyBadRecords, TransportUnavailable
-from guardrail.events import DeliveryBlocked, DeliverySegment, ResponseCompleted, ResponseStarted
-from guardrail.judges.base import Judge
+from guardrail.events import DeliveryBlocked, DeliverySegment, Event, ResponseCompleted, ResponseStarted
+from guardrail.judges import Judge
 from guardrail.limits import Limits
+from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.constants import made
 from tests.support.faulty_transport import Fault, FaultyTransport
 from tests.support.guards import (
     TOPICS,
@@ -135,7 +136,7 @@ async def test_a_response_that_begins_and_ends_within_a_step_is_remembered_and_n
 
 async def test_nothing_but_policies_is_left_when_finished_responses_are_forgotten() -> None:
     broker = new_broker(1)
-    async with faulty_guard(broker, limits=Limits(finished_response_ttl_ms=50)):
+    async with faulty_guard(broker, limits=made(Limits, finished_response_ttl_ms=50)):
         send(broker, events_of("r", FAITHFUL)[:5])
         await until(lambda: "head" in kinds(broker))
         send(broker, events_of("r", FAITHFUL)[5:])
@@ -144,7 +145,7 @@ async def test_nothing_but_policies_is_left_when_finished_responses_are_forgotte
 
 async def test_finished_responses_stored_are_bounded_in_number() -> None:
     broker = new_broker(1)
-    async with faulty_guard(broker, limits=Limits(finished_responses_remembered=5)):
+    async with faulty_guard(broker, limits=made(Limits, finished_responses_remembered=5)):
         for n in range(40):
             send(broker, events_of(f"r{n}", "Hello! "))
             await until(lambda n=n: bool(Reader(broker).finals(f"r{n}")))  # type: ignore[misc]
@@ -499,3 +500,60 @@ async def test_what_an_at_least_once_guard_noted_as_over_does_not_begin_again() 
     assert read.shown("open") == FAITHFUL
     assert len(read.finals("over")) == 1
     assert not read.dead_letters()
+
+
+class HeldTransport(FaultyTransport):
+    """A member whose steps wait for a gate each partition has, and which tells what the guard has taken."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.gates = [asyncio.Event(), asyncio.Event()]
+        self.held: set[int] = set()
+        self.taken = 0
+        self._polled = 0
+
+    async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
+        self.taken = self._polled  # whoever asks for more has taken what there was
+        records = await super().poll(timeout_ms, max_records)
+        self._polled += len(records)
+        return records
+
+    async def transact(
+        self,
+        partition: Partition,
+        records: Sequence[OutRecord],
+        state: Sequence[StateRecord],
+        commit: Commit,
+    ) -> None:
+        self.held.add(partition.index)
+        await self.gates[partition.index].wait()
+        await super().transact(partition, records, state, commit)
+
+
+async def test_an_id_that_ends_on_one_partition_and_begins_on_another_is_stored_with_the_latter() -> None:
+    broker = new_broker(2)
+    transport = member_of(HeldTransport, broker)
+    on_first, on_second = key_on(0).encode(), key_on(1).encode()
+    second_life = events_of("twice", FAITHFUL)
+
+    async def feed(key: bytes, events: list[Event]) -> None:
+        for event in events:
+            broker.append(TOPICS.responses, key, event.to_json())
+        await until(lambda: transport.taken == len(broker.records(TOPICS.responses)))
+
+    async with running(make_guard(transport)):
+        await feed(on_first, events_of(key_on(0), "Hello! "))
+        await feed(on_second, events_of(key_on(1), "Hello! "))
+        await until(lambda: transport.held == {0, 1})  # from here on, both lanes gather
+        await feed(on_first, events_of("twice", "Hello! "))
+        await feed(on_second, second_life[:-3])
+        transport.gates[0].set()
+        await until(lambda: len([step for step in transport.steps if step[0].index == 0]) == 2)
+        transport.gates[1].set()
+    read = Reader(broker)
+    async with faulty_guard(broker):
+        for event in second_life[-3:]:
+            broker.append(TOPICS.responses, on_second, event.to_json())
+        await until(lambda: len(read.finals("twice")) == 2 or bool(read.dead_letters()))
+    assert read.dead_letters() == []
+    assert read.shown("twice") == FAITHFUL

@@ -7,16 +7,15 @@ from guardrail.events import (
     ClaimVerdict,
     Context,
     Decision,
-    Evidence,
     FlaggedCase,
     PolicyRef,
     ResponseVerdict,
     Severity,
     Timings,
-    Verdict,
     VerdictCounts,
     parse_output,
 )
+from guardrail.judges import Evidence, Verdict
 
 POLICY = PolicyRef(name="p", version="1")
 

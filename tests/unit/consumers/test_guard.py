@@ -20,6 +20,7 @@ from guardrail.events import (
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.constants import made
 from tests.support.guards import (
     TOPICS,
     DeliveryGuarantee,
@@ -241,7 +242,7 @@ async def test_reading_pauses_at_the_bounds_and_goes_on_when_there_is_room(
     read = Reader(broker)
     judge = GatedJudge()
     async with running_guard(
-        broker, judge, limits=Limits(max_sessions=3, resume_at=0.5), delivery_guarantee=guarantee
+        broker, judge, limits=made(Limits, max_sessions=3, resume_at=0.5), delivery_guarantee=guarantee
     ) as guard:
         for n in range(3):
             send(broker, events_of(f"r{n}", FAITHFUL))
@@ -259,7 +260,7 @@ async def test_a_full_guard_turns_new_responses_away_rather_than_stand_still(
 ) -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    limits = Limits(max_sessions=2, resume_at=0.6, overload_grace_ms=30)
+    limits = made(Limits, max_sessions=2, resume_at=0.6, overload_grace_ms=30)
     async with running_guard(broker, WordJudge(), limits=limits, delivery_guarantee=guarantee):
         for name in ("a", "b"):
             send(broker, events_of(name, FAITHFUL, complete=False))

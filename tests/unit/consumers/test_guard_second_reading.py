@@ -16,6 +16,7 @@ from guardrail.events import DeliveryBlocked, Event, ResponseCompleted, Response
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.constants import made
 from tests.support.guards import (
     TOPICS,
     Reader,
@@ -148,7 +149,7 @@ async def test_after_a_failed_write_nothing_is_committed_not_even_by_a_rebalance
 async def test_rubbish_under_many_keys_takes_no_room_from_others() -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    limits = Limits(max_sessions=10, overload_grace_ms=1, bad_record_share=1)
+    limits = made(Limits, max_sessions=10, overload_grace_ms=1, bad_record_share=1)
     async with at_least_once(broker, WordJudge(), limits=limits):
         for number in range(100):
             broker.append(TOPICS.responses, f"k{number}".encode(), b"x")

@@ -14,9 +14,10 @@ from aiokafka.errors import (
     MessageSizeTooLargeError,
     UnknownTopicOrPartitionError,
 )
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
-from consumers.kafka.client import client_options, quiet_client_log, translated
+from consumers.kafka import client_options
+from consumers.kafka.client import quiet_client_log, translated
 from consumers.kafka.security import sasl_password, ssl_context
 from consumers.settings import KafkaSettings, Topics
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
@@ -34,19 +35,18 @@ def test_defaults_are_plain() -> None:
 def test_password_from_its_file_loses_only_the_line_end(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text(" pass word \n")
-    settings = KafkaSettings.model_validate({**LOGIN, "sasl_password_file": file})
+    settings = KafkaSettings.model_validate({**LOGIN, "sasl_password": {"file": file}})
     assert sasl_password(settings) == " pass word "
 
 
 def test_password_is_never_shown() -> None:
     settings = KafkaSettings.model_validate({**LOGIN, "sasl_password": "hunter2"})
     assert "hunter2" not in repr(settings) + settings.model_dump_json()
-    assert isinstance(settings.sasl_password, SecretStr)
     assert client_options(settings)["sasl_plain_password"] == "hunter2"
 
 
 def test_a_password_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    settings = KafkaSettings.model_validate({**LOGIN, "sasl_password_file": tmp_path / "gone"})
+    settings = KafkaSettings.model_validate({**LOGIN, "sasl_password": {"file": tmp_path / "gone"}})
     with pytest.raises(ConfigError, match="gone"):
         sasl_password(settings)
 
@@ -73,8 +73,8 @@ def test_host_names_are_checked_unless_told_otherwise() -> None:
     [
         ({"client": {"heartbeat_interval_ms": 20_000}}, "third of client.session_timeout_ms"),
         ({"security_protocol": "SASL_PLAINTEXT"}, "needs sasl_username"),
-        (LOGIN, "sasl_password or sasl_password_file"),
-        ({**LOGIN, "sasl_password": "a", "sasl_password_file": "/b"}, "not both"),
+        (LOGIN, "needs sasl_password; give it"),
+        ({**LOGIN, "sasl_password": {"file": "/b", "env": "A"}}, "write the secret itself"),
         ({"security_protocol": "SSL", "ssl_certfile": "/a"}, "go together"),
         ({"client": {"compression_type": "zip"}}, "compression_type"),
         ({"topics": {"verdicts": "no spaces"}}, "pattern"),

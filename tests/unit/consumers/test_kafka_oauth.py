@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from consumers.kafka.client import client_options
+from consumers.kafka import client_options
 from consumers.kafka.security import (
     ClientCredentials,
     FileTokens,
@@ -168,7 +168,7 @@ class TestClientCredentials:
 
     async def test_a_secret_file_is_read_for_every_token(self, tmp_path: Path) -> None:
         file = tmp_path / "secret"
-        from_file = {"sasl_oauth_client_secret": None, "sasl_oauth_client_secret_file": file}
+        from_file = {"sasl_oauth_client_secret": {"file": file}}
         clock = Clock()
         async with TokenServer() as server:
             provider = ClientCredentials(settings(server.url, **from_file), clock)

@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerFenced
 from aiokafka.producer.transaction_manager import TransactionManager, TransactionState
 
-from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka import TransactionalProducer
 from consumers.kafka.workarounds import expect_fatal_errors, fatal_error, in_transaction
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, Partition

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from consumers.kafka.producing import TransactionalProducer
+from consumers.kafka import TransactionalProducer
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, Partition
 from guardrail.errors import StepFailed

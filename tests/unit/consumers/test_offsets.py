@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.offsets import OffsetTracker, Reading, read_note, write_note
+from consumers.offsets import OffsetTracker, StartStatus, read_note, write_note
 from consumers.transport import Commit, Partition
 
 P0, P1 = Partition("in", 0), Partition("in", 1)
@@ -67,13 +67,13 @@ def test_after_a_restart_only_what_was_in_flight_begins_again() -> None:
     again = tracker(found.commits(lambda name: name == "decided")[P0])
     meaning = {offset: again.reading(P0, offset) for offset in (0, 1, 2, 3, 40, 49, 50)}
     assert meaning == {
-        0: Reading.AGAIN,
-        1: Reading.OVER,
-        2: Reading.DECIDED,
-        3: Reading.OVER,
-        40: Reading.AGAIN,
-        49: Reading.OVER,
-        50: Reading.FIRST,
+        0: StartStatus.AGAIN,
+        1: StartStatus.OVER,
+        2: StartStatus.DECIDED,
+        3: StartStatus.OVER,
+        40: StartStatus.AGAIN,
+        49: StartStatus.OVER,
+        50: StartStatus.FIRST,
     }
 
 
@@ -94,15 +94,15 @@ def test_more_starts_than_a_note_can_hold_begin_again_all_of_them() -> None:
     read(found, 90_000)
     commit = found.commits(never)[P0]
     assert len(commit.metadata) <= 4096
-    assert tracker(commit).reading(P0, 30) is Reading.AGAIN
-    assert tracker(commit).reading(P0, 31) is Reading.AGAIN
-    assert tracker(commit).reading(P0, 90_001) is Reading.FIRST
+    assert tracker(commit).reading(P0, 30) is StartStatus.AGAIN
+    assert tracker(commit).reading(P0, 31) is StartStatus.AGAIN
+    assert tracker(commit).reading(P0, 90_001) is StartStatus.FIRST
 
 
 def test_a_topic_that_was_made_anew_is_read_as_new() -> None:
     found = tracker(Commit(1_000, write_note(1_000, 2_000, {})))
-    assert found.reading(P0, 0) is Reading.FIRST
-    assert found.reading(P0, 1_500) is Reading.FIRST
+    assert found.reading(P0, 0) is StartStatus.FIRST
+    assert found.reading(P0, 1_500) is StartStatus.FIRST
 
 
 @given(
@@ -129,7 +129,7 @@ def test_a_note_is_read_as_it_was_written(offset: int, starts: dict[int, bool]) 
 )
 def test_a_note_that_is_not_ours_is_ignored(note: str) -> None:
     assert read_note(Commit(3, note)) == (0, None)
-    assert tracker(Commit(3, note)).reading(P0, 3) is Reading.FIRST
+    assert tracker(Commit(3, note)).reading(P0, 3) is StartStatus.FIRST
 
 
 def test_revoked_partitions_give_up_their_responses() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from consumers.sessions_topic import SessionStore, StoredSession
+from consumers.sessions_topic import SavedSession, SessionStore
 from consumers.transport import StateRecord
-from guardrail.engine.engine import Captured, ClosedResponse
+from guardrail.engine import Captured, ClosedResponse
 from guardrail.errors import StateError
-from guardrail.events import Verdict
+from guardrail.judges import Verdict
 from guardrail.policy import Policy
 
 POLICY = Policy(name="strict", mode="hold")
@@ -44,7 +44,7 @@ class Topic:
         found = [(f"r{born}", Captured(born, head, progress, POLICY)) for born, head, progress in captures]
         self.apply(self.store.changes(found, gone))
 
-    def restart(self) -> list[StoredSession]:
+    def restart(self) -> list[SavedSession]:
         self.store = new_store()
         sessions, _ = self.store.load(self.state)
         self.step()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from guardrail.demo.board import Board, Card
+from guardrail.demo import Board
+from guardrail.demo.board import Card
 from guardrail.events import (
     ClaimVerdict,
     Decision,
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
-    Evidence,
     FlaggedCase,
     PolicyRef,
     ResponseDelta,
@@ -17,8 +17,8 @@ from guardrail.events import (
     ResponseVerdict,
     Severity,
     Timings,
-    Verdict,
 )
+from guardrail.judges import Evidence, Verdict
 from guardrail.scoring import count_verdicts
 
 POLICY = PolicyRef(name="careful", version="1")

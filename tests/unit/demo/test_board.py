@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guardrail.demo.board import Board
+from guardrail.demo import Board
 from guardrail.events import Decision, ResponseDelta, ResponseStarted
 from tests.unit.demo.events import blocked, card_of, case, claim, completed, segment, verdict
 

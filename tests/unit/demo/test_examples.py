@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.demo.summary import Example, kinds, load_demo_settings, load_examples
+from guardrail.demo import DemoAnswer, load_demo_settings, load_examples
+from guardrail.demo.summary import kinds
 from guardrail.errors import InputError
 from guardrail.events import Decision
 
@@ -23,7 +24,7 @@ def test_the_kinds_that_people_deploy_a_guard_for_are_there() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.response.response_id)
-def test_the_contexts_are_passages_of_a_realistic_size(example: Example) -> None:
+def test_the_contexts_are_passages_of_a_realistic_size(example: DemoAnswer) -> None:
     assert 2 <= len(example.response.contexts) <= 4
     assert all(80 <= len(context.text.split()) <= 250 for context in example.response.contexts)
 

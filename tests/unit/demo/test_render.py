@@ -9,7 +9,8 @@ from rich.console import Console, RenderableType
 
 from guardrail.demo.board import BoardEvent
 from guardrail.demo.views import answer_text, finished_card, running_card, symbols_for
-from guardrail.events import Decision, Verdict
+from guardrail.events import Decision
+from guardrail.judges import Verdict
 from tests.unit.demo.events import blocked, card_of, claim, completed, segment, verdict
 
 UNICODE = symbols_for("utf-8")

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from guardrail.demo.board import Board, BoardEvent
-from guardrail.demo.summary import Example, as_expected, summary
+from guardrail.demo import Board, DemoAnswer
+from guardrail.demo.board import BoardEvent
+from guardrail.demo.summary import as_expected, summary
 from guardrail.demo.views import LiveView, PlainView, View, symbols_for
-from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted, Verdict
+from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted
+from guardrail.judges import Verdict
 from tests.unit.demo.events import blocked, case, claim, completed, segment, verdict
 
 TEXT = "Take one. Take nine."
@@ -38,8 +40,8 @@ EVENTS: tuple[BoardEvent, ...] = (
     case(Decision.BLOCK, response_id="bad"),
 )
 EXAMPLES = (
-    Example(GOOD, "medication", Decision.RELEASE, None),
-    Example(BAD, "medication", Decision.BLOCK, "Take nine."),
+    DemoAnswer(GOOD, "medication", Decision.RELEASE, None),
+    DemoAnswer(BAD, "medication", Decision.BLOCK, "Take nine."),
 )
 
 
@@ -135,7 +137,7 @@ def test_the_summary_has_a_row_for_every_answer_and_says_what_was_caught() -> No
 def test_the_summary_does_not_count_as_caught_what_was_blocked_for_another_claim() -> None:
     board = played(PlainView(io.StringIO(), symbols_for("utf-8")))
     assert as_expected(EXAMPLES[1], board.cards["bad"])
-    other = Example(BAD, "medication", Decision.BLOCK, "Take one.")
+    other = DemoAnswer(BAD, "medication", Decision.BLOCK, "Take one.")
     assert not as_expected(other, board.cards["bad"])
 
 

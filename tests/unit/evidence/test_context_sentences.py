@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.evidence.sentences import sentence_spans
+from guardrail.evidence import sentence_spans
 from guardrail.evidence.tokens import stem, tokenize, words
 
 

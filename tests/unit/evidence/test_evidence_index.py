@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from guardrail.events import Context
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence import EvidenceIndex
 
 FILLER = "The committee met again and talked about many other matters of little weight to anyone outside. "
 

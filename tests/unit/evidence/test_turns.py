@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.events import Context
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence import EvidenceIndex
 from guardrail.evidence.turns import find_turns, in_turns, speaker_of
 
 CALL = """Call of 3 May

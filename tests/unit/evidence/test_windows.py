@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.events import Context
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence import EvidenceIndex
 
 TEXT = "One two three four. Five six seven. " * 40
 

@@ -6,11 +6,10 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from guardrail.claims.model import Claim
-from guardrail.events import Context, Severity, Usage, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
-from guardrail.verdicts import Judgement
+from guardrail.claims import Claim
+from guardrail.events import Context, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 
 CALL = Usage(judge_calls=1, input_tokens=100, output_tokens=10)
 CONTEXTS = ("The basic plan costs $50 a month.", "Support is open from 9 to 17 on weekdays.")

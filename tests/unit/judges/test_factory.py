@@ -17,15 +17,15 @@ from pydantic import ValidationError
 import guardrail
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError, JudgeUnavailable
-from guardrail.events import Severity, Verdict
-from guardrail.judges.base import Judge, JudgeRequest
-from guardrail.judges.classifier.settings import ClassifierSettings
+from guardrail.events import Severity
+from guardrail.judges import Judge, JudgeRequest, Verdict
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
-from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
+from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 from tests.support.judges import reply_of
@@ -190,13 +190,13 @@ async def test_the_alternative_judges_what_the_judges_model_wrote() -> None:
 
 
 def test_an_alternative_elsewhere_does_not_get_the_judges_key() -> None:
-    llm = {"model": "a-1b", "api_key": "hunter2", "extra_headers": {"x-route": "secret"}, "temperature": 0.5}
+    llm = {"model": "a-1b", "api_key": "hunter2", "extra_headers": {"x-route": "secret"}, "max_retries": 5}
     there = {"model": "b-1b", "base_url": "https://elsewhere.example/v1"}
     found = JudgeSettings.model_validate(
         {"llm": llm, "self_judging": {"policy": "alternative", "alternative": there}}
     ).alternative_llm()
     assert found is not None
-    assert (found.api_key, found.extra_headers, found.temperature) == (None, {}, 0.5)
+    assert (found.api_key, found.extra_headers, found.max_retries) == (None, {}, 5)
     here = JudgeSettings.model_validate(
         {"llm": llm, "self_judging": {"policy": "alternative", "alternative": {"model": "b-1b"}}}
     ).alternative_llm()
@@ -232,7 +232,7 @@ def test_a_setting_of_the_alternative_that_does_not_exist_is_told_with_the_setti
         ({"model": "openai/judge-1b-2026-01-01"}, "model"),
         ({"model": "ours"}, "model"),
         ({"model": "other", "fallbacks": [{"model": "spare"}, {"model": "judge-1b"}]}, "fallbacks.1.model"),
-        ({"model": "other", "temperature": 9}, "temperature"),
+        ({"model": "other", "max_retries": 99}, "max_retries"),
         ({"model": "other", "fallbacks": [{"model": "spare", "kei": "hunter2"}]}, "fallbacks.0.kei"),
     ],
 )
@@ -270,7 +270,7 @@ async def test_redis_without_its_client_is_told_with_what_to_install(monkeypatch
     monkeypatch.setattr(builtins, "__import__", without)
     async with LlmServer() as server:
         with pytest.raises(ConfigError, match=r"streaming-guardrail\[redis\]"):
-            build_judge(settings(server, "llm", cache={"redis": {}}))
+            build_judge(settings(server, "llm", cache={"redis_url": "redis://localhost"}))
 
 
 async def test_severity_decides_who_judges() -> None:
@@ -284,20 +284,18 @@ async def test_severity_decides_who_judges() -> None:
 
 
 class TestFingerprint:
-    def test_it_changes_with_model_prompt_file_and_version_and_not_with_the_key(self, tmp_path: Path) -> None:
+    def test_it_changes_with_model_and_prompt_file_and_not_with_the_key(self, tmp_path: Path) -> None:
         prompt = tmp_path / "system.md"
         shipped = files("guardrail.judges.llm").joinpath("prompts", "system.md").read_text(encoding="utf-8")
         prompt.write_text(shipped, encoding="utf-8")
 
-        def of(version: str = "1", **changes: Any) -> str:
-            values = LlmJudgeSettings(model="m").model_copy(update=changes)
-            return fingerprint("llm", values, version)
+        def of(**changes: Any) -> str:
+            return fingerprint("llm", LlmJudgeSettings(model="m").model_copy(update=changes))
 
         base = of()
         assert of() == base
         assert of(model="n") != base
-        assert of(temperature=0.7) != base
-        assert of(version="2") != base
+        assert of(extra_body={"temperature": 0.7}) != base
         prompts = LlmJudgeSettings.model_validate({"prompts": {"system": prompt}}).prompts
         with_file = of(prompts=prompts)
         assert with_file != base

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from guardrail.events import Usage
+from guardrail.judges import Usage
 from guardrail.judges.spending import OTHERS, UsageLedger
 
 CALL = Usage(judge_calls=1, input_tokens=80, cached_input_tokens=60, output_tokens=20, cost_usd=0.25)

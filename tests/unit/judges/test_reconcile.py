@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from guardrail.events import Finding, Verdict
-from guardrail.verdicts import Judgement, sound
+from guardrail.events import Finding
+from guardrail.judges import Judgement, Verdict
+from guardrail.verdicts import sound
 from tests.unit.judges.doubles import judgement
 
 CONFLICT, ABSENT = Finding.FIGURE_CONFLICT, Finding.FIGURE_ABSENT

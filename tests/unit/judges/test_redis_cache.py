@@ -20,7 +20,8 @@ from pydantic import SecretStr, ValidationError
 
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
-from guardrail.judges.cache import CachedJudge, RedisSettings
+from guardrail.judges import CachedJudge
+from guardrail.judges.cache import CacheSettings
 from guardrail.judges.redis_cache import RedisCache
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, request
@@ -55,7 +56,7 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
 
 def cache(url: str, **changes: Any) -> RedisCache:
     """With time enough that a busy machine doesn't matter."""
-    return RedisCache(RedisSettings.model_validate({"url": url, "timeout_ms": 1000, **changes}))
+    return RedisCache(CacheSettings.model_validate({"redis_url": url, **changes}), timeout_ms=1_000)
 
 
 async def test_what_is_written_is_read_by_another_guard_and_expires(url: str) -> None:
@@ -70,11 +71,11 @@ async def test_what_is_written_is_read_by_another_guard_and_expires(url: str) ->
 
 
 async def test_keys_are_hashes_with_the_prefix(url: str) -> None:
-    used = cache(url, prefix="p:")
+    used = cache(url)
     await used.put({b"The basic plan costs $50": b"verdict"}, 60)
     (name,) = await used._client.keys("*")
-    assert len(name) == 2 + 64
-    assert name.startswith(b"p:")
+    assert len(name) == 18 + 64
+    assert name.startswith(b"guardrail:verdict:")
     assert b"basic" not in name
     await used.aclose()
 
@@ -154,8 +155,8 @@ async def test_a_server_that_does_not_answer_is_gone_on_without_and_then_left_al
     silent: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 0.0
-    settings = RedisSettings(url=silent, timeout_ms=5, pause_ms=5_000)
-    used = RedisCache(settings, clock=lambda: now)
+    settings = CacheSettings.model_validate({"redis_url": silent})
+    used = RedisCache(settings, timeout_ms=5, clock=lambda: now)
     judge = ScriptedJudge(dict.fromkeys("abcd", Verdict.SUPPORTED))
     cached = CachedJudge(judge, "f", shared=used)
     for text in "abcd":
@@ -192,27 +193,50 @@ async def test_cancelling_a_look_up_cancels_it_and_the_next_one_works(url: str) 
     await used.aclose()
 
 
+def settings(**values: Any) -> CacheSettings:
+    return CacheSettings.model_validate({"redis_url": "redis://cache/0", **values})
+
+
+async def test_user_and_password_stand_in_the_url_and_are_shown_nowhere(url: str, tmp_path: Path) -> None:
+    admin = cache(url)
+    await admin._client.execute_command("ACL", "SETUSER", "guard", "on", ">hunter2", "~*", "+@all")
+    await admin._client.execute_command("ACL", "SETUSER", "default", "off")
+    login = f"unix://guard:hunter2@{url.removeprefix('unix://')}"
+    (tmp_path / "url").write_text(login + "\n")
+    for given in (login, {"file": tmp_path / "url"}):
+        made = settings(redis_url=given)
+        assert "hunter2" not in repr(made) + made.model_dump_json()
+        used = RedisCache(made, timeout_ms=1_000)
+        await used.put({KEY: b"v"}, 60)
+        assert await used.get([KEY]) == [b"v"]
+        await used.aclose()
+    await admin.aclose()
+
+
 def test_settings_say_what_is_wrong_with_secrets(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="password_file"):
-        RedisSettings(url="redis://:hunter2@cache/0")
-    with pytest.raises(ValidationError, match="password_file"):
-        RedisSettings(url="redis://cache/0?pass%77ord=hunter2")
     with pytest.raises(ValidationError, match="no Redis URL"):
-        RedisSettings(url="http://cache")
+        settings(redis_url="http://cache")
     with pytest.raises(ValidationError, match="no usable host and port"):
-        RedisSettings(url="redis://cache:abc/0")
+        settings(redis_url="redis://cache:abc/0")
     with pytest.raises(ConfigError, match="an option after its"):
-        RedisCache(RedisSettings(url="redis://cache/0?socket_timeout=abc"))
+        RedisCache(settings(redis_url="redis://cache/0?socket_timeout=abc"))
     with pytest.raises(ConfigError, match="too few"):
-        RedisSettings(signing_key=SecretStr("short")).resolve_signing_key()
+        settings(signing_key="short").resolve_signing_key()
+    with pytest.raises(ValidationError, match="signing_key has no effect without redis_url"):
+        settings(redis_url=None, signing_key=SIGNED)
     with pytest.raises(ConfigError, match="can't be read"):
-        RedisSettings(password_file=tmp_path / "none").resolve_password()
+        settings(redis_url={"file": tmp_path / "none"}).resolve_redis_url()
+    (tmp_path / "wrong").write_text("http://:hunter2@cache\n")
+    with pytest.raises(ConfigError, match=r"judge\.cache\.redis_url: .*no Redis URL") as caught:
+        settings(redis_url={"file": tmp_path / "wrong"}).resolve_redis_url()
+    assert "hunter2" not in str(caught.value)
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(ConfigError, match="is empty"):
-        RedisSettings(signing_key_file=tmp_path / "empty").resolve_signing_key()
+        settings(signing_key={"file": tmp_path / "empty"}).resolve_signing_key()
 
 
-def test_a_password_in_the_url_is_not_repeated_in_the_message() -> None:
+@pytest.mark.parametrize("url", ["http://:hunter2@cache/0", "redis://:hunter2@cache:abc/0", ":hunter2@cache"])
+def test_a_password_in_the_url_is_not_repeated_in_the_message(url: str) -> None:
     with pytest.raises(ValidationError) as caught:
-        RedisSettings(url="redis://:hunter2@cache/0")
+        settings(redis_url=url)
     assert "hunter2" not in str(caught.value.errors(include_input=False))

@@ -9,13 +9,12 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import ValidationError
 
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Severity, Usage, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.events import Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.self_judging import ModelIdentity, SelfJudged, SelfJudgingGuard, SelfJudgingSettings
-from guardrail.verdicts import Judgement
 from tests.support.judges import reply_of
 
 SAME = """
@@ -279,6 +278,6 @@ async def test_the_same_request_is_passed_on() -> None:
 
 def test_an_alternative_must_name_its_model() -> None:
     with pytest.raises(ValidationError, match="add model: NAME"):
-        SelfJudgingSettings(policy="alternative", alternative={"temperature": 0.0})
+        SelfJudgingSettings(policy="alternative", alternative={"max_retries": 0})
     with pytest.raises(ValidationError, match="alternative needs the settings"):
         SelfJudgingSettings(policy="alternative")

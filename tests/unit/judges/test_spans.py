@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.claims.model import Claim
-from guardrail.events import Severity, Verdict
+from guardrail.claims import Claim
+from guardrail.events import Severity
+from guardrail.judges import Verdict
 from guardrail.verdicts import sound, spans_within
 from tests.unit.judges.doubles import judgement
 

@@ -10,11 +10,9 @@ from typing import TypeVar
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges import Judgement, JudgeRequest, Meter, Usage, Verdict, checked, closing, merged
 from guardrail.judges.spending import Budget, BudgetSettings, MeteredJudge, PriceTable, UsageLedger
-from guardrail.judges.streams import beside, checked, closing, merged, told, within
-from guardrail.verdicts import Judgement
+from guardrail.judges.streams import beside, told, within
 from tests.support.judges import FaultyJudge
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
 

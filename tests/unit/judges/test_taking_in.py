@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.engine.judging import claims_with_absent_links, take_in
-from guardrail.events import Context, Finding, Severity, Verdict
-from guardrail.evidence.index import EvidenceIndex
+from guardrail.events import Context, Finding, Severity
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Verdict
 from guardrail.verdicts import sound
 from tests.unit.judges.doubles import judgement
 

@@ -9,6 +9,7 @@ import pytest
 
 from guardrail import Guard
 from guardrail.events import Decision, ResponseVerdict, Usage
+from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
@@ -85,9 +86,9 @@ async def test_where_nothing_is_asked_nothing_is_consumed() -> None:
     assert verdict.usage == booked == Usage()
 
 
-async def test_a_call_that_is_late_is_counted() -> None:
+async def test_a_call_that_is_late_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CascadeSettings, "reserve_ms", 4_000)
     async with LlmServer(Reply("Of no use."), Hang()) as server:
-        settings: dict[str, Any] = {"cascade": {"reserve_ms": 4_000}}
-        verdict, booked = await verdict_of(server, "cascade", **settings)
+        verdict, booked = await verdict_of(server, "cascade")
     assert verdict.usage.judge_calls == booked.judge_calls == len(server.calls)
     assert verdict.usage.input_tokens == 100

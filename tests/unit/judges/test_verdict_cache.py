@@ -11,8 +11,9 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import ClaimPart, Context, Evidence, Finding, Usage, Verdict
-from guardrail.judges.cache import CachedJudge, CacheSettings, pack, unpack
-from guardrail.verdicts import Judgement
+from guardrail.judges import CachedJudge, Judgement
+from guardrail.judges.cache import CacheSettings, pack, unpack
+from tests.support.constants import made
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import CONTEXTS, ScriptedJudge, judgement, request
 
@@ -143,7 +144,7 @@ async def test_verdicts_grow_old() -> None:
 
 async def test_the_one_unused_longest_makes_room() -> None:
     inner = ScriptedJudge({"a": S, "b": S, "c": S})
-    cached = CachedJudge(inner, "f", CacheSettings(max_entries=2))
+    cached = CachedJudge(inner, "f", made(CacheSettings, max_entries=2))
     for text in ("a", "b", "a", "c", "a", "b"):
         await reply_of(cached, request(text))
     assert inner.asked == [["a"], ["b"], ["c"], ["b"]]

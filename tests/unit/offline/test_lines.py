@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.offline.lines import Line, beside_the_loop, read_lines
+from guardrail.offline.lines import InputLine, beside_the_loop, read_lines
 
 
 def lines_of(data: bytes, limit: int = 100) -> list[tuple[int, bytes | None]]:
@@ -33,7 +33,7 @@ def test_a_byte_order_mark_is_taken_off_the_first_line_only() -> None:
 
 def test_of_a_line_that_is_too_long_only_its_length_is_told() -> None:
     found = list(read_lines(io.BytesIO(b"ok\n" + b"x" * 101 + b"\nnext\n"), 100))
-    assert found == [Line(1, b"ok", 3), Line(2, None, 102), Line(3, b"next", 5)]
+    assert found == [InputLine(1, b"ok", 3), InputLine(2, None, 102), InputLine(3, b"next", 5)]
 
 
 def test_a_line_of_exactly_the_limit_is_read() -> None:
@@ -61,11 +61,11 @@ async def test_lines_come_through_the_thread_in_order() -> None:
 async def test_no_more_lines_are_read_than_asked_for_and_the_few_ahead() -> None:
     taken = 0
 
-    def source() -> Iterator[Line]:
+    def source() -> Iterator[InputLine]:
         nonlocal taken
         for number in range(1, 1000):
             taken = number
-            yield Line(number, b"x", 2)
+            yield InputLine(number, b"x", 2)
 
     lines = beside_the_loop(source(), ahead=5)
     for _ in range(10):
@@ -75,8 +75,8 @@ async def test_no_more_lines_are_read_than_asked_for_and_the_few_ahead() -> None
 
 
 async def test_an_error_of_reading_is_raised_where_the_lines_are_wanted() -> None:
-    def source() -> Iterator[Line]:
-        yield Line(1, b"x", 2)
+    def source() -> Iterator[InputLine]:
+        yield InputLine(1, b"x", 2)
         raise OSError("disk gone")
 
     lines = beside_the_loop(source(), ahead=5)

@@ -11,11 +11,11 @@ import pytest
 
 from guardrail.errors import InputError, JudgeUnavailable, ProtocolError
 from guardrail.events import Response, ResponseVerdict
-from guardrail.judges.base import JudgeRequest
-from guardrail.offline.lines import Line
+from guardrail.judges import Judgement, JudgeRequest
+from guardrail.offline.lines import InputLine
 from guardrail.offline.scorer import (
     Check,
-    Outcome,
+    ScoredLine,
     checker,
     decode_line,
     judging_everything,
@@ -23,18 +23,17 @@ from guardrail.offline.scorer import (
 )
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.verdicts import Judgement
 from tests.support.judges import WordJudge
 from tests.unit.demo.events import verdict
 
 
-def line(number: int, **changes: object) -> Line:
+def line(number: int, **changes: object) -> InputLine:
     event = {"type": "response", "schema": 1, "response_id": f"r{number}", "answer": "Yes."} | changes
     data = json.dumps(event).encode()
-    return Line(number, data, len(data))
+    return InputLine(number, data, len(data))
 
 
-async def arriving(*lines: Line) -> AsyncIterator[Line]:
+async def arriving(*lines: InputLine) -> AsyncIterator[InputLine]:
     for each in lines:
         yield each
 
@@ -43,13 +42,13 @@ async def judged_at_once(response: Response) -> ResponseVerdict:
     return verdict(response_id=response.response_id)
 
 
-async def scored(check: Check, *lines: Line, concurrency: int = 4) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+async def scored(check: Check, *lines: InputLine, concurrency: int = 4) -> list[ScoredLine]:
+    outcomes: list[ScoredLine] = []
     await score_lines(arriving(*lines), check, outcomes.append, concurrency=concurrency)
     return outcomes
 
 
-def ids(outcomes: list[Outcome]) -> list[str | None]:
+def ids(outcomes: list[ScoredLine]) -> list[str | None]:
     return [outcome.verdict.response_id if outcome.verdict else None for outcome in outcomes]
 
 
@@ -66,7 +65,7 @@ async def test_outcomes_come_in_the_order_of_the_lines_whatever_is_judged_first(
 
 
 async def test_a_line_that_cannot_be_read_keeps_its_place_and_stops_nobody() -> None:
-    outcomes = await scored(judged_at_once, line(1), Line(2, b"{", 1), line(3))
+    outcomes = await scored(judged_at_once, line(1), InputLine(2, b"{", 1), line(3))
     assert ids(outcomes) == ["r1", None, "r3"]
     assert outcomes[1].line == 2
     assert outcomes[1].problem is not None
@@ -107,13 +106,13 @@ async def test_reading_waits_while_the_first_line_is_not_done() -> None:
             await release.wait()
             return verdict(response_id=response.response_id)
 
-        async def many(size: int = size) -> AsyncIterator[Line]:
+        async def many(size: int = size) -> AsyncIterator[InputLine]:
             nonlocal read
             for number in range(1, 201):
                 read = number
                 yield line(number, answer="x" * size)
 
-        done: list[Outcome] = []
+        done: list[ScoredLine] = []
         scoring = asyncio.create_task(
             score_lines(many(), check, done.append, concurrency=2, max_held_bytes=held)
         )
@@ -129,11 +128,11 @@ async def test_an_outcome_is_told_while_the_next_line_is_still_awaited() -> None
     more = asyncio.Event()
     told = asyncio.Event()
 
-    async def slow() -> AsyncIterator[Line]:
+    async def slow() -> AsyncIterator[InputLine]:
         yield line(1)
         await more.wait()
 
-    def on_outcome(outcome: Outcome) -> None:
+    def on_outcome(outcome: ScoredLine) -> None:
         told.set()
 
     scoring = asyncio.create_task(score_lines(slow(), judged_at_once, on_outcome, concurrency=2))
@@ -144,7 +143,7 @@ async def test_an_outcome_is_told_while_the_next_line_is_still_awaited() -> None
 
 
 async def test_an_error_of_the_receiver_ends_everything_and_is_raised_as_it_is() -> None:
-    def on_outcome(outcome: Outcome) -> None:
+    def on_outcome(outcome: ScoredLine) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
@@ -174,7 +173,7 @@ async def test_no_line_is_no_outcome() -> None:
 )
 def test_a_line_that_cannot_be_read_is_told_why(data: bytes | None, words: str) -> None:
     with pytest.raises(InputError) as caught:
-        decode_line(Line(7, data, 99_999_999))
+        decode_line(InputLine(7, data, 99_999_999))
     assert words in str(caught.value)
     assert "line 1" not in str(caught.value)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from guardrail.cli.score_report import Tally, Totals, header, row
-from guardrail.events import Decision, Usage, Verdict
+from guardrail.events import Decision
+from guardrail.judges import Usage, Verdict
 from tests.unit.demo.events import claim, verdict
 
 CLAIMS = (

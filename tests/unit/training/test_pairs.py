@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.verifier import load_verifier
-from guardrail.judges.local.verifier_files import packaged_folder
+from guardrail.judges.model import load_verifier
 from tests.training.made_data import document, fact
 from training import pairs
 from training.calibrate import unfitted

@@ -12,10 +12,10 @@ import pytest
 from pydantic import ValidationError
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
-from guardrail.events import Evidence, Finding, Severity, Usage, Verdict
-from guardrail.judges.base import GatheringJudge, JudgeRequest
+from guardrail.events import Finding, Severity
+from guardrail.judges import Evidence, GatheringJudge, Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS, Band, CascadeJudge, CascadeSettings
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
 
@@ -45,7 +45,7 @@ def cascade(
     two = second if isinstance(second, ScriptedJudge) else ScriptedJudge(second)
     band = Band(accept_support=0.9, reject_support=0.1)
     values = {"bands": dict.fromkeys(Severity, band), "reserve_ms": 0, "least_call_ms": 0, **settings}
-    return CascadeJudge(one, two, CascadeSettings.model_validate(values)), two
+    return CascadeJudge(one, two, made(CascadeSettings, **values)), two
 
 
 async def test_words_without_support_are_those_of_the_judge_whose_verdict_it_is() -> None:

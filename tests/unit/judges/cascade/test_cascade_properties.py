@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Severity, Usage, Verdict
+from guardrail.events import Severity
+from guardrail.judges import Judgement, Usage, Verdict
 from guardrail.judges.cascade import Band, CascadeJudge, CascadeSettings
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
 
@@ -42,15 +43,14 @@ def cascades(draw: st.DrawFn) -> CascadeSettings:
     for severity in Severity:
         low, high = sorted([draw(PROBABILITY), draw(PROBABILITY)])
         bands[severity] = Band(accept_support=high, reject_support=low)
-    return CascadeSettings.model_validate(
-        {
-            "bands": bands,
-            "critical_contradictions": draw(st.sampled_from(["block", "confirm"])),
-            "on_unavailable": draw(
-                st.dictionaries(st.sampled_from(Severity), st.sampled_from(["local", "unverified"]))
-            ),
-            "least_call_ms": draw(st.sampled_from([0, 10_000_000])),
-        }
+    return made(
+        CascadeSettings,
+        bands=bands,
+        critical_contradictions=draw(st.sampled_from(["block", "confirm"])),
+        on_unavailable=draw(
+            st.dictionaries(st.sampled_from(Severity), st.sampled_from(["local", "unverified"]))
+        ),
+        least_call_ms=draw(st.sampled_from([0, 10_000_000])),
     )
 
 

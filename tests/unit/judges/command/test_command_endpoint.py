@@ -13,15 +13,14 @@ import jsonschema
 import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.events import Verdict
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.protocol import CommandReply, CommandRequest
 from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.judges import Reply, joined, reply_of
-from tests.unit.judges.classifier.asking import claim, request
 from tests.unit.judges.command.endpoint_server import Answer, EndpointServer, http, replying, serving
+from tests.unit.judges.model.asking import claim, request
 
 CONTEXT = "The sky is blue. Grass is green."
 
@@ -31,7 +30,7 @@ async def asking(
     answer: Answer, *, cut: bool = False, **settings: Any
 ) -> AsyncIterator[tuple[CommandJudge, EndpointServer]]:
     async with serving(answer, cut=cut) as server:
-        judge = CommandJudge(CommandJudgeSettings.model_validate({"url": server.url, **settings}))
+        judge = CommandJudge(made(CommandJudgeSettings, url=server.url, **settings))
         try:
             yield judge, server
         finally:
@@ -251,7 +250,7 @@ async def test_a_status_that_is_not_200(status: str, error: type[JudgeError], me
 
 
 async def test_a_reply_longer_than_its_bound_is_not_read_to_its_end() -> None:
-    with pytest.raises(JudgeReplyError, match="max_reply_bytes"):
+    with pytest.raises(JudgeReplyError, match="longer than 2,048 bytes"):
         await replied(replying(verdict(reasoning="x" * 5_000)), max_reply_bytes=2_048)
 
 
@@ -264,9 +263,6 @@ async def test_an_endpoint_that_hangs_or_cuts_the_connection_is_unavailable() ->
     async with asking(lambda _: None) as (judge, _):
         with pytest.raises(JudgeUnavailable, match="within the deadline"):
             await reply_of(judge, request(["x"], [CONTEXT], seconds=0.3))
-    async with asking(lambda _: None, timeout_ms=300) as (judge, _):
-        with pytest.raises(JudgeUnavailable, match="within the deadline"):
-            await reply_of(judge, request(["x"], [CONTEXT]))
     with pytest.raises(JudgeUnavailable, match="can't be reached"):
         await replied(lambda _: b"HTTP/1.1 200 OK\r\nContent-Le", cut=True)
     with pytest.raises(JudgeUnavailable, match="can't be reached"):
@@ -338,7 +334,6 @@ def test_a_token_that_no_header_can_carry_is_told_at_start_and_not_shown(tmp_pat
         ({"headers": {"x y": "a"}}, "is no name of a header"),
         ({"url": "http://judge/", "argv": ["judge"]}, "argv and url are both set"),
         ({"argv": "judge --fast"}, "argv"),
-        ({"restart_initial_ms": 9, "restart_max_ms": 5}, "is above restart_max_ms"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.events import Verdict
-from guardrail.judges.base import Judge
+from guardrail.judges import Judge, Verdict
 from guardrail.judges.command.judge import CommandJudge
 from guardrail.judges.command.settings import CommandJudgeSettings
+from tests.support.constants import made
 from tests.support.judges import joined, reply_of
-from tests.unit.judges.classifier.asking import request
+from tests.unit.judges.model.asking import request
 
 PROGRAM = str(Path(__file__).with_name("program.py"))
 CONTEXT = "The sky is blue. Grass is green."
@@ -28,7 +28,7 @@ CONTEXT = "The sky is blue. Grass is green."
 async def running(mode: str, marks: Path, **settings: Any) -> AsyncIterator[CommandJudge]:
     values = {"restart_initial_ms": 1, "restart_max_ms": 5, **settings}
     judge = CommandJudge(
-        CommandJudgeSettings.model_validate({"argv": (sys.executable, PROGRAM, mode, str(marks)), **values})
+        made(CommandJudgeSettings, argv=(sys.executable, PROGRAM, mode, str(marks)), **values)
     )
     try:
         yield judge
@@ -93,7 +93,7 @@ async def test_one_process_serves_many_requests_and_ends_with_the_judge(tmp_path
 
 
 async def test_workers_are_so_many_processes(tmp_path: Path) -> None:
-    async with running("good", tmp_path, workers=3) as judge:
+    async with running("good", tmp_path, max_concurrency=3) as judge:
         await reply_of(judge, request(["x"], [CONTEXT]))
         await until(lambda: starts(tmp_path) == 3)
 
@@ -103,7 +103,7 @@ async def test_workers_are_so_many_processes(tmp_path: Path) -> None:
     [
         ("dies_first", JudgeUnavailable, "ended"),
         ("garbage", JudgeReplyError, "not JSON"),
-        ("huge", JudgeReplyError, "longer than max_reply_bytes"),
+        ("huge", JudgeReplyError, "longer than 20,000 bytes"),
     ],
 )
 async def test_a_broken_process_fails_its_request_and_is_started_again(

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from guardrail.claims.model import Claim
+from guardrail.claims import Claim
 from guardrail.events import Context, Severity
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import JudgeRequest
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
-from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.judges import Reply as Judged
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer
@@ -52,7 +52,7 @@ def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSetting
     values: dict[str, Any] = {"model": "test"}
     if server is not None:
         values["base_url"] = server.url
-    return LlmJudgeSettings.model_validate(values | changes)
+    return made(LlmJudgeSettings, **values | changes)
 
 
 async def judge(

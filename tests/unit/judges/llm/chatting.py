@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardrail.errors import JudgeReplyError
+from guardrail.judges.llm import CircuitBreaker
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Prices, Question, Spent
-from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, Slots
+from guardrail.judges.llm.limits import AdaptiveLimit, Hedging, Slots
 from guardrail.judges.llm.reply import Answer
 from tests.support.llm_server import LlmServer, Reply, Wire
 from tests.unit.judges.llm.asking import settings

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from guardrail.judges.llm import failures
 from guardrail.judges.llm.chat import Chat
+from guardrail.judges.llm.exchange import RetryWaits
 from tests.support.llm_server import Behaviour, Drip, Hang, LlmServer, Reply, Status, busy
 from tests.unit.judges.llm.chatting import Asker, chatting, lines, tasks_of_ours
 
@@ -89,9 +89,9 @@ async def test_while_waiting_for_a_turn() -> None:
 
 @pytest.mark.parametrize("trouble", [Status(500), busy("seconds", 30)], ids=["backoff", "Retry-After"])
 async def test_while_waiting_to_try_again(trouble: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "FIRST_WAIT_S", 1_000.0)
-    monkeypatch.setattr(failures, "LONGEST_WAIT_S", 1_000.0)
-    async with LlmServer(trouble, GOOD) as server, chatting(server, timeout_ms=10_000_000) as chat:
+    monkeypatch.setattr(RetryWaits, "FIRST_S", 1_000.0)
+    monkeypatch.setattr(RetryWaits, "LONGEST_S", 1_000.0)
+    async with LlmServer(trouble, GOOD) as server, chatting(server) as chat:
         task = asyncio.create_task(Asker(chat).ask(seconds=10_000))
         await server.arrived.wait()
         await server.calls[0].ended.wait()

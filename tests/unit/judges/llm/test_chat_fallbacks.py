@@ -15,7 +15,7 @@ from tests.unit.judges.llm.asking import settings
 from tests.unit.judges.llm.chatting import Asker, Clock, chatting, lines
 
 GOOD = lines("c1", "c2")
-MISSING_KEY = "fallbacks[0].api_key_file"
+MISSING_KEY = "fallbacks[0].api_key"
 
 
 @pytest.mark.parametrize(
@@ -172,28 +172,27 @@ async def test_another_server_gets_neither_key_nor_headers_of_the_first() -> Non
 
 async def test_another_model_of_the_same_server_is_asked_with_the_same_key() -> None:
     async with LlmServer(Status(500), GOOD) as server:
-        fallback: dict[str, Any] = {"model": "smaller", "extra_body": {"effort": "low"}, "temperature": None}
+        fallback: dict[str, Any] = {"model": "smaller", "extra_body": {"effort": "low", "temperature": 1}}
         async with chatting(server, max_retries=0, api_key="sk-first", fallbacks=[fallback]) as chat:
             await Asker(chat).ask()
     first, second = server.calls
     assert second.headers["authorization"] == first.headers["authorization"] == "Bearer sk-first"
     assert second.body["model"] == "smaller"
     assert second.body["effort"] == "low"
-    assert "temperature" in first.body
-    assert "temperature" not in second.body
+    assert (first.body["temperature"], second.body["temperature"]) == (0, 1)
 
 
 async def test_a_fallback_may_have_a_key_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("sk-second", "utf-8")
     async with LlmServer(Status(500), GOOD) as server:
-        fallback = {"model": "smaller", "api_key_file": str(tmp_path / "key")}
+        fallback = {"model": "smaller", "api_key": {"file": str(tmp_path / "key")}}
         async with chatting(server, max_retries=0, api_key="sk-first", fallbacks=[fallback]) as chat:
             await Asker(chat).ask()
     assert [call.headers["authorization"][7:] for call in server.calls] == ["sk-first", "sk-second"]
 
 
 def test_a_key_that_is_missing_is_named_with_its_place() -> None:
-    missing = settings(fallbacks=[{"model": "m", "api_key_file": "/nowhere"}], api_key="k")
+    missing = settings(fallbacks=[{"model": "m", "api_key": {"file": "/nowhere"}}], api_key="k")
     with pytest.raises(ConfigError) as caught:
         Chat(missing)
     assert f"judge.llm.{MISSING_KEY}" in str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.limits import State
+from guardrail.judges.llm.limits import BreakerState
 from tests.support.llm_server import (
     Act,
     Cut,
@@ -53,7 +53,7 @@ async def test_a_server_that_fails_is_left_alone_then_probed() -> None:
         assert len(server.calls) == 3
         clock.now += 10.0
         assert await Asker(chat).ask() == ["c1", "c2"]
-        assert chat.endpoints[0].breaker.state is State.CLOSED
+        assert chat.endpoints[0].breaker.state is BreakerState.CLOSED
         assert await Asker(chat).ask() == ["c1", "c2"]
 
 
@@ -113,10 +113,12 @@ def timed(chat: Chat, *seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slowest", "state"), [(30.0, State.CLOSED), (0.1, State.OPEN)], ids=["too short", "long enough"]
+    ("slowest", "state"),
+    [(30.0, BreakerState.CLOSED), (0.1, BreakerState.OPEN)],
+    ids=["too short", "long enough"],
 )
 async def test_a_deadline_that_was_too_short_is_not_held_against_a_server(
-    slowest: float, state: State
+    slowest: float, state: BreakerState
 ) -> None:
     async with LlmServer(Hang()) as server, chatting(server, breaker={"min_calls": 1}) as chat:
         timed(chat, *[0.05] * 9, slowest)

@@ -29,10 +29,7 @@ ENVIRONMENT = {
     "AZURE_OPENAI_API_KEY": "sk-environment-azure",
 }
 # Besides those that say what HTTP needs.
-SENT = {
-    "authorization", "accept", "content-type", "user-agent", "x-stainless-read-timeout",
-    "x-stainless-retry-count",
-}  # fmt: skip
+SENT = {"authorization", "accept", "content-type", "user-agent", "x-stainless-retry-count"}
 HTTP = {"host", "connection", "accept-encoding", "content-length", "x-stainless-raw-response"}
 
 

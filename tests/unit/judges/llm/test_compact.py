@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from guardrail.errors import JudgeReplyError
-from guardrail.events import Verdict
+from guardrail.judges import Verdict
+from guardrail.judges.llm import ReplyForm, read_reply
 from guardrail.judges.llm import reply as replies
-from guardrail.judges.llm.reply import ASSUMED_CONFIDENCE, Answer, ReplyForm, ReplyReader, read_reply
+from guardrail.judges.llm.reply import ASSUMED_CONFIDENCE, Answer, ReplyReader
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.llm_server import Act, LlmServer, Recorded, Reply, Status, refusing
 from tests.unit.judges.llm.asking import judge, request, settings

@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.failures import describe, server_of
+from guardrail.judges.llm.exchange import describe, server_of
 from tests.support.certificates import Authority
 from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge

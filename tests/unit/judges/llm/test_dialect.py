@@ -3,7 +3,8 @@ from __future__ import annotations
 import httpx2
 import openai
 
-from guardrail.judges.llm.endpoint import Dialect, OutputMode
+from guardrail.judges.llm import OutputMode
+from guardrail.judges.llm.endpoint import Dialect
 from tests.unit.judges.llm.asking import settings
 
 SCHEMA = {"type": "object"}
@@ -26,7 +27,7 @@ def test_a_refusal_that_comes_late_does_not_undo_later_steps() -> None:
 
 
 def test_when_nothing_is_left_to_leave_out_the_refusal_stands() -> None:
-    dialect = Dialect(settings(temperature=None))
+    dialect = Dialect(settings(extra_body={"temperature": 1}))
     for form in ("json_schema", "json_object"):
         assert dialect.adapt(refusal(f"no {form} here"), dialect.arguments(SCHEMA))
     assert "response_format" not in dialect.arguments(SCHEMA)

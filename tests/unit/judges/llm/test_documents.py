@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from guardrail.claims.citations import Citation
-from guardrail.claims.model import Claim
-from guardrail.events import Context, Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.llm.prompt import Selection, Sentences, Shown, select
+from guardrail.claims import Citation, Claim
+from guardrail.events import Context
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges import Verdict
+from guardrail.judges.llm.prompt import Sentences, Shown, ShownSentences, select
 from tests.support.judges import joined
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request
@@ -20,7 +20,7 @@ DESK = "The help desk in Lisbon closes at noon."
 LONG = f"{FILLER}{PRICE} {FILLER}{DESK}"
 
 
-def _select(*claims: Claim, max_chars: int = 4_000, per_claim: int = 2, text: str = LONG) -> Selection:
+def _select(*claims: Claim, max_chars: int = 4_000, per_claim: int = 2, text: str = LONG) -> ShownSentences:
     index = EvidenceIndex([Context(id="a", text="Short."), Context(id="b", text=text)])
     asked = {f"k{n}": item for n, item in enumerate(claims)}
     return select(index, Sentences(index.contexts), asked, max_chars, per_claim)

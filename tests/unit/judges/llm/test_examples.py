@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from guardrail.claims.prose import read_prose
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError
+from guardrail.judges.llm import ReplyForm, read_reply
 from guardrail.judges.llm.prompt import Prompts, default_examples, fences, render
-from guardrail.judges.llm.reply import ReplyForm, read_reply
-from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+from guardrail.judges.llm.settings import MOST_EXAMPLES, Reasoning
 from tests.unit.judges.llm.asking import request, settings
 
 CLAIM = {"text": "Es kostet 5 €.", "verdict": "SUPPORTED", "evidence": [1]}
@@ -46,28 +46,29 @@ def test_the_package_s_examples_show_every_verdict() -> None:
     assert any(claim.parts for example in default_examples() for claim in example.claims)
 
 
+def in_file(folder: Path, examples: object) -> dict[str, Any]:
+    """The settings that name a file with these examples."""
+    path = folder / "examples.yaml"
+    path.write_text(yaml.safe_dump(examples, allow_unicode=True), "utf-8")
+    return {"prompts": {"examples": str(path)}}
+
+
 def _system(**changes: Any) -> str:
     prompts = Prompts(settings(**changes))
     return prompts.build(request(), fences(b"secret")("r")).messages[0]["content"]
 
 
-def test_examples_of_ones_own_stand_in_the_prompt_ahead_of_what_changes() -> None:
-    system = _system(examples=[EXAMPLE])
+def test_examples_of_ones_own_stand_in_the_prompt_ahead_of_what_changes(tmp_path: Path) -> None:
+    system = _system(**in_file(tmp_path, [EXAMPLE]))
     assert "[1] Der Preis beträgt 5 €." in system
     assert "c1: Es kostet 5 €." in system
     assert "Das Museum" not in system
     assert system.index("Der Preis") < system.index("The marker is")
 
 
-def test_there_may_be_none() -> None:
-    assert "# Examples" not in _system(examples=[])
+def test_there_may_be_none(tmp_path: Path) -> None:
+    assert "# Examples" not in _system(**in_file(tmp_path, []))
     assert "Das Museum" in _system()
-
-
-def test_examples_can_be_in_a_file(tmp_path: Path) -> None:
-    (tmp_path / "examples.yaml").write_text(yaml.safe_dump([EXAMPLE], allow_unicode=True), "utf-8")
-    made = LlmJudgeSettings.model_validate({"examples": str(tmp_path / "examples.yaml")})
-    assert made.examples == LlmJudgeSettings.model_validate({"examples": [EXAMPLE]}).examples
 
 
 @pytest.mark.parametrize(
@@ -88,23 +89,29 @@ def test_examples_can_be_in_a_file(tmp_path: Path) -> None:
         ({"answer": "x"}, "answer"),
     ],
 )
-def test_an_example_that_makes_no_sense_is_refused(change: dict[str, Any], told: str) -> None:
+def test_an_example_that_makes_no_sense_is_refused(tmp_path: Path, change: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
-        LlmJudgeSettings.model_validate({"examples": [EXAMPLE | change]})
+        settings(**in_file(tmp_path, [EXAMPLE | change]))
+
+
+def test_too_many_examples_are_refused(tmp_path: Path) -> None:
+    assert settings(**in_file(tmp_path, [EXAMPLE] * MOST_EXAMPLES))
+    with pytest.raises(ValidationError, match=f"at most {MOST_EXAMPLES} items"):
+        settings(**in_file(tmp_path, [EXAMPLE] * (MOST_EXAMPLES + 1)))
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(None, "can't be read"), ("a: [", "no YAML"), ("a: 1", "judge.llm.examples")]
+    ("content", "told"), [(None, "can't be read"), ("a: [", "no YAML"), ("a: 1", "valid tuple")]
 )
 def test_a_file_that_holds_no_examples_is_named(tmp_path: Path, content: str | None, told: str) -> None:
     path = tmp_path / "examples.yaml"
     if content is not None:
         path.write_text(content, "utf-8")
     config = tmp_path / "guardrail.yaml"
-    config.write_text(f"judge: {{llm: {{examples: '{path}'}}}}", "utf-8")
+    config.write_text(f"judge: {{llm: {{prompts: {{examples: '{path}'}}}}}}", "utf-8")
     with pytest.raises(ConfigError, match=told) as caught:
         load_settings(config)
-    assert "judge.llm.examples" in str(caught.value)
+    assert "judge.llm.prompts.examples" in str(caught.value)
 
 
 SCRIPTS = {
@@ -119,9 +126,9 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
-def test_a_text_of_any_script_stands_in_the_prompt_as_it_is(text: str) -> None:
+def test_a_text_of_any_script_stands_in_the_prompt_as_it_is(tmp_path: Path, text: str) -> None:
     example = {"sentences": [text], "claims": [CLAIM | {"text": text}]}
-    prompts = Prompts(settings(examples=[example]))
+    prompts = Prompts(settings(**in_file(tmp_path, [example])))
     system, user = prompts.build(
         request(text, contexts=[text], question=text), fences(b"secret")("r")
     ).messages

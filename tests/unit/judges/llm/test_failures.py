@@ -7,8 +7,8 @@ import openai
 import pytest
 
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.judges.llm import failures
-from guardrail.judges.llm.failures import Failure, describe, retry_after, wait_s
+from guardrail.judges.llm import RetryWaits
+from guardrail.judges.llm.exchange import Failure, describe, retry_after, wait_s
 from tests.support.llm_server import LlmServer, Status
 from tests.unit.judges.llm.asking import judge
 
@@ -37,8 +37,8 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "FIRST_WAIT_S", 0.1)
-    monkeypatch.setattr(failures, "LONGEST_WAIT_S", 0.5)
+    monkeypatch.setattr(RetryWaits, "FIRST_S", 0.1)
+    monkeypatch.setattr(RetryWaits, "LONGEST_S", 0.5)
 
 
 @pytest.mark.usefixtures("waits")

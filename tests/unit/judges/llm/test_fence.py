@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from guardrail.judges.llm.prompt import Fence, fences
+from guardrail.judges.llm import Fence
+from guardrail.judges.llm.prompt import fences
 
 
 def test_the_marker_is_the_same_for_a_response_and_different_for_another() -> None:

@@ -11,7 +11,7 @@ import pytest
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.llm.chat import Announcer, Voice, hedged
 from guardrail.judges.llm.endpoint import Outcome
-from guardrail.judges.llm.failures import Failure
+from guardrail.judges.llm.exchange import Failure
 from guardrail.judges.llm.reply import Answer
 
 C1, C2 = Answer("c1"), Answer("c2")

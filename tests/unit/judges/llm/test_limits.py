@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots, State
+from guardrail.judges.llm import CircuitBreaker
+from guardrail.judges.llm.limits import AdaptiveLimit, BreakerState, Hedging, RecentTimes, Slots
 from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit
@@ -58,7 +59,7 @@ def breaker(clock: Clock, **changes: Any) -> CircuitBreaker:
     return CircuitBreaker("llm:test", clock, **values | changes)
 
 
-def state(tested: CircuitBreaker) -> State:
+def state(tested: CircuitBreaker) -> BreakerState:
     return tested.state
 
 
@@ -72,29 +73,29 @@ def end(tested: CircuitBreaker, *results: bool | None) -> None:
 def opened(clock: Clock, **changes: Any) -> CircuitBreaker:
     tested = breaker(clock, **changes)
     end(tested, False, False, False, False)
-    assert state(tested) is State.OPEN
+    assert state(tested) is BreakerState.OPEN
     return tested
 
 
 def test_it_opens_when_the_share_of_failures_is_reached() -> None:
     tested = breaker(Clock())
     end(tested, True, True, False)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
     end(tested, False)
-    assert state(tested) is State.OPEN
+    assert state(tested) is BreakerState.OPEN
     assert tested.admit() is None
 
 
 def test_few_failures_do_not_open_it() -> None:
     tested = breaker(Clock())
     end(tested, False, False, False)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
 
 
 def test_a_smaller_share_of_failures_does_not_open_it() -> None:
     tested = breaker(Clock())
     end(tested, *[True, True, True, False] * 20)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
 
 
 def test_what_is_older_than_the_window_does_not_count() -> None:
@@ -103,15 +104,15 @@ def test_what_is_older_than_the_window_does_not_count() -> None:
     end(tested, False, False, False)
     clock.now += 10.0
     end(tested, False)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
     end(tested, False, False, False)
-    assert state(tested) is State.OPEN
+    assert state(tested) is BreakerState.OPEN
 
 
 def test_what_ended_without_telling_anything_does_not_count() -> None:
     tested = breaker(Clock())
     end(tested, False, False, False, None, None, None)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
 
 
 def test_after_a_time_it_lets_a_few_probes_through_and_no_more() -> None:
@@ -120,7 +121,7 @@ def test_after_a_time_it_lets_a_few_probes_through_and_no_more() -> None:
     clock.now += 4.9
     assert tested.admit() is None
     clock.now += 0.1
-    assert state(tested) is State.HALF_OPEN
+    assert state(tested) is BreakerState.HALF_OPEN
     assert tested.admit() is not None
     assert tested.admit() is not None
     assert tested.admit() is None
@@ -131,12 +132,12 @@ def test_it_closes_when_all_probes_succeed() -> None:
     tested = opened(clock)
     clock.now += 5.0
     end(tested, True)
-    assert state(tested) is State.HALF_OPEN
+    assert state(tested) is BreakerState.HALF_OPEN
     end(tested, True)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
     # What failed before it opened is forgotten.
     end(tested, False, False, False)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
 
 
 def test_one_probe_that_fails_opens_it_again_for_the_whole_time() -> None:
@@ -144,7 +145,7 @@ def test_one_probe_that_fails_opens_it_again_for_the_whole_time() -> None:
     tested = opened(clock)
     clock.now += 5.0
     end(tested, True, False)
-    assert state(tested) is State.OPEN
+    assert state(tested) is BreakerState.OPEN
     clock.now += 4.9
     assert tested.admit() is None
     clock.now += 0.1
@@ -156,9 +157,9 @@ def test_a_probe_that_was_cancelled_makes_room_for_another() -> None:
     tested = opened(clock, probes=1)
     clock.now += 5.0
     end(tested, None, None, None)
-    assert state(tested) is State.HALF_OPEN
+    assert state(tested) is BreakerState.HALF_OPEN
     end(tested, True)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
 
 
 def test_a_call_from_before_it_opened_says_nothing_of_the_probes() -> None:
@@ -169,12 +170,12 @@ def test_a_call_from_before_it_opened_says_nothing_of_the_probes() -> None:
     assert late_bad is not None
     end(tested, False, False, False, False)
     clock.now += 5.0
-    assert state(tested) is State.HALF_OPEN
+    assert state(tested) is BreakerState.HALF_OPEN
     late_good.record(ok=True)
     late_bad.record(ok=False)
-    assert state(tested) is State.HALF_OPEN
+    assert state(tested) is BreakerState.HALF_OPEN
     end(tested, True, True)
-    assert state(tested) is State.CLOSED
+    assert state(tested) is BreakerState.CLOSED
 
 
 def test_only_the_first_word_on_a_call_counts() -> None:
@@ -186,7 +187,7 @@ def test_only_the_first_word_on_a_call_counts() -> None:
     admission.record(ok=True)
     admission.record(ok=None)
     admission.record(ok=True)
-    assert state(tested) is State.HALF_OPEN
+    assert state(tested) is BreakerState.HALF_OPEN
 
 
 def adaptive(maximum: int = 64, **changes: Any) -> AdaptiveLimit:

@@ -8,8 +8,8 @@ import openai
 import pytest
 
 from guardrail.errors import ConfigError, JudgeReplyError
-from guardrail.events import Context, Verdict
-from guardrail.judges.base import Judge
+from guardrail.events import Context
+from guardrail.judges import Judge, Verdict
 from guardrail.judges.llm import LlmJudge
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import LlmServer, Recorded, Reply, Status, member, obliging, verdicts
@@ -161,7 +161,7 @@ async def test_support_without_one_real_sentence_counts_half() -> None:
 
 async def test_support_without_one_real_sentence_can_be_refused() -> None:
     async with LlmServer(Reply(verdicts(member("c1"), member("c2", "UNSUPPORTED")))) as server:
-        reply = await judge(server, request("One.", "Two."), unquoted_support="unverified")
+        reply = await judge(server, request("One.", "Two."), require_quotes=True)
     assert [j.verdict for j in reply.judgements] == [Verdict.UNVERIFIED, Verdict.UNSUPPORTED]
 
 
@@ -275,11 +275,10 @@ async def test_options_reach_the_server() -> None:
     async with LlmServer() as server:
         await judge(
             server,
-            temperature=0.3,
             max_output_tokens=500,
             api_key="sk-1",
             extra_headers={"x-route": "blue"},
-            extra_body={"reasoning_effort": "low", "seed": 7},
+            extra_body={"reasoning_effort": "low", "seed": 7, "temperature": 0.3},
             system_role="developer",
         )
     (call,) = server.calls
@@ -294,12 +293,12 @@ async def test_options_reach_the_server() -> None:
 
 async def test_a_model_without_a_system_role_gets_one_message() -> None:
     async with LlmServer() as server:
-        await judge(server, system_role="user", temperature=None)
+        await judge(server, system_role="user")
     (call,) = server.calls
     (message,) = call.body["messages"]
     assert message["role"] == "user"
     assert message["content"].startswith("You check whether")
-    assert "temperature" not in call.body
+    assert call.body["temperature"] == 0
 
 
 async def test_any_language_arrives_as_it_is() -> None:

@@ -8,10 +8,9 @@ import json
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Usage, Verdict
+from guardrail.judges import Judgement, Usage, Verdict
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.judge import split
-from guardrail.verdicts import Judgement
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import (
     Cut,

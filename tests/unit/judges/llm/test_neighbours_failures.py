@@ -13,10 +13,10 @@ import pytest
 
 from guardrail import Guard
 from guardrail.errors import JudgeError
-from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
+from guardrail.events import Decision, ResponseVerdict
+from guardrail.judges import Judgement, Usage, Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from guardrail.policy import Policy
-from guardrail.verdicts import Judgement
 from tests.support.judges import Reply as Said
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import (
@@ -47,10 +47,10 @@ NOTHING = Said((), Usage())
 
 async def found_of(behaviour: Behaviour, *claims: str, **changes: Any) -> dict[str, Judgement]:
     """A judgement for each claim, as the engine joins them, errors included."""
-    asked = request(*(claims or THREE))
+    asked = request(*(claims or THREE), seconds=0.5)
     async with LlmServer(behaviour) as server:
         try:
-            reply = await judge(server, asked, **({"max_retries": 0, "timeout_ms": 500} | changes))
+            reply = await judge(server, asked, **({"max_retries": 0} | changes))
         except JudgeError:
             reply = NOTHING
     return joined(asked, reply, "llm:test")

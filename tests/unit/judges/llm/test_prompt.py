@@ -7,9 +7,9 @@ import re
 import pytest
 
 from guardrail.events import Context
-from guardrail.judges.base import JudgeRequest
-from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.prompt import Fence, Prompt, Prompts, fences
+from guardrail.judges import JudgeRequest
+from guardrail.judges.llm import Fence, LlmJudge
+from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer

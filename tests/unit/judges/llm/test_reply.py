@@ -7,8 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from guardrail.errors import JudgeReplyError
-from guardrail.events import Verdict
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, ReplyForm, read_reply
+from guardrail.judges import Verdict
+from guardrail.judges.llm import ReplyForm, read_reply
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer
 from guardrail.judges.llm.settings import Reasoning
 from tests.support.llm_server import member, verdicts
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.errors import JudgeReplyError
-from guardrail.events import Verdict
-from guardrail.judges.llm import reply
-from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, ReplyForm, ReplyReader, read_reply
+from guardrail.judges import Verdict
+from guardrail.judges.llm import ReplyForm, read_reply, reply
+from guardrail.judges.llm.reply import MAX_REPLY_CHARS, Answer, ReplyReader
 from tests.support.llm_server import member, verdicts
 
 FORM = ReplyForm()

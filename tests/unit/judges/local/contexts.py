@@ -5,9 +5,7 @@ from __future__ import annotations
 from guardrail.claims.model import Claim
 from guardrail.events import Context, Severity
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.local.candidates import Candidates, find_candidates
-from guardrail.judges.local.claim_view import ClaimView, view_of
-from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.local.search import Candidates, ClaimView, Rarity, find_candidates, view_of
 
 PRICING = """Northwind Cloud pricing. Basic costs $29 per month and includes 5 users. Pro costs $49 per
 month and includes 20 users. Enterprise pricing is available on request. Annual billing saves 20%.

@@ -17,12 +17,11 @@ from guardrail.events import Finding, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local import check
 from guardrail.judges.local.check import ClaimChecker, build_checker
-from guardrail.judges.local.combiner import Parameters
-from guardrail.judges.local.features import FEATURES, WORDS
+from guardrail.judges.local.combiner import FEATURES, WORDS, Parameters
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
-from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
+from guardrail.judges.model import Reading, Verifier, load_verifier
 from tests.unit.judges.local.contexts import claim_of, index_of
-from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
+from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 FILLER = "Filler filler filler filler filler filler. " * 20
 SKY = index_of(f"Sky is red. {FILLER} Sky is blue. {FILLER} Sky is sky. {FILLER}")
@@ -219,7 +218,7 @@ def test_lines_can_be_set(folder: Path) -> None:
 def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:
     """No verdict without what the combiner was fitted with: the error is the judge's."""
     broken = Counting(folder)
-    broken._alone = None
+    broken._graph = None  # type: ignore[assignment]
     checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), broken)
     with pytest.raises(JudgeUnavailable, match="the verifier failed"):
         checker.check("c", claim_of(SURE), "", SKY)

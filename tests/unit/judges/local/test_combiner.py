@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from guardrail.errors import ConfigError
-from guardrail.judges.local.combiner import Combiner, load_parameters
-from guardrail.judges.local.verifier_files import packaged_folder, read_folder
+from guardrail.judges.local.combiner import Combiner, load_parameters, packaged_folder
+from guardrail.judges.model import read_folder
 
 FIT: dict[str, Any] = {
     "combiner": {"biases": [0.0, 0.0, 0.0, 0.0], "weights": {"share": [1.0, 0.0, 0.0, 0.0]}},

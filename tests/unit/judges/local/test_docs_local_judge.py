@@ -8,10 +8,10 @@ from pathlib import Path
 import yaml
 
 from guardrail.events import ClaimVerdict, Finding
-from guardrail.judges.local import windows
+from guardrail.judges.local import search
 from guardrail.judges.local.combiner import Combiner, Fit, Lines, Parameters
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
-from guardrail.judges.local.verifier_files import Manifest
+from guardrail.judges.model import Manifest
 from guardrail.judges.settings import JudgeSettings
 
 TEXT = (Path(__file__).parents[4] / "docs" / "local-judge.md").read_text("utf-8")
@@ -38,5 +38,5 @@ def test_every_part_of_the_parameters_is_told() -> None:
 
 
 def test_sizes_are_those_of_the_code() -> None:
-    for number in (windows.SHORT_WORDS, windows.WINDOW_WORDS, *windows.TOGETHER_WORDS):
+    for number in (search.SHORT_WORDS, search.WINDOW_WORDS, *search.TOGETHER_WORDS):
         assert f"{number} words" in " ".join(TEXT.split())

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from guardrail.figures import FigureSource, SourceText, check_figures
-from guardrail.judges.local.features import (
+from guardrail.judges.local.combiner import (
     FEATURES,
     READ,
     WORDS,
@@ -17,8 +17,8 @@ from guardrail.judges.local.features import (
     read_features,
     word_features,
 )
-from guardrail.judges.local.verifier import Reading
-from guardrail.judges.local.windows import Window
+from guardrail.judges.local.search import WindowText
+from guardrail.judges.model import Reading
 from tests.unit.judges.local.contexts import index_of, looked_up
 
 
@@ -31,7 +31,7 @@ def of_words(claim: str, source: str) -> dict[str, float]:
 
 def read(support: float, contradiction: float = 0.5, *tokens: float) -> Read:
     marked = tuple((n, n + 1, unsupported) for n, unsupported in enumerate(tokens))
-    return Read(Window("", (0,), 0), Reading(support, contradiction, marked))
+    return Read(WindowText("", (0,), 0), Reading(support, contradiction, marked))
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from tokenizers import Tokenizer
 
-from guardrail.judges.local.verifier import Verifier
-from guardrail.judges.local.verifier_files import Manifest, packaged_folder
+from guardrail.judges.local.combiner import packaged_folder
+from guardrail.judges.model import Manifest, Verifier
+from guardrail.judges.model.runtime import OnnxGraph
 from training.encoding import encode
 
 PREMISE = "The warranty lasts two years."
@@ -28,6 +30,12 @@ class Noting:
 
     def __init__(self) -> None:
         self.feeds: list[dict[str, Any]] = []
+
+    def get_inputs(self) -> list[Any]:
+        return [SimpleNamespace(name=name) for name in ("input_ids", "attention_mask", "token_type_ids")]
+
+    def get_outputs(self) -> list[Any]:
+        return []
 
     def run(self, names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
         self.feeds.append(dict(feeds))
@@ -48,7 +56,7 @@ def tokenizer() -> Tokenizer:
 def judged(tokenizer: Tokenizer, claim: str, premise: str) -> dict[str, Any]:
     session = Noting()
     manifest = Manifest(version=1, name="noting", max_tokens=256, sha256={})
-    Verifier(manifest, session, tokenizer).score([(claim, premise)])
+    Verifier(manifest, OnnxGraph(session), tokenizer).score([(claim, premise)])
     return session.feeds[0]
 
 

@@ -24,7 +24,7 @@ from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.settings import VerifierSettings
 from tests.support.judges import reply_of
 from tests.unit.judges.local.contexts import FILLER, PRICING, claim_of, index_of
-from tests.unit.judges.local.tiny_verifier import parameters_for, write_parameters, write_verifier
+from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 
 def request_of(*texts: str, deadline: float | None = None) -> JudgeRequest:

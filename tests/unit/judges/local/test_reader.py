@@ -9,11 +9,11 @@ import pytest
 from tokenizers import Encoding
 
 from guardrail.figures import FigureSource, SourceText, check_figures
-from guardrail.judges.local.features import Read
-from guardrail.judges.local.reader import Reader, Reworded, reworded, unsupported_spans
-from guardrail.judges.local.verifier import Reading, Verifier, load_verifier
-from guardrail.judges.local.windows import Window
-from tests.unit.judges.local.tiny_verifier import write_verifier
+from guardrail.judges.local.combiner import Read
+from guardrail.judges.local.reader import Reworded, WindowReader, reworded, unsupported_spans
+from guardrail.judges.local.search import WindowText
+from guardrail.judges.model import Reading, Verifier, load_verifier
+from tests.unit.judges.model.tiny_verifier import write_verifier
 
 
 class Noting(Verifier):
@@ -44,8 +44,8 @@ def verifier(folder: Path) -> Noting:
 
 
 def reads(verifier: Verifier, claim: str, texts: Sequence[str]) -> list[Read]:
-    windows = (Window(text, (n,), n) for n, text in enumerate(texts))
-    return list(Reader(verifier).reads(Reworded(claim, ()), windows, lambda: False))
+    windows = (WindowText(text, (n,), n) for n, text in enumerate(texts))
+    return list(WindowReader(verifier).reads(Reworded(claim, ()), windows, lambda: False))
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_special_tokens_that_are_left_in_a_text_keep_it_from_being_read(
 def test_windows_that_are_too_long_are_cut_for_this_claim_only(verifier: Noting) -> None:
     long = "blue " * 500
     claims = ["sky is blue", "sky is blue 29 costs 49 red ."]
-    reader = Reader(verifier)
+    reader = WindowReader(verifier)
     for claim in claims:
-        assert list(reader.reads(Reworded(claim, ()), iter([Window(long, (0,), 0)]), lambda: False))
+        assert list(reader.reads(Reworded(claim, ()), iter([WindowText(long, (0,), 0)]), lambda: False))
     assert verifier.lengths == [128 - 3 - 3, 128 - 3 - 8]
 
 
@@ -90,18 +90,22 @@ def test_text_that_is_no_prose_is_cut_before_it_is_encoded(verifier: Noting) -> 
 
 
 def test_the_same_text_is_encoded_once(verifier: Noting) -> None:
-    reader = Reader(verifier)
+    reader = WindowReader(verifier)
     for _ in range(3):
         list(
-            reader.reads(Reworded("Sky is blue.", ()), iter([Window("Sky is red.", (0,), 0)]), lambda: False)
+            reader.reads(
+                Reworded("Sky is blue.", ()), iter([WindowText("Sky is red.", (0,), 0)]), lambda: False
+            )
         )
     assert sorted(verifier.encoded) == ["Sky is blue.", "Sky is red."]
 
 
 def test_nothing_is_read_once_stopped(verifier: Noting) -> None:
-    windows = iter([Window("Sky is red.", (0,), 0), Window("Sky is blue.", (1,), 1)])
+    windows = iter([WindowText("Sky is red.", (0,), 0), WindowText("Sky is blue.", (1,), 1)])
     found = list(
-        Reader(verifier).reads(Reworded("Sky is blue.", ()), windows, lambda: len(verifier.lengths) == 1)
+        WindowReader(verifier).reads(
+            Reworded("Sky is blue.", ()), windows, lambda: len(verifier.lengths) == 1
+        )
     )
     assert [each.window.best for each in found] == [0]
 
@@ -205,6 +209,6 @@ def test_a_time_that_is_reckoned_is_read_as_the_sources_write_theirs() -> None:
 def test_marks_of_what_was_reworded_are_those_of_the_claim(verifier: Noting) -> None:
     claim = "sky is azure or red"
     inside = Reworded("alpha sky is blue or red", ((0, 6, 0, 0), (13, 17, 7, 12)))
-    (found,) = Reader(verifier).reads(inside, iter([Window("red is or", (0,), 0)]), lambda: False)
+    (found,) = WindowReader(verifier).reads(inside, iter([WindowText("red is or", (0,), 0)]), lambda: False)
     marked = unsupported_spans(claim, found.reading.tokens, 0.5)
     assert [claim[start:end] for start, end in marked] == ["sky", "azure"]

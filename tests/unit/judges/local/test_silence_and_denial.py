@@ -8,9 +8,8 @@ from guardrail.claims.silence import silence_of
 from guardrail.events import Verdict
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import load_parameters
-from guardrail.judges.local.rarity import Rarity
+from guardrail.judges.local.search import Rarity, mentioned
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.silence import mentioned
 from tests.unit.judges.local.contexts import claim_of, index_of
 
 SOURCE = "The Basic plan costs $29 per month. A refund is paid within 14 days."

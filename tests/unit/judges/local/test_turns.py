@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from guardrail.judges.local.judge import Turns
+from guardrail.judges.local.judge import TurnQueue
 
 
 class Queue:
     """Takers of turns, who note when theirs came and hold it until the test lets go."""
 
     def __init__(self, at_once: int = 1) -> None:
-        self.turns = Turns(at_once)
+        self.turns = TurnQueue(at_once)
         self.came: list[str] = []
         self.let_go = asyncio.Semaphore(0)
 

@@ -8,12 +8,11 @@ import pytest
 
 from guardrail.events import Finding, Verdict
 from guardrail.judges.local.check import ClaimChecker
-from guardrail.judges.local.combiner import Combiner, Fit, Lines, Probabilities, load_parameters
-from guardrail.judges.local.features import Read
+from guardrail.judges.local.combiner import Combiner, Fit, Lines, Probabilities, Read, load_parameters
+from guardrail.judges.local.search import WindowText
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import Examined, judgement_of
-from guardrail.judges.local.verifier import Reading
-from guardrail.judges.local.windows import Window
+from guardrail.judges.model import Reading
 from guardrail.verdicts import Judgement
 from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
 
@@ -175,7 +174,7 @@ def read_as(
     places = [(claim.index(piece), len(piece)) for piece in marked.split()]
     tokens = tuple((at, at + length, 0.9) for at, length in places)
     everything = tuple(range(len(index.layout.sentences)))
-    read = Read(Window(FERRY, everything, 0), Reading(support, contradiction, tokens))
+    read = Read(WindowText(FERRY, everything, 0), Reading(support, contradiction, tokens))
     lines = Lines(supported=0.6, partially=0.3, contradicted=0.5, sure=1.0, hopeless=0.0)
     found = Examined(
         examined.view, examined.found, examined.figures, [read], Probabilities(*told), lines, index

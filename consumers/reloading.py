@@ -1,0 +1,225 @@
+"""Policies that change while the guard runs: the file is read anew, checked as a whole, and swapped at once.
+
+What can change is what a response is decided by when it begins: policies, routes, the default policy and
+challengers; and ``logging.level``. All else is named in a warning, and stays until a restart. Whatever is
+wrong with a file, the policies that hold go on.
+
+The content of the file is looked at, and nothing else of it: no watch on a folder survives all of the ways in
+which files are replaced (Kubernetes exchanges a link two levels up, editors rename). A content that has just
+changed is looked at again before it is read, as it may be half written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import structlog
+from pydantic import BaseModel
+
+from consumers.settings import GuardSettings
+from guardrail import telemetry
+from guardrail.config.loading import MAX_FILE_BYTES
+from guardrail.config.problems import SettingsError
+from guardrail.errors import ConfigError
+from guardrail.judges.base import Judge
+from guardrail.judges.factory import JudgeSet, check_time, have_budgets
+from guardrail.logs import set_level
+from guardrail.routing import PolicyRouter
+
+log = structlog.get_logger(__name__)
+
+POLL_S: Final = 2.0
+_LIVE: Final = ("policies", "routes", "default_policy", "challengers")
+_TRIES: Final = 3
+
+
+def fingerprint(path: Path) -> str:
+    """Tells contents of a file apart; one that can't be read has that for a content."""
+    try:
+        with path.open("rb") as stream:
+            return blake2b(stream.read(MAX_FILE_BYTES + 1), digest_size=16).hexdigest()
+    except OSError as error:
+        return f"errno {error.errno}"
+
+
+class Reloader:
+    """Keeps a running guard at what its configuration file says."""
+
+    def __init__(
+        self,
+        path: Path,
+        read: Callable[[], GuardSettings],
+        running: GuardSettings,
+        judges: JudgeSet,
+        use: Callable[[PolicyRouter, Mapping[str, Judge]], None],
+        *,
+        seen: str,
+    ) -> None:
+        """``read`` reads the settings as at the start, and raises ConfigError; ``running`` is what it gave
+        then, and ``seen`` the fingerprint of the file before it. ``use`` takes the new policies; ``judges``
+        gets those that they need."""
+        self._path = path
+        self._read = read
+        self._running = running  # as started
+        self._holds = running  # whose policies hold
+        self._judges = judges
+        self._use = use
+        self._seen = seen
+        self._lock = asyncio.Lock()
+        self._asked = asyncio.Event()
+        self._closing = False
+        self._reloads: set[asyncio.Task[str]] = set()
+        telemetry.CONFIG_TIME.set_to_current_time()
+        telemetry.RELOAD_FAILED.set(0)
+
+    def ask(self) -> None:
+        """Have the file read at once; for a signal."""
+        self._asked.set()
+
+    async def reload(self) -> str:
+        """Read the file and put its policies to use; returns what changed, in words.
+
+        Raises ConfigError, and changes nothing. Once begun it is carried to its end, whoever waits for it.
+        """
+        task = asyncio.create_task(self._reload(), name="config-reload")
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)
+        return await asyncio.shield(task)
+
+    @asynccontextmanager
+    async def watching(self, every_s: float = POLL_S) -> AsyncIterator[None]:
+        """Within the block the file is looked at every ``every_s`` seconds; what was begun is awaited."""
+        watch = asyncio.create_task(self._watch(every_s), name="config-watch")
+        try:
+            yield
+        finally:
+            self._closing = True
+            self._asked.set()
+            await watch
+            if self._reloads:
+                await asyncio.wait(self._reloads)
+
+    async def _watch(self, every_s: float) -> None:
+        before = self._seen
+        while not self._closing:
+            try:
+                async with asyncio.timeout(every_s):
+                    await self._asked.wait()
+            except TimeoutError:
+                now = await asyncio.to_thread(fingerprint, self._path)
+                still, before = now == before, now
+                if now == self._seen or not still:
+                    continue
+            self._asked.clear()
+            if not self._closing:
+                try:
+                    await self.reload()
+                except ConfigError:
+                    continue  # logged and counted; tried again when the content changes
+
+    async def _reload(self) -> str:
+        async with self._lock:
+            try:
+                outcome, said = await self._put_to_use()
+            except Exception as error:
+                telemetry.RELOADS.labels("failed").inc()
+                telemetry.RELOAD_FAILED.set(1)
+                log.error(  # noqa: TRY400 - of errors on purpose the place says nothing
+                    "config.reload_failed",
+                    path=str(self._path),
+                    errors=_told(error),
+                    remedy="mend the file; until then the former policies hold",
+                )
+                if isinstance(error, ConfigError):
+                    raise
+                raise ConfigError("\n".join(_told(error))) from error
+            telemetry.RELOADS.labels(outcome).inc()
+            telemetry.RELOAD_FAILED.set(0)
+            telemetry.CONFIG_TIME.set_to_current_time()
+            return said
+
+    async def _put_to_use(self) -> tuple[str, str]:
+        settings = await asyncio.to_thread(self._read_still)
+        policies = settings.policies.values()
+        missing = self._judges.missing(policies, settings.judge)
+        if missing:
+            log.info("config.building_judges", judges=[each.kind for each in missing])
+            await asyncio.to_thread(self._judges.add, missing, budgets=have_budgets(policies))
+        for short in check_time(self._judges.settings, settings.policies):
+            log.warning("judge.second_never_asked", why=short)
+        fixed = [*_fixed(self._running, settings), *self._judges.fixed(settings.judge, policies)]
+        if fixed:
+            log.warning(
+                "config.restart_needed", settings=fixed, remedy="restart the guard, or take the changes back"
+            )
+        former, settings = self._holds, _with_former_policies(settings, self._holds)
+        changed = [name for name in _LIVE if getattr(settings, name) != getattr(former, name)]
+        if settings.logging.level != former.logging.level:
+            changed.append("logging.level")
+            set_level(settings.logging.level)
+        if changed:
+            self._use(settings.router(), self._judges.by_kind)
+            self._holds = settings
+            log.info(
+                "config.reloaded",
+                changed=changed,
+                policies={name: policy.ref.digest for name, policy in settings.policies.items()},
+                before={name: policy.ref.digest for name, policy in former.policies.items()},
+            )
+        said = f"reloaded: {', '.join(changed)}" if changed else "unchanged"
+        if fixed:
+            said += f"\nneed a restart: {', '.join(fixed)}"
+        return ("ok" if changed else "unchanged"), said
+
+    def _read_still(self) -> GuardSettings:
+        """The settings of a file that did not change while it was read."""
+        for left in reversed(range(_TRIES)):
+            self._seen = fingerprint(self._path)
+            try:
+                settings = self._read()
+            except ConfigError:
+                if left and fingerprint(self._path) != self._seen:
+                    continue
+                raise
+            if fingerprint(self._path) == self._seen:
+                break
+        return settings
+
+
+def _told(error: Exception) -> list[str]:
+    if isinstance(error, SettingsError):
+        return [str(problem) for problem in error.problems]
+    return [str(error)] if isinstance(error, ConfigError) else [f"{type(error).__name__}: {error}"]
+
+
+def _with_former_policies(settings: GuardSettings, former: GuardSettings) -> GuardSettings:
+    """The settings, with policies that have not changed as the objects that they were."""
+    policies = {
+        name: old if (old := former.policies.get(name)) == policy else policy
+        for name, policy in settings.policies.items()
+    }
+    return settings.model_copy(update={"policies": policies})
+
+
+def _fixed(running: GuardSettings, settings: GuardSettings) -> Iterator[str]:
+    """The settings that differ and take a restart to change, but for the judge's."""
+    for name in type(running).model_fields:
+        if name not in {*_LIVE, "judge"}:
+            for path in _differences(getattr(running, name), getattr(settings, name), name):
+                if path != "logging.level":
+                    yield path
+
+
+def _differences(one: object, other: object, path: str) -> Iterator[str]:
+    if one == other:
+        return
+    if isinstance(one, BaseModel) and type(one) is type(other):
+        for name in type(one).model_fields:
+            yield from _differences(getattr(one, name), getattr(other, name), f"{path}.{name}")
+    else:
+        yield path

@@ -1,0 +1,145 @@
+"""``policies.NAME.extends``: what a policy leaves out it has from another one.
+
+This is done on plain values, before they are validated: what a policy says itself is told from what is a
+default only there. Nothing is checked but names; what has the wrong form stays, for the validation to refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_core import PydanticCustomError
+
+from guardrail.policy import DEFAULT_RULES
+
+_EXTENDS: Final = "extends"
+_BEFORE, _RULES, _AFTER = "rules_before", "rules", "rules_after"
+_LISTS_OF_RULES: Final = (_BEFORE, _RULES, _AFTER)
+_NOT_INHERITED: Final = frozenset({"name", _EXTENDS, *_LISTS_OF_RULES})
+
+
+@dataclass(frozen=True, slots=True)
+class WrongExtends:
+    """An ``extends`` that leads nowhere, or back to where it stands. ``known``: the names there are."""
+
+    path: tuple[str, ...]
+    value: str
+    wrong: str
+    remedy: str
+    known: tuple[str, ...] = ()
+
+    def error(self) -> PydanticCustomError:
+        """The same for a validator to raise."""
+        context: dict[str, Any] = {"path": self.path, "value": self.value}
+        if self.known:
+            known = ", ".join(sorted(self.known))
+            context |= {"where": ".".join(self.path), "name": repr(self.value), "known": known}
+            template = "{where}: no policy has the name {name}; there are: {known}"
+            return PydanticCustomError("unknown_policy", template, context)
+        return PydanticCustomError(
+            "extends_cycle", "{said}", context | {"said": f"{self.wrong}; {self.remedy}"}
+        )
+
+
+def inherit(policies: Mapping[str, Any]) -> tuple[dict[str, Any], list[WrongExtends]]:
+    """The policies with what they take from others written out, and what is wrong with their ``extends``."""
+    problems = [*_unknown(policies), *cycles(policies)]
+    if problems:
+        return dict(policies), problems
+    resolved: dict[str, Any] = {}
+    for name in policies:
+        _resolve(name, policies, resolved)
+    return resolved, []
+
+
+def cycles(policies: Any) -> list[WrongExtends]:
+    """Every policy that extends itself, by whatever way; each is told where it stands."""
+    found = []
+    for name in policies if isinstance(policies, Mapping) else ():
+        chain = [name]
+        while (base := _base(policies, chain[-1])) is not None and base not in chain:
+            chain.append(base)
+        if base == name:
+            way = " -> ".join(map(str, (*chain, name)))
+            wrong = "it extends itself" if len(chain) == 1 else f"it extends itself: {way}"
+            found.append(
+                WrongExtends(
+                    ("policies", name, _EXTENDS),
+                    chain[1] if len(chain) > 1 else name,
+                    wrong,
+                    "name another policy, or leave it out",
+                )
+            )
+    return found
+
+
+def is_inherited(policies: Any, path: tuple[str | int, ...]) -> bool:
+    """Has the policy's setting at ``path`` its value from another policy, where its faults are told too?"""
+    if len(path) < 3 or path[0] != "policies" or not isinstance(policies, Mapping):
+        return False
+    name, field, *below = path[1:]
+    if _base(policies, name) is None:
+        return False
+    given = policies[name]
+    if field not in given:
+        return True
+    # Mappings are merged one by one; lists, and texts, are the policy's own.
+    return bool(below) and isinstance(given[field], Mapping) and below[0] not in given[field]
+
+
+def _base(policies: Mapping[Any, Any], name: Any) -> str | None:
+    policy = policies.get(name)
+    base = policy.get(_EXTENDS) if isinstance(policy, Mapping) else None
+    return base if isinstance(base, str) else None
+
+
+def _unknown(policies: Mapping[str, Any]) -> Iterator[WrongExtends]:
+    for name in policies:
+        base = _base(policies, name)
+        if base is not None and base not in policies:
+            yield WrongExtends(
+                ("policies", name, _EXTENDS), base, "no policy has this name", "", tuple(map(str, policies))
+            )
+
+
+def _resolve(name: str, policies: Mapping[str, Any], resolved: dict[str, Any]) -> Any:
+    """The values of a policy whose chain has an end."""
+    chain = [name]
+    while chain[-1] not in resolved and (base := _base(policies, chain[-1])) is not None:
+        chain.append(base)
+    for each in reversed(chain):
+        if each in resolved:
+            continue
+        policy, base = policies[each], _base(policies, each)
+        resolved[each] = policy if base is None else _joined(resolved[base], policy)
+    return resolved[name]
+
+
+def _joined(base: Any, own: Mapping[str, Any]) -> Any:
+    if not isinstance(base, Mapping):
+        return {key: value for key, value in own.items() if key != _EXTENDS}
+    taken = {key: value for key, value in base.items() if key not in _NOT_INHERITED}
+    said = {key: value for key, value in own.items() if key != _EXTENDS}
+    if _RULES not in own and any(each in base for each in _LISTS_OF_RULES):
+        taken[_RULES] = _all_rules(base)
+    return _merged(taken, said)
+
+
+def _all_rules(policy: Mapping[str, Any]) -> Any:
+    """The rules of a policy in the order in which they are tried."""
+    lists = [policy.get(_BEFORE, ()), policy.get(_RULES, DEFAULT_RULES), policy.get(_AFTER, ())]
+    if all(isinstance(each, list | tuple) for each in lists):
+        return [rule for each in lists for rule in each]
+    return next(each for each in lists if not isinstance(each, list | tuple))
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            value = _merged(below, value)
+        merged[key] = value
+    return merged

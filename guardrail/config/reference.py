@@ -1,0 +1,330 @@
+"""What every setting is, read from the models, for docs/settings.md and ``guardrail config describe``.
+
+Paths of settings have NAME in place of a name that the user chooses, and N in place of an item's number.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from guardrail.config.loading import variable_of
+from guardrail.config.moved import what_became_of
+from guardrail.config.settings import Settings
+from guardrail.errors import ConfigError
+from guardrail.printable import escape_controls
+
+_NAME: Final = "NAME"
+_ITEM: Final = "N"
+_UNITS: Final = {
+    "_ms": "milliseconds",
+    "_seconds": "seconds",
+    "_bytes": "bytes",
+    "_chars": "characters",
+    "tokens": "tokens",
+    "usd": "US dollars",
+}
+_SENTENCE: Final = re.compile(r"(?<!e\.g)\. ")
+_CLOSE: Final = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A setting or, where ``below`` is not empty, a section, list or mapping with settings in it."""
+
+    path: tuple[str, ...]
+    kind: str
+    default: str | None
+    unit: str | None
+    description: str
+    below: tuple[Entry, ...] = ()
+    listed: bool = True
+    """Whether the reference has it: not what a library has, which differs from release to release."""
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.path)
+
+    def all(self) -> Iterator[Entry]:
+        """This one and all below it, in their order."""
+        yield self
+        for each in self.below:
+            yield from each.all()
+
+    @property
+    def is_section(self) -> bool:
+        """Whether it is nothing by itself but the settings in it."""
+        return self.kind == "section"
+
+
+def entries(kind: type[Settings]) -> tuple[Entry, ...]:
+    """The settings of ``kind`` as they stand in a file, at the top level."""
+    schema = kind.model_json_schema()
+    reader = _Reader(schema["$defs"])
+    return reader.below((), schema, kind().masked())
+
+
+class _Reader:
+    """Reads a JSON Schema of pydantic's making."""
+
+    def __init__(self, definitions: Mapping[str, Any]) -> None:
+        self._definitions = definitions
+
+    def below(self, path: tuple[str, ...], schema: Mapping[str, Any], defaults: Any) -> tuple[Entry, ...]:
+        values = defaults if isinstance(defaults, Mapping) else {}
+        required = schema.get("required", ())
+        return tuple(
+            self._entry((*path, name), each, values.get(name, _of(each, name in required)))
+            for name, each in schema["properties"].items()
+            if (*path, name) != ("policies", _NAME, "name")  # which is the key
+        )
+
+    def _entry(self, path: tuple[str, ...], raw: Mapping[str, Any], default: Any) -> Entry:
+        schema = self._resolved(raw)
+        description = str(raw.get("description") or schema.get("description") or "")
+        own = self._section(raw)
+        if own is not None:
+            below = self.below(path, own, default)
+            return Entry(path, "section", None, None, description, below)
+        inner, step = schema.get("items"), _ITEM
+        if not isinstance(inner, Mapping):
+            inner, step = schema.get("additionalProperties"), _NAME
+        below = ()
+        if isinstance(inner, Mapping) and (of_items := self._section(inner)) is not None:
+            below = self.below((*path, step), of_items, _of_each(path, default))
+        elif "properties" in schema:
+            found = self.below(path, schema, schema.get("default"))
+            below = tuple(replace(each, listed=False) for each in found)
+        if path == ("policies",):
+            default = {}  # the built-in policy is what stands in the fields
+        elif path[-1] == "rules":
+            default = "\n".join(rule["name"] for rule in default)
+            return Entry(path, self._kind(raw), default, None, description, below)
+        return Entry(path, self._kind(raw), _shown(default), _unit(path, schema), description, below)
+
+    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = str(schema.get("$ref", "")).rpartition("/")[2]
+        return {**self._definitions[name], **schema} if name else schema
+
+    def _section(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The schema of a settings class, also of an item that may be written otherwise as well."""
+        for one in (raw, *raw.get("anyOf", ()), *self._resolved(raw).get("anyOf", ())):
+            resolved = self._resolved(one)
+            named = "$ref" in one or "anyOf" in self._resolved(raw)  # others are described, and no class
+            if named and resolved.get("type") == "object" and {"properties", "title"} <= resolved.keys():
+                return resolved
+        return None
+
+    def _kind(self, raw: Mapping[str, Any]) -> str:
+        schema = self._resolved(raw)
+        if schema.get("format") == "password":
+            return "secret"
+        if "enum" in schema:
+            return _either([f"`{value}`" for value in schema["enum"]])
+        if "anyOf" in schema:
+            kinds = [self._kind(each) for each in schema["anyOf"]]
+            if kinds[0] == "secret":
+                kinds = [kind for kind in kinds if kind in {"secret", "null"}]
+            elif self._section(raw) is not None:
+                kinds = [kind for kind in kinds if kind != "section"] + ["a mapping"]
+            return _either(list(dict.fromkeys(kinds)))
+        if schema.get("type") == "array":
+            inner = schema.get("items", {})
+            several = self._section(inner) is not None
+            return "a list" if several or not inner else f"a list of {self._kind(inner)}"
+        if schema.get("type") == "object":
+            return "a mapping"
+        named = {
+            "boolean": "`true` or `false`",
+            "integer": "whole number",
+            "number": "number",
+            "null": "null",
+            "string": "path" if schema.get("format") == "path" else "text",
+        }
+        return named.get(str(schema.get("type")), "anything") + _bounds(schema)
+
+
+def _either(kinds: Sequence[str]) -> str:
+    *most, last = kinds
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _of_each(path: tuple[str, ...], default: Any) -> Any:
+    """The defaults of the fields of a mapping's values, where it is not empty; by key, if they differ so."""
+    if path == ("policies",):
+        return default["default"]
+    if not isinstance(default, Mapping) or not default:
+        return None
+    fields = next(iter(default.values()))
+    return {field: {key: each[field] for key, each in default.items()} for field in fields}
+
+
+def _of(schema: Mapping[str, Any], required: bool) -> Any:
+    return _REQUIRED if required else schema.get("default", {} if schema.get("type") == "object" else [])
+
+
+_REQUIRED: Final = object()
+
+
+def _shown(value: Any) -> str | None:
+    if value is _REQUIRED:
+        return None
+    text = json.dumps(value, ensure_ascii=False)
+    return text if isinstance(value, str) and not _PLAIN.fullmatch(value) else text.replace('"', "")
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z][\w.:/-]*")
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    least, most = schema.get("minimum"), schema.get("maximum")
+    over = schema.get("exclusiveMinimum")
+    if least is not None and most is not None:
+        return f" ({least:g} to {most:g})"
+    if over is not None:
+        most = "" if most is None else f", {most:g} or less"
+        return f" (more than {over:g}{most})"
+    if least is not None:
+        return f" ({least:g} or more)"
+    return "" if most is None else f" ({most:g} or less)"
+
+
+def _unit(path: Sequence[str], schema: Mapping[str, Any]) -> str | None:
+    if "unit" in schema:
+        return str(schema["unit"])
+    return next((unit for end, unit in _UNITS.items() if path[-1].endswith(end)), None)
+
+
+# ---------------------------------------------------------------------------------------- the whole reference
+
+_HEAD: Final = """\
+# Settings
+
+<!-- Made by `guardrail config reference`; change the models, not this file. -->
+
+All settings stand in one YAML file; leave out what you don't change. Those that are changed most are in
+[guardrail.example.yaml](../guardrail.example.yaml). `guardrail config check FILE` finds mistakes and tells
+the remedy, `guardrail config show` prints all settings as they hold, and `guardrail config describe PATH`
+says what one of them is.
+
+- An environment variable wins over the file: `GUARDRAIL_` and the path in capitals, two underscores between
+  the levels, as in `GUARDRAIL_KAFKA__GROUP_ID=a`. Lists and mappings are JSON.
+- Relative paths in the file are relative to its folder, those in environment variables to the current one.
+  What may be something else as well (a classifier's model and tokenizer, the program of a command) is a
+  relative path only where it begins with `./` or `../`.
+- A secret is the text itself, `{file: PATH}` (a mounted secret) or `{env: VARIABLE}`. Nothing shows its text.
+  As environment variables: `GUARDRAIL_KAFKA__SASL_PASSWORD` has the text, and
+  `GUARDRAIL_KAFKA__SASL_PASSWORD__FILE` a path.
+- In paths, `NAME` stands for a name that you choose and `N` for an item of a list.
+"""
+
+
+def markdown(kind: type[Settings]) -> str:
+    """The reference of all settings."""
+    lines = [_HEAD]
+    top = entries(kind)
+    loose = [each for each in top if not each.below]
+    for each in top:
+        if each.below:
+            lines += _chapter(each)
+    if loose:
+        lines += ["## Others", "", *_table(loose, 0)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _chapter(entry: Entry) -> Iterator[str]:
+    level = "##" if len(entry.path) == 1 else "###"
+    yield from (
+        f"{level} {entry.dotted}",
+        "",
+        *([_prose(entry.description), ""] if entry.description else []),
+    )
+    first = entry.below[0].path[:-1]
+    if first != entry.path:
+        yield from (f"Of each, as `{'.'.join(first)}`:", "")
+    apart = [each for each in entry.below if each.is_section and len(entry.path) == 1]
+    yield from _table([each for each in entry.below if each not in apart], len(first))
+    for each in apart:
+        yield from _chapter(each)
+
+
+def _table(shown: Sequence[Entry], level: int) -> Iterator[str]:
+    if not shown:
+        return
+    yield from ("| setting | holds | default | meaning |", "| --- | --- | --- | --- |")
+    for top in shown:
+        for each in top.all():
+            if each.is_section or not each.listed:
+                continue
+            unit = f", in {each.unit}" if each.unit else ""
+            default = "required"
+            if each.default is not None:
+                default = "<br>".join(f"`{line}`" for line in each.default.split("\n"))
+            name, description = f"`{'.'.join(each.path[level:])}`", _prose(each.description)
+            cells = (name, each.kind + unit, default, description)
+            yield "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+    yield ""
+
+
+def _prose(text: str) -> str:
+    return text.replace("<", "&lt;")
+
+
+# ------------------------------------------------------------------------------------------------ one setting
+
+
+def describe(kind: type[Settings], path: str) -> str:
+    """What the setting or section at ``path`` is. Raises ConfigError, with a name that is close, for none."""
+    parts = tuple(part for part in path.strip().split(".") if part)
+    top = entries(kind)
+    found = next((each for one in top for each in one.all() if _matches(each.path, parts)), None)
+    if found is None:
+        raise ConfigError(_unknown(top, parts))
+    return "\n".join(_told(found, parts))
+
+
+def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    if len(pattern) != len(parts):
+        return False
+    return all(
+        one in {part, _NAME} or (one == _ITEM and part.isdigit())
+        for one, part in zip(pattern, parts, strict=True)
+    )
+
+
+def _unknown(top: Sequence[Entry], parts: Sequence[str]) -> str:
+    path = escape_controls(".".join(parts)) or "(nothing)"
+    gone = what_became_of(tuple(int(part) if part.isdigit() else part for part in parts))
+    if gone is not None:
+        return f"{path}: no setting any more; {gone}"
+    known = [each.dotted for one in top for each in one.all()]
+    same = [each for each in known if parts and each.rpartition(".")[2] == parts[-1]]
+    close = difflib.get_close_matches(path, same or known, n=3, cutoff=0.0 if same else _CLOSE)
+    remedy = (
+        f"did you mean {' or '.join(close)}?" if close else f"sections: {', '.join(e.dotted for e in top)}"
+    )
+    return f"{path}: no such setting; {remedy}"
+
+
+def _told(entry: Entry, parts: Sequence[str]) -> Iterator[str]:
+    yield ".".join(parts)
+    if entry.description:
+        yield f"  {entry.description}"
+    if not entry.is_section:
+        unit = f", in {entry.unit}" if entry.unit else ""
+        how = "; a secret is text, {file: PATH} or {env: VARIABLE}" if "secret" in entry.kind else ""
+        yield f"  holds     {entry.kind.replace('`', '')}{unit}{how}"
+        default = "none, it is required" if entry.default is None else entry.default
+        yield "  default   " + default.replace("\n", "\n            ")
+        whole = entry.path.index(_ITEM) if _ITEM in entry.path else None
+        yield f"  variable  {variable_of(parts[:whole])}{' (the whole list, as JSON)' if whole else ''}"
+    below = [each for each in entry.below if each.listed]
+    if below:
+        yield "  settings in it:"
+        for each in below:
+            first = _SENTENCE.split(each.description)[0].rstrip(".")
+            yield f"    {'.'.join(each.path[len(entry.path) :])}: {first}"

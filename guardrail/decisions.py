@@ -1,0 +1,157 @@
+"""From the verdicts on a response's segments, in the order of the text, to its decision.
+
+``Decider`` decides as the verdicts come, for a session. ``redecide`` decides a whole response again, under
+any policy: for challengers, and for replay. Both are one piece of code, and neither asks a judge.
+
+What a policy says of *how* a response is judged has no part in this: claims, severities and verdicts are as
+they were given, whatever its ``judge``, ``budget``, ``severity``, ``citation_pattern``, ``max_segment_chars``
+and time limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from guardrail.events import ClaimVerdict, Decision, SegmentKind
+from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from guardrail.scoring import ScoreKeeper
+
+# A name of the module is found faster than a member of an enumeration.
+_RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
+
+
+class Decider:
+    """What one policy decides of one response, segment by segment in the order of the text."""
+
+    __slots__ = ("_kinds", "_policy", "_score", "_streaming", "claims", "worst", "worst_rule")
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._kinds = policy.segment_kinds
+        self._streaming = policy.mode == "stream"
+        self._score = ScoreKeeper(policy.score, policy.weights, policy.credits)
+        self.claims = 0  # that stand in the segments so far, checked or not
+        self.worst = _RELEASE  # the hardest decision so far, and the first rule that made it
+        self.worst_rule = ""
+
+    @property
+    def score(self) -> float | None:
+        """The running score; None while nothing was checked."""
+        return self._score.score
+
+    def count(self, claims: Iterable[ClaimVerdict]) -> None:
+        """Take claims into the score, of segments that were decided before a restart."""
+        for claim in claims:
+            self.claims += 1
+            self._score.add(claim.severity, claim.verdict, claim.support)
+
+    def segment(self, kind: SegmentKind | None, claims: Sequence[ClaimVerdict]) -> tuple[Decision, str]:
+        """What happens to the next segment, and the rule that says so. ``kind`` is None where not known."""
+        policy, score = self._policy, self._score
+        worst, rule = _RELEASE, ""
+        if kind in self._kinds:
+            worst, rule = self._kinds[kind], f"segment kind {kind}"
+        for claim in claims:
+            score.add(claim.severity, claim.verdict, claim.support)
+            decision, name = policy.decide_claim(claim)
+            if decision.rank > worst.rank:
+                worst, rule = decision, name
+        if claims:
+            self.claims += len(claims)
+            if self._streaming and worst is not _BLOCK and score.checked >= policy.score_after_claims:
+                decision, name = policy.decide_score(score.score)
+                if decision is _BLOCK:
+                    worst, rule = decision, name
+        self.note(worst, rule)
+        return worst, rule
+
+    def note(self, decision: Decision, rule: str) -> None:
+        """Something other than a segment has its decision."""
+        if decision.rank > self.worst.rank:
+            self.worst, self.worst_rule = decision, rule
+
+    def end(self) -> tuple[Decision, str]:
+        """What happens to the response, now that all its segments are decided and none blocked it."""
+        decision, rule = self._policy.decide_score(self._score.score)
+        if self._score.checked == 0 and self.claims:
+            rule = "no claim could be checked"
+        if self.worst.rank >= decision.rank and self.worst is not _RELEASE:
+            return self.worst, self.worst_rule
+        return decision, rule
+
+
+class Interruption(NamedTuple):
+    """Something that befell a response when ``after`` of its segments were decided, by the rule ``rule``.
+
+    ``forced``: it is blocked whatever its policy says.
+    """
+
+    rule: str
+    after: int
+    forced: bool = False
+
+
+class Redecision(NamedTuple):
+    """What a policy decides of a response. ``early``: by a block that no later segment could change."""
+
+    decision: Decision
+    rule: str
+    score: float | None
+    early: bool
+
+
+JudgedSegment = tuple[SegmentKind | None, Sequence[ClaimVerdict]]
+"""A segment and the verdicts on its claims; the kind matters to policies with ``segment_kinds`` only."""
+
+_ON_INCOMPLETE: Final = {
+    OnIncomplete.BLOCK: Decision.BLOCK,
+    OnIncomplete.FLAG: Decision.FLAG,
+    OnIncomplete.RELEASE: Decision.RELEASE,
+}
+
+
+def redecide(
+    policy: Policy,
+    segments: Sequence[JudgedSegment],
+    *,
+    ended_early: Interruption | None = None,
+    judging_stopped: Interruption | None = None,
+) -> Redecision:
+    """What ``policy`` decides of a response with these segments, given in the order of the text.
+
+    ``ended_early`` is for one whose text did (aborted, timed out, a gap), ``judging_stopped`` for one of
+    which no judge was asked from there on. It is what a session under this policy says of these verdicts.
+    """
+    decider = Decider(policy)
+    acts = policy.mode != "observe"
+    fails_closed = acts and policy.on_unverified is FailPolicy.FAIL_CLOSED
+    for number, (kind, claims) in enumerate((*segments, (None, ()))):
+        if fails_closed and judging_stopped is not None and judging_stopped.after == number:
+            return Redecision(_BLOCK, judging_stopped.rule, decider.score, early=True)
+        if ended_early is not None and ended_early.after == number:
+            decision = on_incomplete(policy, forced=ended_early.forced)
+            decider.note(decision, ended_early.rule)
+            if acts and decision is _BLOCK:
+                return Redecision(_BLOCK, ended_early.rule, decider.score, early=True)
+        if number == len(segments):
+            break
+        decision, rule = decider.segment(kind, claims)
+        if acts and decision is _BLOCK:
+            return Redecision(_BLOCK, rule, decider.score, early=True)
+    decision, rule = decider.end()
+    return Redecision(decision, rule, decider.score, early=False)
+
+
+def on_incomplete(policy: Policy, *, forced: bool) -> Decision:
+    """What happens to a response that ended early; ``forced``: whatever the policy says."""
+    return _BLOCK if forced else _ON_INCOMPLETE[policy.on_incomplete]
+
+
+def by_segment(claims: Sequence[ClaimVerdict]) -> list[JudgedSegment]:
+    """The segments of the claims of one response, ascending, as far as its verdicts tell: those with claims,
+    of unknown kinds."""
+    found: dict[int, list[ClaimVerdict]] = {}
+    for claim in claims:
+        found.setdefault(claim.segment, []).append(claim)
+    return [(None, found[segment]) for segment in sorted(found)]

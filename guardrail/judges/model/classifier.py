@@ -1,0 +1,367 @@
+"""A classifier of pairs: settings -> a model that has answered once, and the meaning of what it answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from guardrail.errors import ConfigError, JudgeError, JudgeReplyError
+from guardrail.judges.model.files import (
+    CONFIG,
+    TOKENIZER,
+    ModelFiles,
+    missing_extra,
+    read_json,
+)
+from guardrail.judges.model.runtime import Model, OnnxModel, TorchModel, installed, logistic, onnx_providers
+from guardrail.judges.model.settings import PRESETS, SECTION, Architecture, ClassifierSettings, LabelMeaning
+from guardrail.judges.model.tokens import Pair, PairForm, Tokens
+
+BATCH_SIZE: Final = 16
+"""Most pairs that go through the model together."""
+_MOST_TOKENS: Final = 512  # of a pair, where no preset says otherwise; fewer where the model's files do
+_TORCH: Final = ("torch", "transformers")
+_ONNX_FILES: Final = ("onnx/model.onnx", "model.onnx")
+_TOKENIZER_CONFIG: Final = "tokenizer_config.json"
+_WEIGHTS: Final = ("*.safetensors", "*.safetensors.index.json")
+_PICKLED: Final = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
+_PAD_TOKENS: Final = ("<pad>", "[PAD]", "<|pad|>", "<|endoftext|>")
+_PROBE: Final = "The sky is blue."
+_LEAST_SPAN: Final = 8  # characters of a window that is still cut in halves
+
+_MEANING: Final = {
+    "entailment": LabelMeaning.SUPPORTED,
+    "entailed": LabelMeaning.SUPPORTED,
+    "supported": LabelMeaning.SUPPORTED,
+    "supports": LabelMeaning.SUPPORTED,
+    "consistent": LabelMeaning.SUPPORTED,
+    "neutral": LabelMeaning.NEUTRAL,
+    "not_entailment": LabelMeaning.UNSUPPORTED,
+    "unsupported": LabelMeaning.UNSUPPORTED,
+    "not_supported": LabelMeaning.UNSUPPORTED,
+    "hallucinated": LabelMeaning.UNSUPPORTED,
+    "inconsistent": LabelMeaning.UNSUPPORTED,
+    "contradiction": LabelMeaning.CONTRADICTED,
+    "contradicted": LabelMeaning.CONTRADICTED,
+    "refutes": LabelMeaning.CONTRADICTED,
+}
+
+_log = structlog.stdlib.get_logger("guardrail.judges.model")
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Probabilities, 0 to 1. ``contradiction`` is 0 for a model that has no such label."""
+
+    support: float
+    contradiction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier:
+    """A model with the form of its pairs and the meaning of its outputs."""
+
+    model: Model
+    form: PairForm
+    labels: LabelMap
+    max_tokens: int
+    """Longest pair that the model reads."""
+
+    def score(self, pairs: Sequence[Pair]) -> list[Scores | JudgeError]:
+        """Scores of pairs, in their order; an error for a pair that has none.
+
+        A window is measured before it is put into its pair, where its tokens may come out a few more. One
+        that then doesn't fit is scored in two halves, whichever supports (contradicts) more.
+        """
+        parts = [
+            self._parts(pair, tokens) for pair, tokens in zip(pairs, self.form.encode(pairs), strict=True)
+        ]
+        flat = [tokens for part in parts if not isinstance(part, JudgeError) for tokens in part]
+        rows: list[list[float]] = []
+        for at in range(0, len(flat), BATCH_SIZE):
+            batch = flat[at : at + BATCH_SIZE]
+            found = self.model.logits(batch)
+            if len(found) != len(batch):
+                raise JudgeReplyError("the model gave another number of rows than it was given")
+            rows += found
+        left = iter(rows)
+        return [
+            part if isinstance(part, JudgeError) else self._joined([next(left) for _ in part])
+            for part in parts
+        ]
+
+    def _parts(self, pair: Pair, tokens: Tokens) -> list[Tokens] | JudgeError:
+        """What the model is to read for a pair: the pair itself, or its parts."""
+        parts = [tokens] if len(tokens) <= self.max_tokens else self._halves(pair)
+        if not parts:
+            return JudgeReplyError("the claim leaves no room for the contexts in the model's window")
+        if any(self.form.forged(part) for part in parts):
+            return JudgeReplyError("a text forges special tokens of the model")
+        return parts
+
+    def _joined(self, rows: Sequence[Sequence[float]]) -> Scores | JudgeError:
+        """The scores of one pair from the rows of its parts."""
+        try:
+            scores = [self.labels.scores(row) for row in rows]
+        except JudgeReplyError as error:
+            return error
+        return Scores(max(s.support for s in scores), max(s.contradiction for s in scores))
+
+    def _halves(self, pair: Pair) -> list[Tokens]:
+        """The parts of a window that is too long; none where parts of any size are."""
+        span = pair.end - pair.start
+        if span < _LEAST_SPAN:
+            return []
+        middle, shared = pair.start + span // 2, span // 8
+        halves = [
+            Pair(pair.text, pair.start, middle + shared, pair.hypothesis),
+            Pair(pair.text, middle - shared, pair.end, pair.hypothesis),
+        ]
+        found: list[Tokens] = []
+        for half, tokens in zip(halves, self.form.encode(halves), strict=True):
+            part = [tokens] if len(tokens) <= self.max_tokens else self._halves(half)
+            if not part:
+                return []
+            found += part
+        return found
+
+
+# ----------------------------------------------------------------------------------------------------- labels
+
+
+class LabelMap:
+    """Which of the model's outputs mean what."""
+
+    def __init__(self, meanings: Mapping[int, LabelMeaning]) -> None:
+        """``meanings`` by position in the model's output; positions that are missing are not looked at."""
+        self._meanings = dict(sorted(meanings.items()))
+
+    @property
+    def has_contradiction(self) -> bool:
+        return LabelMeaning.CONTRADICTED in self._meanings.values()
+
+    def scores(self, logits: Sequence[float]) -> Scores:
+        """Softmax over the mapped outputs; the logistic function where a model has one output only.
+
+        Raises JudgeReplyError for numbers that are none (NaN of a half-precision overflow, say).
+        """
+        chosen = [logits[position] for position in self._meanings]
+        if not all(math.isfinite(value) for value in chosen):
+            raise JudgeReplyError("the model's output is not a number")
+        if len(chosen) == 1:
+            # One output is the logit of support, whatever its label is called.
+            return Scores(logistic(chosen[0]), 0.0)
+        top = max(chosen)
+        weights = [math.exp(value - top) for value in chosen]
+        total = sum(weights)
+        shares = dict.fromkeys(LabelMeaning, 0.0)
+        for meaning, weight in zip(self._meanings.values(), weights, strict=True):
+            shares[meaning] += weight / total
+        return Scores(min(1.0, shares[LabelMeaning.SUPPORTED]), min(1.0, shares[LabelMeaning.CONTRADICTED]))
+
+
+def resolve_labels(
+    configured: Mapping[str, LabelMeaning], names: Sequence[str], outputs: int, *, subset: bool
+) -> LabelMap:
+    """The label map for a model with ``outputs`` outputs, called ``names`` as far as it says.
+
+    ``subset``: outputs that nobody named are no labels (a vocabulary). Otherwise every one needs a meaning,
+    since leaving a label out would move its share to the others. Raises ConfigError.
+    """
+    by_name = {_fold(name): position for position, name in enumerate(names[:outputs])}
+    if not configured and not subset:
+        if outputs == 1:
+            return LabelMap({0: LabelMeaning.SUPPORTED})
+        found = {position: _MEANING[name] for name, position in by_name.items() if name in _MEANING}
+        if len(found) != outputs or LabelMeaning.SUPPORTED not in found.values():
+            known = ", ".join(list(names)[:outputs][:20]) or f"0 to {outputs - 1}"
+            raise ConfigError(
+                f"{SECTION}.labels: the model's labels are {known}, which doesn't tell what they mean; map "
+                "each to supported, unsupported, contradicted or neutral"
+            )
+        return LabelMap(found)
+    meanings: dict[int, LabelMeaning] = {}
+    for label, meaning in configured.items():
+        position = by_name.get(_fold(label), int(label) if label.strip().isdecimal() else -1)
+        if not 0 <= position < outputs:
+            raise ConfigError(
+                f"{SECTION}.labels: the model has no label {label!r}; it has "
+                f"{', '.join(list(names)[:20]) or 'no names'} and numbers from 0 to {outputs - 1}"
+            )
+        if meanings.setdefault(position, meaning) is not meaning:
+            raise ConfigError(f"{SECTION}.labels: label {position} is given two meanings; keep one")
+    if not subset and len(meanings) != outputs:
+        missing = ", ".join(
+            str(position) for position in range(min(outputs, 100)) if position not in meanings
+        )
+        raise ConfigError(
+            f"{SECTION}.labels: the model has {outputs} labels; say what label {missing} means too"
+        )
+    if subset and len(set(meanings.values())) < 2:
+        raise ConfigError(f"{SECTION}.labels: name the token ids that mean supported and unsupported")
+    if outputs == 1 and meanings.get(0) is not LabelMeaning.SUPPORTED:
+        raise ConfigError(f"{SECTION}.labels: the model's only output must mean supported")
+    return LabelMap(meanings)
+
+
+def _fold(name: str) -> str:
+    return name.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+# ---------------------------------------------------------------------------------------------------- loading
+
+
+def load_classifier(settings: ClassifierSettings) -> Classifier:
+    """The model that ``settings`` name, tried on two pairs. Blocks, for as long as a download takes.
+
+    Raises ConfigError, which names the setting.
+    """
+    files = ModelFiles(settings.model, settings.revision, settings)
+    if files.unpinned is not None:
+        _log.warning("classifier.unpinned", problem=files.unpinned)
+    if _needs_torch(settings):
+        _require_torch()  # ahead of any download
+    tokenizer, tokenizer_config = _tokenizer(files, settings)
+    form = PairForm(tokenizer, settings)
+    config = read_json(files.folder([CONFIG]) / CONFIG)
+    known = settings.known()
+    architecture = known.architecture if known else _architecture(config)
+    max_tokens = known.max_tokens if known else _max_tokens(config, tokenizer_config)
+    # What fills rows up is masked: it matters only that the model knows it.
+    pad_id = config.get("pad_token_id")
+    if not isinstance(pad_id, int):
+        numbers = (tokenizer.token_to_id(token) for token in _PAD_TOKENS)
+        pad_id = next((number for number in numbers if number is not None), 0)
+    model = _model(settings, files, config, architecture, pad_id)
+    return _tried(settings, form, model, max_tokens, writes=architecture == "seq2seq")
+
+
+def start_notes(settings: ClassifierSettings) -> Iterator[str]:
+    """What a start would find missing on this machine or not pinned, told without opening a model."""
+    try:
+        files = ModelFiles(settings.model, settings.revision, settings)
+    except ConfigError as error:
+        yield str(error)
+        return
+    if files.unpinned is not None:
+        yield files.unpinned
+    needed = [("tokenizers", "classifier")]
+    if _needs_torch(settings):
+        needed = [(module, "classifier-torch") for module in ("tokenizers", *_TORCH)]
+    elif not installed(*_TORCH):  # which runs what onnxruntime doesn't
+        needed.append(("onnxruntime", "classifier"))
+    known = settings.known()
+    lacks_tokenizer = known and known.tokenizer and not Path(files.name, TOKENIZER).is_file()
+    if not files.local or lacks_tokenizer:
+        needed.append(("huggingface_hub", "classifier"))
+    for module, extra in needed:
+        if not installed(module):
+            yield str(missing_extra(module.replace("_", "-"), extra))
+
+
+def _needs_torch(settings: ClassifierSettings) -> bool:
+    """Whether it is known without a look at the model's files that only torch can run it."""
+    # HHEM is published without an ONNX file.
+    return settings.allow_remote_code or settings.model == PRESETS["hhem"].model
+
+
+def _require_torch() -> None:
+    for module in _TORCH:
+        if not installed(module):
+            raise missing_extra(module, "classifier-torch")
+
+
+def _tokenizer(files: ModelFiles, settings: ClassifierSettings) -> tuple[Any, dict[str, Any]]:
+    """The tokenizer, and what ``tokenizer_config.json`` says of it."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise missing_extra("tokenizers", "classifier") from None
+    path = files.file(TOKENIZER, beside=[CONFIG, _TOKENIZER_CONFIG])
+    known = settings.known()
+    if path is None and known is not None and known.tokenizer is not None:
+        path = ModelFiles(*known.tokenizer, settings).file(TOKENIZER)
+    if path is None:
+        raise ConfigError(
+            f"{SECTION}.model: {files.name} has no {TOKENIZER}; put it into a folder with the model's files "
+            "and name that as model"
+        )
+    try:
+        return Tokenizer.from_file(str(path)), read_json(path.with_name(_TOKENIZER_CONFIG))
+    except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
+        raise ConfigError(
+            f"{SECTION}.model: {path} can't be read ({type(error).__name__}); download it again"
+        ) from None
+
+
+def _architecture(config: Mapping[str, Any]) -> Architecture:
+    classes = config.get("architectures")
+    writes = isinstance(classes, list) and any("ConditionalGeneration" in str(name) for name in classes)
+    return "seq2seq" if writes else "sequence"
+
+
+def _max_tokens(config: Mapping[str, Any], tokenizer_config: Mapping[str, Any]) -> int:
+    said = (tokenizer_config.get("model_max_length"), config.get("max_position_embeddings"))
+    return min([_MOST_TOKENS, *(number for number in said if isinstance(number, int) and number > 0)])
+
+
+def _model(
+    settings: ClassifierSettings,
+    files: ModelFiles,
+    config: dict[str, Any],
+    architecture: Architecture,
+    pad_id: int,
+) -> Model:
+    """onnxruntime where the model has such a file and it can run it on the device; else torch."""
+    graph, unable = None, None
+    if not settings.allow_remote_code:
+        # Large models keep their weights beside the graph.
+        graph = files.file(*_ONNX_FILES, beside=[f"{name}[._]data*" for name in _ONNX_FILES])
+    if graph is not None:
+        try:
+            onnx_providers(settings.device)
+        except ConfigError as error:
+            unable = error
+        else:
+            return OnnxModel(graph, config, settings, pad_id)
+    if unable is not None and not installed(*_TORCH):
+        raise unable
+    _require_torch()
+    weights = files.folder([CONFIG, *_WEIGHTS, *(["*.py"] if settings.allow_remote_code else [])])
+    if not any(weights.glob("*.safetensors")):
+        weights = files.folder([CONFIG, *_PICKLED])  # which transformers reads as weights only
+        if unable is not None and not any(weights.glob(_PICKLED[0])):
+            raise unable
+    return TorchModel(weights, architecture, settings, pad_id)
+
+
+def _tried(
+    settings: ClassifierSettings, form: PairForm, model: Model, max_tokens: int, *, writes: bool
+) -> Classifier:
+    """The classifier, after a short pair and the longest have gone through: what doesn't fit together, and
+    positions that the model doesn't have, fail at start."""
+    (tokens,) = form.encode([Pair(_PROBE, 0, len(_PROBE), _PROBE)])
+    if not len(tokens):
+        raise ConfigError(f"{SECTION}.model: the tokenizer makes no tokens of a sentence; check its file")
+    try:
+        (row,) = model.logits([tokens])
+    except Exception as error:  # noqa: BLE001 (runtimes' errors have no common root)
+        raise ConfigError(
+            f"{SECTION}.model: {settings.model} fails on a pair of sentences ({type(error).__name__}); check "
+            "that tokenizer, template, device and model go together"
+        ) from None
+    times = max_tokens // len(tokens) + 1
+    try:
+        model.logits([Tokens((tokens.ids * times)[:max_tokens], (tokens.type_ids * times)[:max_tokens])])
+    except Exception as error:  # noqa: BLE001 (runtimes' errors have no common root)
+        raise ConfigError(
+            f"{SECTION}.model: {settings.model} fails on {max_tokens} tokens ({type(error).__name__}); write "
+            f"how many it can read as max_position_embeddings into its {CONFIG}, in a folder of your own"
+        ) from None
+    labels = resolve_labels(settings.labels, model.label_names, len(row), subset=writes)
+    return Classifier(model, form, labels, max_tokens)

@@ -1,0 +1,266 @@
+"""The classifier judge: every claim against every window of the contexts, in batches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from guardrail.claims.model import Claim
+from guardrail.errors import JudgeError, JudgeUnavailable
+from guardrail.events import Evidence, Verdict
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.sentences import sentence_spans
+from guardrail.evidence.tokens import STOP_TERMS, words
+from guardrail.judges.base import JudgeRequest
+from guardrail.judges.model.batching import Batcher
+from guardrail.judges.model.classifier import BATCH_SIZE, Scores, load_classifier
+from guardrail.judges.model.settings import ClassifierSettings
+from guardrail.judges.model.tokens import Pair, PairForm, TokenisedText
+from guardrail.judges.streams import closing
+from guardrail.verdicts import Judgement, unverified
+
+_MOST_QUEUED: Final = 20_000  # pairs that may wait for the model
+_OVERLAP: Final = 64  # tokens that neighbouring windows of a context share
+_LEAST_PREMISE: Final = 32  # tokens; fewer hold no sentence to judge by
+_SLACK: Final = 4  # tokens come out a few more or fewer where a window meets the template
+_ROUNDED_TO: Final = 16  # tokens that premises have room for: claims of about one length share windows
+_MOST_QUOTE_CHARS: Final = 600
+_NO_CONTEXTS: Final = "There are no contexts to support it."
+_LATE: Final = "the model did not get to this claim before the deadline"
+_TOO_LONG: Final = "the claim is too long for the model's window"
+_NO_TOKENS: Final = "the tokenizer finds nothing in the contexts"
+
+
+class ClassifierJudge:
+    """A Judge. One thread tokenises, one runs the model; both end with ``aclose``."""
+
+    def __init__(self, settings: ClassifierSettings) -> None:
+        """Loads the model, which may take seconds, and a download before that. Raises ConfigError."""
+        self._settings = settings
+        self._classifier = load_classifier(settings)
+        # Of a folder the last part: verdicts don't tell how this machine is laid out.
+        model = settings.model or ""
+        kind = "hhem" if settings.preset == "hhem" else "classifier"
+        self._name = f"{kind}:{Path(model).name if Path(model).is_dir() else model}"
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="classifier-tokens")
+        self._batcher = Batcher(self._classifier.score, BATCH_SIZE, _MOST_QUEUED, "classifier-model")
+
+    @property
+    def name(self) -> str:
+        """``classifier:MODEL``, or ``hhem:MODEL``."""
+        return self._name
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """Judge what can be judged before the deadline; the rest is UNVERIFIED and says why.
+
+        Raises JudgeUnavailable when nothing could be, for want of time or of room in the queue.
+        """
+        if not any(context.text.strip() for context in request.evidence.contexts):
+            for claim_id in request.claims:
+                yield Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
+            return
+        prepared = await self._prepared(request) if request.claims else {}
+        failed = dict.fromkeys(request.claims, _LATE)
+        pending: dict[asyncio.Future[list[Scores]], str] = {}
+        try:
+            for claim_id, pairs in prepared.items():
+                if pairs:
+                    pending[self._batcher.submit(pairs, request.deadline)] = claim_id
+                else:
+                    del failed[claim_id]
+                    yield unverified(claim_id, self._name, _TOO_LONG if pairs is None else _NO_TOKENS)
+            async with closing(_as_done(pending, request.deadline)) as done:
+                async for future in done:
+                    claim_id = pending.pop(future)
+                    error = _failure(future)
+                    if error is not None:
+                        failed[claim_id] = str(error)
+                        continue
+                    del failed[claim_id]
+                    yield await asyncio.to_thread(
+                        self._settled, request, claim_id, prepared[claim_id] or [], future.result()
+                    )
+        finally:
+            for future in pending:
+                if not future.cancel():
+                    _failure(future)  # looked at, so that asyncio doesn't report it as forgotten
+        if failed and len(failed) == len(request.claims):
+            raise JudgeUnavailable(next((why for why in failed.values() if why != _LATE), _LATE))
+        for claim_id, why in failed.items():
+            yield unverified(claim_id, self._name, why)
+
+    async def aclose(self) -> None:
+        """Fail what waits, let the running batch end, and free the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        await self._batcher.aclose()
+
+    async def _prepared(self, request: JudgeRequest) -> dict[str, list[Pair] | None]:
+        stopped = threading.Event()
+        form, most = self._classifier.form, self._classifier.max_tokens
+        loop = asyncio.get_running_loop()
+        try:
+            job = loop.run_in_executor(self._pool, lambda: dict(pairs_of(request, form, most, stopped)))
+            async with asyncio.timeout(max(0.0, request.deadline - time.monotonic())) as scope:
+                return await job
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise JudgeUnavailable("the contexts could not be prepared within the deadline") from None
+        finally:
+            stopped.set()
+
+    def _settled(
+        self, request: JudgeRequest, claim_id: str, pairs: Sequence[Pair], scores: Sequence[Scores]
+    ) -> Judgement:
+        claim = request.claims[claim_id].prose.text
+        told = settle(claim_id, claim, pairs, scores, request.evidence, self._settings, self._name)
+        return told if self._classifier.labels.has_contradiction else replace(told, contradiction=None)
+
+
+async def _as_done(
+    pending: Mapping[asyncio.Future[list[Scores]], str], deadline: float
+) -> AsyncIterator[asyncio.Future[list[Scores]]]:
+    """The futures as they are done, until ``deadline``; the caller takes each out of ``pending``."""
+    while pending:
+        left = deadline - time.monotonic()
+        done, _ = await asyncio.wait(
+            tuple(pending), timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED
+        )
+        if not done:
+            return
+        for future in done:
+            yield future
+
+
+def _failure(future: asyncio.Future[list[Scores]]) -> JudgeError | None:
+    """Why a future that is done has no scores; None where it has."""
+    if future.cancelled():
+        return JudgeUnavailable(_LATE)
+    error = future.exception()
+    if error is None or isinstance(error, JudgeError):
+        return error
+    return JudgeUnavailable(f"the model failed ({type(error).__name__})")
+
+
+# ------------------------------------------------------------------------------ a request -> pairs to be read
+
+
+def pairs_of(
+    request: JudgeRequest, form: PairForm, max_tokens: int, stopped: threading.Event
+) -> Iterator[tuple[str, list[Pair] | None]]:
+    """The pairs of each claim, with every window of every context; None where the claim leaves no room.
+
+    CPU work. Ends early when ``stopped`` is set or the deadline has passed.
+    """
+
+    def over() -> bool:
+        return stopped.is_set() or time.monotonic() >= request.deadline
+
+    texts: list[TokenisedText] = []
+    for context in request.evidence.contexts:
+        if over():
+            return
+        # As long as the context's own text, so that spans hold for both.
+        texts.append(form.tokenised(context.text))
+    windows: dict[int, list[tuple[int, int, int]]] = {}
+    for claim_id, claim in request.claims.items():
+        if over():
+            return
+        hypothesis = form.plain(statement(claim))
+        room = max_tokens - form.overhead(hypothesis) - _SLACK
+        if room < _LEAST_PREMISE:
+            yield claim_id, None
+            continue
+        room = room // _ROUNDED_TO * _ROUNDED_TO
+        if room not in windows:
+            windows[room] = [
+                (number, *span) for number, text in enumerate(texts) for span in text.windows(room, _OVERLAP)
+            ]
+        yield (
+            claim_id,
+            [
+                Pair(texts[number].text, start, end, hypothesis, number)
+                for number, start, end in windows[room]
+            ],
+        )
+
+
+def statement(claim: Claim) -> str:
+    """What is to follow from the premise: the claim after what it needs to be understood."""
+    lead_in = " ".join(claim.lead_in.split())
+    text = " ".join(claim.prose.text.split())
+    return f"{lead_in} {text}" if lead_in else text
+
+
+# -------------------------------------------------------------------------------------- scores -> a judgement
+
+
+def settle(
+    claim_id: str,
+    claim: str,
+    pairs: Sequence[Pair],
+    scores: Sequence[Scores],
+    index: EvidenceIndex,
+    settings: ClassifierSettings,
+    judge: str,
+) -> Judgement:
+    """The judgement on one claim by all its windows.
+
+    Support is that of the window that supports most: a claim needs one source. A contradiction counts where
+    it reaches ``contradicted_at`` and no window supports the claim more; where one does, the contexts that
+    contradict are named as conflicting.
+    """
+    best = max(range(len(scores)), key=lambda number: scores[number].support)
+    worst = max(range(len(scores)), key=lambda number: scores[number].contradiction)
+    support, contradiction = round(scores[best].support, 6), round(scores[worst].contradiction, 6)
+    partial_at = settings.partially_supported_at
+    conflicts: tuple[str, ...] = ()
+    if contradiction >= settings.contradicted_at and contradiction > support:
+        verdict, confidence, decisive = Verdict.CONTRADICTED, contradiction, worst
+        support = min(support, round(1.0 - contradiction, 6))
+    else:
+        if support >= settings.supported_at:
+            verdict = Verdict.SUPPORTED
+        elif partial_at is not None and support >= partial_at:
+            verdict = Verdict.PARTIALLY_SUPPORTED
+        else:
+            verdict = Verdict.UNSUPPORTED
+        decisive = best
+        confidence = support if verdict is Verdict.SUPPORTED else max(support, 1.0 - support)
+        if verdict is not Verdict.UNSUPPORTED:
+            conflicts = tuple(
+                dict.fromkeys(
+                    index.contexts[pair.context].id
+                    for pair, score in zip(pairs, scores, strict=True)
+                    if score.contradiction >= settings.contradicted_at and score.contradiction > score.support
+                )
+            )
+    evidence = () if verdict is Verdict.UNSUPPORTED else (quote(pairs[decisive], claim, index),)
+    return Judgement(
+        claim_id, verdict, confidence, support, judge, evidence, conflicts, contradiction=contradiction
+    )
+
+
+def quote(pair: Pair, claim: str, index: EvidenceIndex) -> Evidence:
+    """The sentence of a pair's window that shares most words with ``claim``, the first one of equals.
+
+    The model says which window, not which of its words: the quote is a pointer for people. A sentence longer
+    than 600 characters is cut there.
+    """
+    context = index.contexts[pair.context]
+    text = context.text[pair.start : pair.end]
+    wanted = {term for _, term, _ in words(claim)}
+    wanted = wanted - STOP_TERMS or wanted
+    found, most = (0, len(text)), -1
+    for start, end in zip(*sentence_spans(text), strict=True):
+        shared = len(wanted & {term for _, term, _ in words(text[start:end])})
+        if shared > most:
+            found, most = (start, end), shared
+    start, end = pair.start + found[0], pair.start + min(found[1], found[0] + _MOST_QUOTE_CHARS)
+    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))

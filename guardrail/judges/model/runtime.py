@@ -1,0 +1,367 @@
+"""What runs a model: onnxruntime or torch, on the processors that this process may use."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.judges.model.files import CONFIG, missing_extra, read_json
+from guardrail.judges.model.settings import SECTION, Architecture, ClassifierSettings
+from guardrail.judges.model.tokens import Tokens
+
+_PROCESSOR: Final = "CPUExecutionProvider"
+_SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
+_INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "decoder_input_ids"})
+
+
+def logistic(value: float) -> float:
+    """The probability that a logit stands for; of any number, however large."""
+    if value >= 0.0:
+        return 1.0 / (1.0 + math.exp(-value))
+    grown = math.exp(value)
+    return grown / (1.0 + grown)
+
+
+def installed(*modules: str) -> bool:
+    """Whether all of them can be imported, without importing them."""
+    return all(importlib.util.find_spec(module) is not None for module in modules)
+
+
+class Model(Protocol):
+    """A loaded classifier. ``logits`` blocks and is called from one thread at a time."""
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """Names of the outputs, by position, as far as the model has any."""
+        ...
+
+    def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
+        """A row of outputs for each encoded pair; of a model with an output per token, the first token's."""
+        ...
+
+
+# ------------------------------------------------------------------------------------------------ onnxruntime
+
+
+class OnnxGraph:
+    """A graph that takes rows of tokens. Thread-safe."""
+
+    def __init__(self, session: Any, beside: Any | None = None) -> None:
+        """``session`` runs while no other run does, ``beside`` (the same graph, with a thread) beside others:
+        several runs that share processors take less time with a thread each. Without it ``session`` runs all.
+        """
+        import numpy as np
+
+        self._np: Any = np
+        self._alone, self._beside = session, beside or session
+        self._running = 0
+        self._counting = threading.Lock()
+        self.inputs = [value.name for value in session.get_inputs()]
+        self.outputs = [value.name for value in session.get_outputs()]
+
+    def run(
+        self, outputs: Sequence[str], batch: Sequence[Tokens], pad_id: int = 0, start: int = 0
+    ) -> list[Any]:
+        """These outputs for a batch, as arrays. Rows are filled up with ``pad_id``; ``start`` is the first
+        token of a decoder. Raises whatever the runtime raises."""
+        np = self._np
+        shape = len(batch), max(len(tokens) for tokens in batch)
+        ids = np.full(shape, pad_id, dtype=np.int64)
+        mask, types = np.zeros_like(ids), np.zeros_like(ids)
+        for row, tokens in enumerate(batch):
+            ids[row, : len(tokens)] = tokens.ids
+            mask[row, : len(tokens)] = 1
+            types[row, : len(tokens)] = tokens.type_ids
+        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+        if "decoder_input_ids" in self.inputs:
+            feeds["decoder_input_ids"] = np.full((len(batch), 1), start, dtype=np.int64)
+        with self._counting:
+            session = self._beside if self._running else self._alone
+            self._running += 1
+        try:
+            found: list[Any] = session.run(
+                list(outputs), {name: values for name, values in feeds.items() if name in self.inputs}
+            )
+        finally:
+            with self._counting:
+                self._running -= 1
+        return found
+
+
+def onnx_session(model: Path | bytes, threads: int | None, providers: Sequence[Any] = (_PROCESSOR,)) -> Any:
+    """A session of onnxruntime. ``threads``: None is the runtime's choice. Raises what the runtime raises."""
+    import onnxruntime
+
+    runtime: Any = onnxruntime
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads or 0
+    options.inter_op_num_threads = 1
+    # Threads that wait for the next run must not take the processor from the event loop.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return runtime.InferenceSession(
+        model if isinstance(model, bytes) else str(model),
+        options,
+        providers=list(providers),
+        disabled_optimizers=_SLOWER if list(providers) == [_PROCESSOR] else [],
+    )
+
+
+def onnx_providers(device: str) -> list[Any]:
+    """What runs a graph on a device. Raises ConfigError: no onnxruntime, or none for this device."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise missing_extra("onnxruntime", "classifier") from None
+    runtime: Any = onnxruntime
+    cuda = "CUDAExecutionProvider" in runtime.get_available_providers()
+    if device == "cpu" or (device == "auto" and not cuda):
+        return [_PROCESSOR]
+    if device == "mps" or not cuda:
+        raise ConfigError(
+            f"{SECTION}.device: this onnxruntime has no {device}; install onnxruntime-gpu, or set cpu"
+        )
+    return [("CUDAExecutionProvider", {"device_id": int(device.partition(":")[2] or 0)}), _PROCESSOR]
+
+
+class OnnxModel:
+    """An exported encoder with a head, or a whole encoder-decoder in one graph."""
+
+    def __init__(self, path: Path, config: dict[str, Any], settings: ClassifierSettings, pad_id: int) -> None:
+        """Raises ConfigError: no such device, or a file that is no such model."""
+        providers = onnx_providers(settings.device)
+        try:
+            self._graph = OnnxGraph(onnx_session(path, settings.threads, providers))
+        except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
+            raise ConfigError(
+                f"{SECTION}.model: {path} can't be loaded ({type(error).__name__}); export it again"
+            ) from None
+        taken = set(self._graph.inputs)
+        if "input_ids" not in taken or taken - _INPUTS:
+            raise ConfigError(
+                f"{SECTION}.model: {path} takes {', '.join(sorted(taken))}; a classifier of pairs "
+                f"takes input_ids and at most {', '.join(sorted(_INPUTS - {'input_ids'}))}"
+            )
+        outputs = self._graph.outputs
+        self._output = "logits" if "logits" in outputs else outputs[0]
+        self._pad_id, self._start = pad_id, int(config.get("decoder_start_token_id") or 0)
+        self.label_names: Sequence[str] = _label_names(config)
+
+    def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
+        (output,) = self._graph.run([self._output], batch, self._pad_id, self._start)
+        return _rows(output, output.ndim)
+
+
+# ------------------------------------------------------------------------------------------------------ torch
+
+
+class TorchModel:
+    """A sequence classifier, an encoder-decoder, or HHEM, run by transformers."""
+
+    def __init__(
+        self, folder: Path, architecture: Architecture, settings: ClassifierSettings, pad_id: int
+    ) -> None:
+        """``folder`` holds the weights. Raises ConfigError."""
+        try:
+            import torch
+            import transformers
+        except ImportError as error:
+            raise missing_extra(error.name or "torch", "classifier-torch") from None
+        self._torch: Any = torch
+        self._pad_id = pad_id
+        self._device = _device(self._torch, settings.device)
+        if settings.threads is not None:
+            self._torch.set_num_threads(settings.threads)
+        try:
+            if architecture == "hhem" and not settings.allow_remote_code:
+                model = _hhem(transformers, folder)
+            else:
+                kind = (
+                    transformers.AutoModelForSeq2SeqLM
+                    if architecture == "seq2seq"
+                    else transformers.AutoModelForSequenceClassification
+                )
+                model = kind.from_pretrained(
+                    str(folder), trust_remote_code=settings.allow_remote_code, local_files_only=True
+                )
+            self._model: Any = model.to(self._device).eval()
+        except ConfigError:
+            raise
+        except Exception as error:  # noqa: BLE001 (what loading raises has no common root)
+            raise ConfigError(
+                f"{SECTION}.model: {settings.model} can't be loaded as {architecture} "
+                f"({type(error).__name__}); check the model's files, and whether it needs a preset, "
+                "allow_remote_code or another version of transformers"
+            ) from None
+        # Of a hub model that doesn't say, transformers would make up LABEL_0, LABEL_1.
+        self.label_names: Sequence[str] = _label_names(read_json(folder / CONFIG))
+        self._writes = architecture == "seq2seq"
+        self._takes_types = int(getattr(self._model.config, "type_vocab_size", 0) or 0) > 1
+        self._start = int(getattr(self._model.config, "decoder_start_token_id", None) or 0)
+
+    def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
+        torch = self._torch
+        longest = max(len(tokens) for tokens in batch)
+
+        def padded(rows: list[list[int]], filler: int) -> Any:
+            filled = [row + [filler] * (longest - len(row)) for row in rows]
+            return torch.tensor(filled, dtype=torch.long, device=self._device)
+
+        inputs = {
+            "input_ids": padded([tokens.ids.tolist() for tokens in batch], self._pad_id),
+            "attention_mask": padded([[1] * len(tokens) for tokens in batch], 0),
+        }
+        if self._takes_types:
+            inputs["token_type_ids"] = padded([tokens.type_ids.tolist() for tokens in batch], 0)
+        if self._writes:
+            start = [[self._start]] * len(batch)
+            inputs["decoder_input_ids"] = torch.tensor(start, dtype=torch.long, device=self._device)
+        with torch.inference_mode():
+            output = self._model(**inputs).logits
+        return _rows(output.cpu(), output.dim())
+
+
+def _hhem(transformers: Any, folder: Path) -> Any:
+    """HHEM-2.1-Open without the code that comes with it, which doesn't run on transformers 5.
+
+    It is a ``T5ForTokenClassification`` with two labels, its weights under ``t5.``, whose first token's
+    logits say whether the hypothesis follows. The embedding is stored once, as ``transformer.shared``, and
+    used by the encoder too. Every other weight must be there, and nothing else: anything missing would be
+    left random. The weights tell the sizes of the encoder; the rest is as in every T5 with gated GELUs.
+    """
+    from safetensors.torch import load_file
+
+    prefix = "t5."
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        raise ConfigError(
+            f"{SECTION}.model: no model.safetensors in {folder}; HHEM's weights are in that file"
+        )
+    weights = {
+        name.removeprefix(prefix): value
+        for name, value in load_file(str(path)).items()
+        if name.startswith(prefix)
+    }
+    shared, copy = "transformer.shared.weight", "transformer.encoder.embed_tokens.weight"
+    if shared not in weights and copy in weights:
+        weights[shared] = weights[copy]
+    elif shared in weights:
+        weights.setdefault(copy, weights[shared])
+    block = "transformer.encoder.block.{}.layer.{}.{}.weight"
+    buckets, heads = weights[block.format(0, 0, "SelfAttention.relative_attention_bias")].shape
+    vocabulary, width = weights[shared].shape
+    last_norms = [name for name in weights if name.endswith(".layer.1.layer_norm.weight")]
+    config = transformers.T5Config(
+        vocab_size=vocabulary,
+        d_model=width,
+        d_kv=weights[block.format(0, 0, "SelfAttention.q")].shape[0] // heads,
+        d_ff=weights[block.format(0, 1, "DenseReluDense.wi_0")].shape[0],
+        num_layers=len(last_norms),
+        num_heads=heads,
+        relative_attention_num_buckets=buckets,
+        feed_forward_proj="gated-gelu",
+        num_labels=2,
+    )
+    model = transformers.T5ForTokenClassification(config)
+    model.load_state_dict(weights, strict=True)
+    return model
+
+
+def _device(torch: Any, wanted: str) -> str:
+    cuda = bool(torch.cuda.is_available())
+    if wanted == "auto":
+        return "cuda" if cuda else "cpu"
+    if wanted.startswith("cuda") and not cuda:
+        raise ConfigError(f"{SECTION}.device: {wanted} is not available to torch here; set cpu, or auto")
+    if wanted == "mps" and not torch.backends.mps.is_available():
+        raise ConfigError(f"{SECTION}.device: mps is not available here; set cpu, or auto")
+    return wanted
+
+
+def _rows(output: Any, dimensions: int) -> list[list[float]]:
+    """An output as rows; of one with a row for each token, the first token's."""
+    if dimensions == 3:
+        output = output[:, 0, :]
+    elif dimensions != 2:
+        raise JudgeReplyError(f"the model's output has {dimensions} dimensions, not 2 or 3")
+    rows: list[list[float]] = output.tolist()
+    return rows
+
+
+def _label_names(config: dict[str, Any]) -> list[str]:
+    """The names of the labels by their index; empty where the configuration doesn't say."""
+    names = config.get("id2label")
+    if not isinstance(names, dict):
+        return []
+    try:
+        by_index = {int(index): str(name) for index, name in names.items()}
+    except ValueError:
+        return []
+    numbers = range(len(by_index))
+    return [by_index[number] for number in numbers] if set(by_index) == set(numbers) else []
+
+
+# ------------------------------------------------------------------------------------------------- processors
+
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_OWN: Final = Path("/proc/self/cgroup")
+_MOST_THREADS: Final = 2
+
+
+def default_threads() -> int:
+    """Two, or one where only one processor may be used, by affinity or a container's quota."""
+    return min(_MOST_THREADS, usable_processors())
+
+
+def usable_processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
+    """By its affinity and, in a container, its quota of processor time, rounded up; at least 1.
+
+    Threads beyond a quota are made to wait, all of them, until the next period. ``groups`` is where control
+    groups are mounted, ``own`` the file that names those of this process; both may be absent. Reads files.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([allowed, *(math.ceil(share) for share in _quotas(groups, own))]))
+
+
+def _quotas(groups: Path, own: Path) -> Iterator[float]:
+    """The quotas of the process's control groups and of those that hold them, in processors."""
+    for line in _text(own).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            mounted = groups  # version 2
+        elif "cpu" in controllers.split(","):
+            mounted = next(
+                (groups / name for name in (controllers, "cpu") if (groups / name).is_dir()), groups
+            )
+        else:
+            continue
+        # A container may see itself by its host's path, which isn't there: the mount is then its own group.
+        parts = [part for part in path.split("/") if part]
+        for length in range(0 if ".." in parts else len(parts), -1, -1):
+            yield from _quota(mounted.joinpath(*parts[:length]))
+
+
+def _quota(folder: Path) -> Iterator[float]:
+    quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
+    if not quota:
+        quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+    try:
+        found = int(quota) / int(period)
+    except (ValueError, ZeroDivisionError):
+        return  # "max", or no such file
+    if found > 0:  # version 1 has -1 for no quota
+        yield found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""

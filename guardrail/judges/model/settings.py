@@ -1,0 +1,192 @@
+"""Settings of the classifier judge, and what is known of published models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+SECTION: Final = "judge.classifier"
+"""Where the settings stand, for errors."""
+
+PresetName = Literal[
+    "hhem", "minicheck-flan-t5-large", "minicheck-roberta-large", "minicheck-deberta-v3-large"
+]
+Architecture = Literal["sequence", "seq2seq", "hhem"]
+"""sequence: a classification head. seq2seq: the first token written is the label, and labels are token ids.
+hhem: a T5 encoder whose first token's logits are those of the labels."""
+
+
+class LabelMeaning(StrEnum):
+    """What a label of the model says of a claim. ``neutral`` counts as not supported."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    CONTRADICTED = "contradicted"
+    NEUTRAL = "neutral"
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How a published model is to be used. The first four are settings, and what is set wins."""
+
+    model: str
+    revision: str
+    template: str
+    labels: Mapping[str, LabelMeaning]
+    architecture: Architecture = "sequence"
+    max_tokens: int = 512
+    tokenizer: tuple[str, str] | None = None
+    """Repository and commit of ``tokenizer.json``, in case that the model's has none."""
+
+
+_FLAN_T5: Final = ("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2")  # of all sizes alike
+_LABEL_1_SUPPORTS: Final = {"0": LabelMeaning.UNSUPPORTED, "1": LabelMeaning.SUPPORTED}
+
+PRESETS: Final[dict[str, Preset]] = {
+    # The prompt, and the use of the first token's two logits, are those of the model's own code.
+    "hhem": Preset(
+        model="vectara/hallucination_evaluation_model",
+        revision="8e4a2e6e96c708cc76c2344f7e4757df2515292c",  # HHEM-2.1-Open
+        tokenizer=_FLAN_T5,
+        architecture="hhem",
+        template="<pad> Determine if the hypothesis is true given the premise?\n\n"
+        "Premise: {premise}\n\nHypothesis: {hypothesis}",
+        labels=_LABEL_1_SUPPORTS,
+    ),
+    # Tang, Laban and Durrett, "MiniCheck", EMNLP 2024. The T5 writes "0" or "1"; its tokenizer takes "0"
+    # apart into a word boundary (3) and the digit, so that the first token decides between 3 and 209.
+    "minicheck-flan-t5-large": Preset(
+        model="lytang/MiniCheck-Flan-T5-Large",
+        revision="96eafd01cee2d16cf81aaa2fb226b14f422a37b3",
+        tokenizer=_FLAN_T5,
+        architecture="seq2seq",
+        template="predict: {premise}</s>{hypothesis}",
+        labels={"3": LabelMeaning.UNSUPPORTED, "209": LabelMeaning.SUPPORTED},
+        max_tokens=1024,
+    ),
+    "minicheck-roberta-large": Preset(
+        model="lytang/MiniCheck-RoBERTa-Large",
+        revision="74c8919647e61ed0f71bc177d94f10930f090068",
+        template="{premise}</s>{hypothesis}",
+        labels=_LABEL_1_SUPPORTS,
+    ),
+    "minicheck-deberta-v3-large": Preset(
+        model="lytang/MiniCheck-DeBERTa-v3-Large",
+        revision="2f2d01a54fa022a7ffadb76260e1ea8bc88c82bb",
+        template="{premise}[SEP]{hypothesis}",
+        labels=_LABEL_1_SUPPORTS,
+    ),
+}
+
+
+class ClassifierSettings(BaseModel):
+    """Which model, how pairs are put to it, and what its labels mean."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    preset: PresetName | None = Field(
+        default=None,
+        description="A published model: its commit, prompt and labels. What is set beside it wins.",
+    )
+    model: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="Id on the Hugging Face hub, or a folder with the model's files."
+    )
+    revision: str | None = Field(
+        default=None,
+        description="Commit of the model on the hub, 40 hexadecimal digits; anything else can be changed "
+        "under you, and is warned of.",
+    )
+    allow_remote_code: bool = Field(
+        default=False,
+        description="Run Python code that comes with the model; it can do whatever the guard can. Needs a "
+        "pinned revision.",
+    )
+    offline: bool = Field(default=False, description="Use what the cache has; never ask the hub.")
+    cache_dir: Path | None = Field(
+        default=None, description="Where what comes from the hub is kept; unset: the hub client's own place."
+    )
+    device: str = Field(
+        default="auto",
+        pattern=r"^(auto|cpu|mps|cuda(:\d{1,2})?)$",
+        description="auto: a GPU if there is one; cpu, cuda, cuda:1, mps.",
+    )
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="Processor threads for the model; unset: the runtime's choice.",
+    )
+    template: str | None = Field(
+        default=None,
+        description="A text with {premise} and {hypothesis}; unset: the pair form of the model's tokenizer.",
+    )
+    order: Literal["premise_first", "hypothesis_first"] = Field(
+        default="premise_first", description="Which of the two is first in the pair form; not for templates."
+    )
+    labels: dict[str, LabelMeaning] = Field(
+        default_factory=dict,
+        description="What each label of the model means, by name or index; unset: known names such as "
+        "entailment.",
+    )
+    supported_at: float = Field(
+        default=0.5, ge=0.0, le=1.0, description="Least probability of support that is called SUPPORTED."
+    )
+    partially_supported_at: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=1.0,
+        description="Least probability that is called PARTIALLY_SUPPORTED; unset: never.",
+    )
+    contradicted_at: float = Field(
+        default=0.5,
+        ge=0.0,
+        le=1.0,
+        description="Least probability of contradiction, also above that of support, that is called "
+        "CONTRADICTED.",
+    )
+
+    def known(self) -> Preset | None:
+        """What is known of the model."""
+        return None if self.preset is None else PRESETS[self.preset]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_preset(cls, data: Any) -> Any:
+        preset = data.get("preset") if isinstance(data, dict) else None
+        known = PRESETS.get(preset) if isinstance(preset, str) else None
+        if known is None:
+            return data
+        values: dict[str, Any] = {"template": known.template, "labels": dict(known.labels)}
+        if data.get("model", known.model) == known.model:  # the commit is of no other repository
+            values |= {"model": known.model, "revision": known.revision}
+        return values | data
+
+    @field_validator("template")
+    @classmethod
+    def _both_places(cls, template: str | None) -> str | None:
+        if template is not None:
+            for place in ("{premise}", "{hypothesis}"):
+                if template.count(place) != 1:
+                    raise ValueError(f"must hold {place} once, not {template.count(place)} times")
+        return template
+
+    @field_validator("labels")
+    @classmethod
+    def _some_support(cls, labels: dict[str, LabelMeaning]) -> dict[str, LabelMeaning]:
+        if labels and LabelMeaning.SUPPORTED not in labels.values():
+            raise ValueError("names no label that means supported; add the one that does")
+        return labels
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        low = self.partially_supported_at
+        if low is not None and low > self.supported_at:
+            raise ValueError(
+                f"partially_supported_at ({low:g}) is above supported_at ({self.supported_at:g}); lower the "
+                "first or raise the second"
+            )
+        return self

@@ -1,0 +1,219 @@
+"""Texts -> the tokens that a model reads. Nothing is ever cut off, and no text brings marks of its own."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from guardrail.evidence.sentences import sentence_spans
+from guardrail.judges.model.settings import ClassifierSettings
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+# Blanking a token can bring its neighbours together; what is left after so many rounds is refused later.
+_ROUNDS: Final = 4
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+
+
+class SpecialTokens:
+    """The special tokens of one tokenizer, which separate nothing where they stand in a text. Thread-safe."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        added = tokenizer.get_added_tokens_decoder().values()
+        special = [token.content for token in added if token.special and token.content.strip()]
+        self._special = tuple(special)
+        # What stands for unknown characters is no mark that a model reads structure from.
+        self._marks = frozenset(
+            tokenizer.token_to_id(token) for token in special if "unk" not in token.lower()
+        )
+        self._unknown = frozenset(tokenizer.token_to_id(token) for token in special) - self._marks
+
+    def plain(self, text: str) -> str:
+        """``text`` without anything that the tokenizer would take for one of its special tokens.
+
+        A context that holds the separator could otherwise end the premise and bring its own hypothesis.
+        As long as ``text``: offsets stay what they are.
+        """
+        return self.read(text)[0]
+
+    def encode(self, text: str) -> Encoding:
+        """The tokens of ``plain(text)``, none added; offsets are code points of ``text``."""
+        return self.read(text)[1]
+
+    def read(self, text: str) -> tuple[str, Encoding]:
+        """``plain(text)`` and ``encode(text)``, by one reading.
+
+        Halves of surrogate pairs, which no tokenizer takes, are read as U+FFFD.
+        """
+        text = _HALF_PAIR.sub("\ufffd", text)
+        for token in self._special:
+            if token in text:
+                text = text.replace(token, " " + token[1:] if len(token) > 1 else " ")
+        # Normalisation makes more of them, of full-width brackets say, and a vocabulary may hold them too.
+        encoding = self._encode(text)
+        for _ in range(_ROUNDS):
+            spans = [
+                span
+                for span, number in zip(encoding.offsets, encoding.ids, strict=True)
+                if number in self._marks
+            ]
+            if not spans:
+                break
+            text = _blanked(text, spans)
+            encoding = self._encode(text)
+        return text, encoding
+
+    def _encode(self, text: str) -> Encoding:
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+    def count(self, ids: Iterable[int]) -> int:
+        """How many of ``ids`` are marks that a model reads structure from."""
+        return sum(number in self._marks for number in ids)
+
+    def unknown(self, encoding: Encoding) -> list[tuple[int, int]]:
+        """The spans of what the vocabulary has nothing for: to a model all of it is the same."""
+        return [
+            span
+            for span, number in zip(encoding.offsets, encoding.ids, strict=True)
+            if number in self._unknown
+        ]
+
+
+def _blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """``text`` with blanks in place of the spans, which ascend."""
+    parts: list[str] = []
+    at = 0
+    for start, end in spans:
+        parts += [text[at:start], " " * (end - max(start, at))]
+        at = max(at, end)
+    return "".join(parts) + text[at:]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A window of a premise, ``text[start:end]`` (code points), and a hypothesis. Pairs share the text.
+
+    ``context`` is the number of the context that the text is of.
+    """
+
+    text: str
+    start: int
+    end: int
+    hypothesis: str
+    context: int = 0
+
+    @property
+    def premise(self) -> str:
+        return self.text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """One encoded pair."""
+
+    ids: array[int]
+    type_ids: array[int]
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> Tokens:
+        """Those of a pair that the tokenizer has put together."""
+        return cls(array("q", encoding.ids), array("q", encoding.type_ids))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class PairForm:
+    """How a tokenizer and a template put a pair. Thread-safe."""
+
+    def __init__(self, tokenizer: Tokenizer, settings: ClassifierSettings) -> None:
+        """``tokenizer`` is changed: what its file says of truncation and padding no longer holds."""
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._template = settings.template
+        self._premise_first = settings.order == "premise_first"
+        self._special = SpecialTokens(tokenizer)
+        (pair,) = self.encode([Pair("a", 0, 1, "a")])
+        self._marks_of_pair = self._special.count(pair.ids)
+
+    def plain(self, text: str) -> str:
+        """``text`` without special tokens, and as long as it."""
+        return self._special.plain(text)
+
+    def tokenised(self, text: str) -> TokenisedText:
+        """``plain(text)`` with its tokens."""
+        plain, encoding = self._special.read(text)
+        return TokenisedText(plain, [(start, end) for start, end in encoding.offsets if end > start])
+
+    def forged(self, tokens: Tokens) -> bool:
+        """Whether a pair holds other special tokens than those of its form."""
+        return self._special.count(tokens.ids) != self._marks_of_pair
+
+    def encode(self, pairs: Sequence[Pair]) -> list[Tokens]:
+        """The tokens of each pair, special ones included, however many they are."""
+        inputs: list[str | tuple[str, str]] = [self._input(pair.premise, pair.hypothesis) for pair in pairs]
+        return [Tokens.of(encoding) for encoding in self._tokenizer.encode_batch(inputs)]
+
+    def overhead(self, hypothesis: str) -> int:
+        """Tokens of a pair beside those of its premise."""
+        return len(self._tokenizer.encode_batch([self._input("", hypothesis)])[0].ids)
+
+    def _input(self, premise: str, hypothesis: str) -> str | tuple[str, str]:
+        if self._template is None:
+            return (premise, hypothesis) if self._premise_first else (hypothesis, premise)
+        # One pass over the template: what stands in the texts is never taken for a place.
+        before, _, after = self._template.partition("{premise}")
+        if "{hypothesis}" in before:
+            first, _, second = before.partition("{hypothesis}")
+            return f"{first}{hypothesis}{second}{premise}{after}"
+        first, _, second = after.partition("{hypothesis}")
+        return f"{before}{premise}{first}{hypothesis}{second}"
+
+
+class TokenisedText:
+    """A text with its tokens and sentences, to be cut into windows of any size."""
+
+    def __init__(self, text: str, tokens: Sequence[tuple[int, int]]) -> None:
+        """``tokens`` are spans in code points, ascending."""
+        self.text = text
+        self._starts, self._ends = array("I"), array("I")
+        for start, end in tokens:
+            self._starts.append(start)
+            self._ends.append(end)
+        begins, _ = sentence_spans(text)
+        # Numbers of the tokens that sentences begin with.
+        self._sentences = [bisect_left(self._starts, begin) for begin in begins]
+
+    def windows(self, budget: int, overlap: int) -> Iterator[tuple[int, int]]:
+        """Spans of at most ``budget`` tokens (at least 4) which together hold every token.
+
+        A window ends where a sentence does, if that leaves it at least half full; the next one begins up to
+        ``overlap`` tokens earlier, with a sentence if one begins there.
+        """
+        overlap = min(overlap, budget // 4)
+        first, tokens = 0, len(self._starts)
+        while first < tokens:
+            last = min(tokens, first + budget)
+            if last < tokens:
+                last = self._sentence_at_or_before(last, least=first + (budget + 1) // 2) or last
+            yield self._starts[first], self._ends[last - 1]
+            if last == tokens:
+                return
+            shared = last - overlap
+            first = self._sentence_at_or_after(shared, below=last) if overlap else last
+
+    def _sentence_at_or_before(self, token: int, least: int) -> int | None:
+        at = bisect_left(self._sentences, token + 1) - 1
+        return self._sentences[at] if at >= 0 and self._sentences[at] >= least else None
+
+    def _sentence_at_or_after(self, token: int, below: int) -> int:
+        at = bisect_left(self._sentences, token)
+        found = self._sentences[at] if at < len(self._sentences) else below
+        return found if found < below else token

@@ -1,0 +1,197 @@
+"""The local judge's verifier: a small cross-encoder that reads a claim beside a premise."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.model.files import (
+    MANIFEST,
+    MODEL,
+    RUNTIME,
+    TOKENIZER,
+    VERIFIER,
+    FittedVerifier,
+    Manifest,
+    missing_runtime,
+    read_folder,
+)
+from guardrail.judges.model.runtime import OnnxGraph, default_threads, logistic, onnx_session
+from guardrail.judges.model.tokens import SpecialTokens, Tokens
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+_INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
+_OUTPUTS: Final = ("logits", "token_logits")
+_LOADED: Final = 2  # verifiers kept in memory for judges to come
+_LOADING: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the verifier says of a claim beside one premise; all numbers are probabilities, 0..1.
+
+    ``tokens`` are ``(start, end, unsupported)`` of the claim's tokens, in code points of the claim.
+    """
+
+    support: float
+    contradiction: float
+    tokens: tuple[tuple[int, int, float], ...]
+
+
+class Verifier:
+    """A loaded verifier. Thread-safe: judges and their threads share one."""
+
+    def __init__(self, manifest: Manifest, graph: OnnxGraph, tokenizer: Tokenizer) -> None:
+        """Pairs are given to the model one by one: on processors a batch takes as long as its pairs one
+        after the other, and a graph in int8 rounds by all that is in the batch, so that a claim's score would
+        depend on its neighbours.
+        """
+        self._graph = graph
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        self._tokenizer = tokenizer
+        self._special = SpecialTokens(tokenizer)
+        self._marks_of_pair = self._special.count(tokenizer.encode("a", "a").ids)
+        self.name = manifest.name
+        self.sha256 = manifest.checksum
+        self.max_tokens = manifest.max_tokens
+        self.overhead = tokenizer.num_special_tokens_to_add(is_pair=True)
+
+    def fitted(self) -> FittedVerifier:
+        """What parameters that are fitted with this verifier say of it."""
+        return FittedVerifier(name=self.name, sha256=self.sha256)
+
+    def encode(self, text: str) -> Encoding:
+        """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``."""
+        return self._special.encode(text)
+
+    def forged(self, text: Encoding) -> bool:
+        """Whether special tokens are left in what ``encode`` gave: such a text must not be read."""
+        return self._special.count(text.ids) > 0
+
+    def unknown(self, text: Encoding) -> list[tuple[int, int]]:
+        """The spans of words that the vocabulary lacks: they read alike, whatever they say."""
+        return self._special.unknown(text)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
+        """The readings of ``(claim, premise)`` pairs, in their order. Blocks. Raises as ``read`` does."""
+        return [self.read(self.encode(claim), self.encode(premise)) for claim, premise in pairs]
+
+    def read(self, claim: Encoding, premise: Encoding) -> Reading:
+        """What the model says of a claim beside a premise.
+
+        Raises ValueError for a pair of more than ``max_tokens``, which the caller must have cut;
+        JudgeUnavailable where the model fails, and JudgeReplyError where the pair forges special tokens or
+        the model's output is not a number.
+        """
+        joined = self._tokenizer.post_process(claim, premise)
+        if len(joined.ids) > self.max_tokens:
+            raise ValueError(
+                f"a pair has {len(joined.ids)} tokens, more than the verifier's {self.max_tokens}; "
+                "cut the premise"
+            )
+        if self._special.count(joined.ids) != self._marks_of_pair:
+            raise JudgeReplyError("a text forges special tokens of the verifier")
+        logits, tokens = self._run(joined)
+        return _reading(claim, joined, logits, tokens)
+
+    def read_longest(self) -> None:
+        """Have the model read a pair of ``max_tokens``, to see that it has as many positions.
+
+        Raises JudgeUnavailable where it fails, and JudgeReplyError as ``read`` does.
+        """
+        claim = self.encode("a")
+        joined = self._tokenizer.post_process(claim, claim)
+        # Lengthened by a token of a text: a model may count no position for the one that pads.
+        joined.pad(self.max_tokens, pad_id=claim.ids[0], pad_type_id=joined.type_ids[-1])
+        self._run(joined)
+
+    def _run(self, pair: Encoding) -> tuple[list[float], list[float]]:
+        try:
+            logits, tokens = self._graph.run(_OUTPUTS, [Tokens.of(pair)])
+        except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root, and texts in them)
+            raise JudgeUnavailable(f"the verifier failed ({type(error).__name__})") from None
+        if logits.shape != (1, 2) or tokens.shape != (1, len(pair.ids)):
+            raise JudgeReplyError(
+                f"the verifier gave outputs of shapes {logits.shape} and {tokens.shape} for a pair of "
+                f"{len(pair.ids)} tokens"
+            )
+        told: list[float] = logits[0].tolist()
+        marks: list[float] = tokens[0].tolist()
+        if not all(map(math.isfinite, (*told, *marks))):
+            raise JudgeReplyError("the verifier's output is not a number")
+        return told, marks
+
+
+def _reading(claim: Encoding, joined: Encoding, logits: list[float], tokens: list[float]) -> Reading:
+    # The claim's tokens are the first of those that aren't special, in the order they had alone.
+    places = [at for at, special in enumerate(joined.special_tokens_mask) if not special]
+    marked = tuple(
+        (start, end, logistic(tokens[at])) for at, (start, end) in zip(places, claim.offsets, strict=False)
+    )
+    return Reading(logistic(logits[0]), logistic(logits[1]), marked)
+
+
+def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
+    """The verifier of a folder, tried on a short pair and the longest. Blocks for some tenths of a second.
+
+    ``threads`` are those of one run of the model; None: ``default_threads``. Whoever asks for as many shares
+    one model. Raises ConfigError: a file that is missing, damaged or too large, a graph with other inputs or
+    outputs or fewer positions than the manifest's ``max_tokens``, a runtime that is not installed.
+    """
+    with _LOADING:  # who asks meanwhile waits for the same model, rather than load it again
+        return _load(folder, threads or default_threads())
+
+
+@lru_cache(maxsize=_LOADED)
+def _load(folder: Path, threads: int) -> Verifier:
+    manifest, model, tokens = read_folder(folder)
+    try:
+        _, _, tokenizers = (import_module(name) for name in RUNTIME)
+    except ImportError as error:
+        raise missing_runtime(error.name or "onnxruntime") from None
+    try:
+        tokenizer = tokenizers.Tokenizer.from_buffer(tokens)
+    except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
+        raise ConfigError(
+            f"{VERIFIER}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
+        ) from None
+    try:
+        beside = onnx_session(model, 1) if threads > 1 else None
+        graph = OnnxGraph(onnx_session(model, threads), beside)
+    except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
+        raise ConfigError(
+            f"{VERIFIER}: {folder / MODEL} can't be loaded ({type(error).__name__}); export it again"
+        ) from None
+    for kind, wanted, found in (("takes", _INPUTS, graph.inputs), ("gives", _OUTPUTS, graph.outputs)):
+        if set(found) != set(wanted):
+            raise ConfigError(
+                f"{VERIFIER}: {folder / MODEL} {kind} {', '.join(sorted(found))}; a verifier {kind} "
+                f"{', '.join(wanted)}: export it with training.export"
+            )
+    try:
+        verifier = Verifier(manifest, graph, tokenizer)
+        verifier.score([("The sky is blue.", "The sky is blue today.")])
+    except Exception as error:  # noqa: BLE001 (the runtimes' errors have no common root)
+        raise ConfigError(
+            f"{VERIFIER}: the verifier in {folder} fails on a pair of sentences ({error}); check that "
+            "model and tokenizer go together, and export again"
+        ) from None
+    try:
+        verifier.read_longest()  # the manifest's own numbers are under no checksum
+    except Exception as error:  # noqa: BLE001 (as above)
+        raise ConfigError(
+            f"{VERIFIER}: {folder / MANIFEST}, max_tokens: the model fails on a pair of "
+            f"{manifest.max_tokens} tokens ({error}); set it to what the model was exported with, no "
+            "more than its positions, or copy the folder again"
+        ) from None
+    return verifier

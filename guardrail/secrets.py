@@ -1,0 +1,163 @@
+"""What settings hold that is shown to nobody: passwords, keys, tokens, headers.
+
+A secret may stand in a file, as orchestrators mount it, or in an environment variable. Headers are checked
+when settings load, not at the first call.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SecretStr
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from guardrail.errors import ConfigError
+
+MASK: Final = "**********"
+WHOLE: Final = {"hidden_settings": True}
+"""The context of ``model_dump(mode="json")`` that leaves nothing out; what it gives is not to be shown."""
+
+
+def wants_all(info: Any) -> bool:
+    """Whether a serializer's ``info`` has the context ``WHOLE``."""
+    return isinstance(info.context, dict) and bool(info.context.get("hidden_settings"))
+
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
+
+
+def check_headers(headers: Mapping[str, SecretStr]) -> None:
+    """Raises ValueError for what HTTP can't carry; it names the header and never tells its value."""
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a header; write letters, digits and hyphens")
+        if not is_value(value.get_secret_value()):
+            raise ValueError(
+                f"the value of {name} holds characters no header can carry; write it in ASCII, on one line"
+            )
+
+
+def is_value(text: str) -> bool:
+    """Whether a header can carry ``text``."""
+    return _VALUE.fullmatch(text) is not None
+
+
+def read_secret(path: Path, setting: str, what: str, *, for_header: bool = False) -> str:
+    """The text of the file without the end of its last line, or stripped ``for_header``.
+
+    ``what`` it should be is said in the message: key, token, password. Raises ConfigError, which names
+    ``setting`` and the path and holds nothing of the file. ``for_header``: also for what no HTTP header can
+    carry, as every call would fail of it, for reasons that name no file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError(
+            f"{setting}: {path} can't be read ({reason}); mount the secret there or correct the path"
+        ) from None
+    text = text.strip() if for_header else text
+    if not text.strip():
+        raise ConfigError(f"{setting}: {path} is empty; put the {what} into it")
+    if for_header and not is_value(text):
+        raise ConfigError(
+            f"{setting}: {path} holds characters no header can carry, or more than one line; put the {what} "
+            "into it and nothing else"
+        )
+    return text
+
+
+_WAYS: Final = ("file", "env")
+_HOW: Final = "write the secret itself, {file: PATH} or {env: VARIABLE}"
+
+
+class Secret:
+    """A secret of the settings: its text, the file that holds it, or the environment variable that does.
+
+    As a setting it is text, ``{file: PATH}`` or ``{env: VARIABLE}``. Text is masked wherever settings are
+    shown; paths and names of variables are not.
+    """
+
+    __slots__ = ("env", "file", "text")
+
+    def __init__(
+        self, text: SecretStr | None = None, *, file: Path | None = None, env: str | None = None
+    ) -> None:
+        self.text = text
+        self.file = file
+        self.env = env
+
+    def read(self, setting: str, what: str, *, for_header: bool = False) -> str:
+        """The secret as it is now. ``setting`` and ``what`` are for messages, as for ``read_secret``.
+
+        Raises ConfigError, which never holds the secret: the file or the variable can't be read, or is empty.
+        """
+        if self.text is not None:
+            return self.text.get_secret_value()
+        if self.file is not None:
+            return read_secret(self.file, setting, what, for_header=for_header)
+        variable = self.env or ""
+        value = os.environ.get(variable, "").strip()
+        if not value:
+            raise ConfigError(
+                f"{setting}: the environment variable {variable} is not set; set it to the {what}, or name a "
+                f"file that holds the {what} as {setting}: {{file: PATH}}"
+            )
+        return value
+
+    def shown(self) -> Any:
+        """What settings that are shown have in its place."""
+        if self.file is not None:
+            return {"file": str(self.file)}
+        return MASK if self.text is not None else {"env": self.env}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return (self.text, self.file, self.env) == (other.text, other.file, other.env)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.file, self.env))
+
+    def __repr__(self) -> str:
+        return f"Secret({self.shown()!r})"
+
+    @classmethod
+    def of(cls, value: Any) -> Secret:
+        if isinstance(value, Secret):
+            return value
+        if isinstance(value, str | SecretStr):
+            return cls(value if isinstance(value, SecretStr) else SecretStr(value))
+        if isinstance(value, Mapping) and len(value) == 1:
+            (way, where), *_ = value.items()
+            if way in _WAYS and isinstance(where, str | Path) and str(where):
+                return cls(file=Path(where)) if way == "file" else cls(env=str(where))
+        raise PydanticCustomError("secret", "here stands no secret; {how}", {"how": _HOW})
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.of,
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.shown, when_used="json"),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        ways = [
+            {
+                "type": "object",
+                "properties": {way: {"type": "string", "minLength": 1}},
+                "required": [way],
+                "additionalProperties": False,
+            }
+            for way in _WAYS
+        ]
+        return {"anyOf": [{"type": "string", "writeOnly": True, "format": "password"}, *ways]}

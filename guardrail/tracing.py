@@ -1,0 +1,171 @@
+"""OpenTelemetry: a span for each response and each verdict, and an evaluation event for each response.
+
+Needs the extra ``otel``; exporters are set up by OpenTelemetry's own variables
+(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_SERVICE_NAME``, ``OTEL_TRACES_SAMPLER``). The trace is that which the
+producer of the response began, if its events carry a ``traceparent``; whether it is sampled is then the
+producer's decision.
+
+Spans are made when a response is decided, with the times at which things were. So nothing is open while a
+response is in flight, and a response that another guard takes up has one span, by the guard that decided it.
+No text of a response is in them.
+
+Names: the event ``gen_ai.evaluation.result`` and its attributes are those of OpenTelemetry's semantic
+conventions for generative AI, which are still in development.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from guardrail.errors import ConfigError
+from guardrail.events import ClaimVerdict, OutputEvent, ResponseVerdict, Verdict
+
+MOST_RESPONSES: Final = 10_000
+"""Whose verdicts are kept until they are decided; the oldest go first."""
+EVALUATION: Final = "gen_ai.evaluation.result"
+_SCOPE: Final = "guardrail"
+
+Headers = Iterable[tuple[str, bytes]]
+
+
+class Traces:
+    """Makes spans of what is published; ``from_environment`` sets OpenTelemetry up as its variables say."""
+
+    def __init__(
+        self,
+        tracer_provider: Any,
+        logger_provider: Any,
+        *,
+        wall_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        """``tracer_provider`` and ``logger_provider`` are of opentelemetry-sdk; ``wall_ns`` is Unix time."""
+        from opentelemetry import trace
+        from opentelemetry._logs import LogRecord
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        self._trace = trace
+        self._log_record = LogRecord
+        self._propagator = TraceContextTextMapPropagator()
+        self._providers = (tracer_provider, logger_provider)
+        self._tracer = tracer_provider.get_tracer(_SCOPE)
+        self._logger = logger_provider.get_logger(_SCOPE)
+        self._wall_ns = wall_ns
+        self._verdicts: OrderedDict[str, list[tuple[int, ClaimVerdict]]] = OrderedDict()
+
+    @classmethod
+    def from_environment(cls) -> Traces:
+        """Export over OTLP as the variables of OpenTelemetry say. Raises ConfigError without the extra."""
+        try:
+            from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk._logs import LoggerProvider
+            from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+            from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+            from opentelemetry.sdk.trace import TracerProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        except ImportError:
+            raise ConfigError(
+                "ops.traces is on, and OpenTelemetry is not installed; "
+                "pip install 'streaming-guardrail[otel]', or set ops.traces: false"
+            ) from None
+        resource = Resource.create({"service.name": "guardrail"}).merge(OTELResourceDetector().detect())
+        spans = TracerProvider(resource=resource)
+        spans.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        logs = LoggerProvider(resource=resource)
+        logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+        return cls(spans, logs)
+
+    def told(self, event: OutputEvent, headers: Headers) -> None:
+        """An event of a response is published; ``headers`` came with the response's start."""
+        if isinstance(event, ClaimVerdict):
+            self._verdicts.setdefault(event.response_id, []).append((self._wall_ns(), event))
+            while len(self._verdicts) > MOST_RESPONSES:
+                self._verdicts.popitem(last=False)
+        elif isinstance(event, ResponseVerdict):
+            self._decided(event, self._verdicts.pop(event.response_id, []), headers)
+
+    def close(self) -> None:
+        """Export what is left. Waits for the exporter."""
+        for provider in self._providers:
+            provider.shutdown()
+
+    def _decided(
+        self, event: ResponseVerdict, verdicts: list[tuple[int, ClaimVerdict]], headers: Headers
+    ) -> None:
+        now = self._wall_ns()
+        carrier = {name.lower(): value.decode("ascii", "replace") for name, value in headers}
+        span = self._tracer.start_span(
+            "guard response",
+            self._propagator.extract(carrier),
+            self._trace.SpanKind.CONSUMER,
+            {
+                "guardrail.response.id": event.response_id,
+                "guardrail.decision": event.decision.value,
+                "guardrail.rule": event.rule,
+                "guardrail.policy.name": event.policy.name,
+                "guardrail.policy.version": event.policy.version,
+                "guardrail.mode": event.mode,
+                "guardrail.complete": event.complete,
+                "guardrail.claims": len(event.claims),
+                "gen_ai.usage.input_tokens": event.usage.input_tokens,
+                "gen_ai.usage.output_tokens": event.usage.output_tokens,
+                **({} if event.score is None else {"guardrail.score": event.score}),
+            },
+            start_time=now - _ns(event.timings.total_ms),
+        )
+        inside = self._trace.set_span_in_context(span)
+        for at, verdict in verdicts:
+            self._judged(verdict, at, inside)
+        self._evaluated(event, now, inside)
+        span.end(now)
+
+    def _judged(self, verdict: ClaimVerdict, at: int, inside: Any) -> None:
+        child = self._tracer.start_span(
+            "judge claim",
+            inside,
+            self._trace.SpanKind.INTERNAL,
+            {
+                "guardrail.claim.id": verdict.claim_id,
+                "guardrail.claim.index": verdict.index,
+                "guardrail.verdict": verdict.verdict.value,
+                "guardrail.severity": verdict.severity.value,
+                "guardrail.judge": verdict.judge,
+                "guardrail.degraded": bool(verdict.degraded_from),
+            },
+            start_time=at - _ns(verdict.latency_ms),
+        )
+        if verdict.verdict is Verdict.UNVERIFIED:
+            child.set_status(self._trace.StatusCode.ERROR)
+        child.end(at)
+
+    def _evaluated(self, event: ResponseVerdict, now: int, inside: Any) -> None:
+        attributes: dict[str, Any] = {
+            "gen_ai.evaluation.name": "faithfulness",
+            "gen_ai.evaluation.score.label": event.decision.value,
+            "gen_ai.evaluation.explanation": event.summary,
+            "gen_ai.response.id": event.response_id,
+        }
+        if event.score is not None:
+            attributes["gen_ai.evaluation.score.value"] = event.score
+        elif event.counts.unverified:
+            attributes["error.type"] = "unverified"
+        self._logger.emit(
+            self._log_record(timestamp=now, event_name=EVALUATION, attributes=attributes, context=inside)
+        )
+
+
+def _ns(ms: float) -> int:
+    return int(ms * 1_000_000)
+
+
+def trace_id(headers: Headers) -> str | None:
+    """The trace that a ``traceparent`` names, as logs show it; None where there is none."""
+    for name, value in headers:
+        if name.lower() == "traceparent":
+            parts = value.decode("ascii", "replace").split("-")
+            if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].strip("0123456789abcdef") == "":
+                return parts[1]
+    return None

@@ -1,0 +1,270 @@
+"""``GuardClient`` and the guard on a real Kafka: replies, restarts, a killed guard, a broker that bounces."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
+
+from consumers.settings import KafkaSettings, Topics
+from consumers.topics import create_topics
+from guardrail.client import AnswerBlocked, GuardClient, Piece
+from guardrail.errors import TransportError, TransportUnavailable
+from guardrail.events import DeliverySegment
+from guardrail.partitioning import partition_of
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+from guardrail.testing import ScriptedJudge, check_events
+from tests.support.guards import until
+from tests.support.kafka_broker import KafkaBroker, free_ports
+from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+CONTEXTS = ["The Pro plan costs $20 per month. It can be cancelled at any time."]
+RIGHT = "The Pro plan costs $20 per month. It can be cancelled at any time."
+WRONG = "The Pro plan costs $35 per month. It can be cancelled at any time."
+JUDGE = {"$35": "CONTRADICTED"}
+BLOCKING = PolicyRouter.single(Policy(rules=["verdict CONTRADICTED: block"]))
+
+
+async def slowly(text: str, gate: asyncio.Event | None = None, after: int = 45) -> AsyncIterator[str]:
+    """Tokens; after that many characters the model waits for the gate."""
+    for start in range(0, len(text), 3):
+        if gate is not None and start > after:
+            await gate.wait()
+        yield text[start : start + 3]
+        await asyncio.sleep(0.001)
+
+
+async def shown(pieces: AsyncIterator[Piece]) -> str:
+    return "".join([piece.text async for piece in pieces])
+
+
+def client_of(settings: KafkaSettings, **options: Any) -> GuardClient:
+    return GuardClient(
+        settings.bootstrap_servers,
+        responses_topic=settings.topics.responses,
+        deliveries_topic=settings.topics.deliveries,
+        **options,
+    )
+
+
+@asynccontextmanager
+async def guarded(
+    bootstrap: str, partitions: int = 4, **options: Any
+) -> AsyncIterator[tuple[KafkaSide, GuardClient]]:
+    async with (
+        kafka_side(bootstrap, partitions) as side,
+        kafka_guard(side.settings, ScriptedJudge(JUDGE), BLOCKING),
+        client_of(side.settings, **options) as client,
+    ):
+        yield side, client
+
+
+async def test_right_answers_come_back_and_wrong_ones_are_blocked(kafka_bootstrap: str) -> None:
+    async with guarded(kafka_bootstrap) as (side, client):
+
+        async def right() -> None:
+            assert await shown(client.guard("What does Pro cost?", CONTEXTS, slowly(RIGHT))) == RIGHT
+
+        async def wrong() -> None:
+            with pytest.raises(AnswerBlocked):
+                await shown(client.guard("What does Pro cost?", CONTEXTS, slowly(WRONG)))
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(40):
+                group.create_task(wrong() if number % 4 == 0 else right())
+        assert (await client.check("?", CONTEXTS, RIGHT)).text == RIGHT
+        written = await side.read_raw(side.settings.topics.responses)
+        assert check_events(written) == []
+
+
+async def test_the_example_of_the_readme_shows_what_it_should(kafka_bootstrap: str) -> None:
+    """Its definitions come from the first example of the README, as it says."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    in_process, over_kafka = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    settings = own_settings(kafka_bootstrap).model_copy(update={"topics": Topics()})
+    await create_topics(settings, partitions=2, replication_factor=1)
+    code = in_process.partition("async def main")[0] + over_kafka.replace("localhost:9092", kafka_bootstrap)
+    async with kafka_guard(settings, ScriptedJudge({"30 days": "CONTRADICTED"}), BLOCKING):
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+    lines = [line.strip() for line in out.decode().splitlines()]
+    assert lines == [
+        "The basic plan costs $49 a month.",
+        f"BLOCKED: {BLOCKING.choose(None, None).fallback_message}",
+    ]
+
+
+async def test_two_processes_get_their_own_replies_on_the_same_partitions(kafka_bootstrap: str) -> None:
+    async with (
+        guarded(kafka_bootstrap, 1) as (side, first),
+        client_of(side.settings) as second,
+    ):
+        texts = [f"Plan {number} costs $20 per month." for number in range(20)]
+        answers = [
+            (first if number % 2 else second).guard("?", CONTEXTS, slowly(text))
+            for number, text in enumerate(texts)
+        ]
+        assert await asyncio.gather(*(shown(answer) for answer in answers)) == texts
+
+
+async def test_only_the_partitions_of_its_ids_are_read_and_those_of_ids_given(kafka_bootstrap: str) -> None:
+    async with guarded(kafka_bootstrap, 8, reply_partitions=1) as (_, client):
+        made_up = [client.guard("?", CONTEXTS, slowly(RIGHT)) for _ in range(5)]
+        assert len({partition_of(answer.response_id, 8) for answer in made_up}) == 1
+        given = [client.guard("?", CONTEXTS, slowly(RIGHT), response_id=f"mine-{n}") for n in range(12)]
+        assert len({partition_of(answer.response_id, 8) for answer in given}) > 3
+        assert await asyncio.gather(*(shown(answer) for answer in [*made_up, *given])) == [RIGHT] * 17
+
+
+async def test_answers_go_on_where_the_deliveries_get_more_partitions(kafka_bootstrap: str) -> None:
+    """By whatever number of partitions the guard writes in the minutes until all know of the new one."""
+    gate = asyncio.Event()
+    async with guarded(kafka_bootstrap, 2, metadata_max_age_ms=300) as (side, client):
+        open_ones = [client.guard("?", CONTEXTS, slowly(RIGHT, gate)) for _ in range(12)]
+        firsts = [(await anext(answer)).text for answer in open_ones]
+        admin = AIOKafkaAdminClient(bootstrap_servers=kafka_bootstrap)
+        await admin.start()
+        await admin.create_partitions({side.settings.topics.deliveries: NewPartitions(7)})
+        await admin.close()
+        consumer = client._transport._consumer  # type: ignore[attr-defined]
+        await until(lambda: len(consumer.partitions_for_topic(side.settings.topics.deliveries)) == 7)
+        gate.set()
+        later = [client.guard("?", CONTEXTS, slowly(RIGHT)) for _ in range(12)]
+        rests = await asyncio.gather(*(shown(answer) for answer in open_ones))
+        assert [first + rest for first, rest in zip(firsts, rests, strict=True)] == [RIGHT] * 12
+        assert await asyncio.gather(*(shown(answer) for answer in later)) == [RIGHT] * 12
+
+
+async def test_answers_go_on_through_a_restart_of_the_guard(kafka_bootstrap: str) -> None:
+    gate = asyncio.Event()
+    async with kafka_side(kafka_bootstrap) as side, client_of(side.settings) as client:
+        async with kafka_guard(side.settings, ScriptedJudge(JUDGE), BLOCKING):
+            answers = [client.guard("?", CONTEXTS, slowly(RIGHT, gate)) for _ in range(10)]
+            firsts = [(await anext(answer)).text for answer in answers]
+        gate.set()
+        async with kafka_guard(side.settings, ScriptedJudge(JUDGE), BLOCKING):
+            rests = await asyncio.gather(*(shown(answer) for answer in answers))
+    assert [first + rest for first, rest in zip(firsts, rests, strict=True)] == [RIGHT] * 10
+
+
+@asynccontextmanager
+async def guard_process(settings: KafkaSettings, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """``guardrail run`` as a process, with the local judge; killed at the end."""
+    kafka = {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "group_id": settings.group_id,
+        "topics": settings.topics.model_dump(),
+        "client": {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500},
+    }
+    path = folder / "guardrail.yaml"
+    path.write_text(yaml.safe_dump({"kafka": kafka}), encoding="utf-8")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from guardrail.cli import main; main()", "run", "--config", str(path)),
+        env={name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")},
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def test_an_answer_survives_a_guard_that_is_killed_in_the_middle(
+    kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    gate = asyncio.Event()
+    async with kafka_side(kafka_bootstrap) as side, client_of(side.settings, timeout_s=120) as client:
+        async with guard_process(side.settings, tmp_path) as first:
+            answers = [client.guard("What does Pro cost?", CONTEXTS, slowly(RIGHT, gate)) for _ in range(8)]
+            firsts = [(await anext(answer)).text for answer in answers]
+            first.send_signal(signal.SIGKILL)
+            await first.wait()
+        gate.set()
+        async with guard_process(side.settings, tmp_path):
+            rests = await asyncio.gather(*(shown(answer) for answer in answers))
+        assert [first + rest for first, rest in zip(firsts, rests, strict=True)] == [RIGHT] * 8
+        deliveries = await side.read(side.settings.topics.deliveries)
+        told = [(e.response_id, e.seq) for e in deliveries if isinstance(e, DeliverySegment)]
+        assert len(told) == len(set(told)) == 16
+
+
+async def test_answers_go_on_through_a_bounce_of_the_broker(own_kafka: KafkaBroker) -> None:
+    own_kafka.start()
+    settings = own_settings(own_kafka.bootstrap_servers)
+    await create_topics(settings, partitions=2, replication_factor=1)
+    gate = asyncio.Event()
+    async with (
+        kafka_guard(settings, ScriptedJudge(JUDGE), BLOCKING),
+        client_of(settings, timeout_s=120) as client,
+    ):
+        answers = [client.guard("?", CONTEXTS, slowly(RIGHT, gate)) for _ in range(6)]
+        firsts = [(await anext(answer)).text for answer in answers]
+        await asyncio.to_thread(own_kafka.stop)
+        gate.set()
+        later = client.guard("?", CONTEXTS, slowly(RIGHT))
+        reading = asyncio.ensure_future(shown(later))
+        await asyncio.to_thread(own_kafka.start)
+        rests = await asyncio.gather(*(shown(answer) for answer in answers))
+        assert [first + rest for first, rest in zip(firsts, rests, strict=True)] == [RIGHT] * 6
+        assert await reading == RIGHT
+
+
+async def test_aiokafkas_own_parameters_log_the_client_in(own_kafka: KafkaBroker) -> None:
+    own_kafka.start()
+    settings = own_settings(own_kafka.bootstrap_servers)
+    await create_topics(settings, partitions=2, replication_factor=1)
+    login: dict[str, Any] = {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": "guard",
+        "sasl_plain_password": "right-one",
+    }
+    login["responses_topic"] = settings.topics.responses
+    login["deliveries_topic"] = settings.topics.deliveries
+    async with (
+        kafka_guard(settings, ScriptedJudge(JUDGE), BLOCKING),
+        GuardClient(own_kafka.sasl_bootstrap_servers, **login) as client,
+    ):
+        assert (await client.check("?", CONTEXTS, RIGHT)).text == RIGHT
+    wrong = login | {"sasl_plain_password": "wrong-one"}
+    with pytest.raises(
+        TransportUnavailable, match="check bootstrap_servers, security_protocol and the login"
+    ):
+        async with GuardClient(own_kafka.sasl_bootstrap_servers, **wrong, connect_timeout_s=5):
+            pass
+
+
+async def test_contexts_that_no_record_holds_are_told_as_such(kafka_bootstrap: str) -> None:
+    async with guarded(kafka_bootstrap) as (_, client):
+        with pytest.raises(TransportError, match="too large; send fewer or shorter contexts"):
+            await shown(client.guard("?", ["x" * 9_000_000], slowly(RIGHT)))
+        assert await shown(client.guard("?", CONTEXTS, slowly(RIGHT))) == RIGHT
+
+
+async def test_a_broker_or_a_topic_that_is_not_there_is_an_error_with_the_remedy(
+    kafka_bootstrap: str,
+) -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(TransportUnavailable, match=rf"can't be reached at 127.0.0.1:{port}.*start it"):
+        async with GuardClient(f"127.0.0.1:{port}", connect_timeout_s=2):
+            pass
+    with pytest.raises(TransportUnavailable, match=r"no topic no-in, no-out.*guardrail topics create"):
+        async with GuardClient(kafka_bootstrap, responses_topic="no-in", deliveries_topic="no-out"):
+            pass

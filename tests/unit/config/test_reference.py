@@ -1,0 +1,135 @@
+"""The reference of all settings, and what is told of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from consumers.settings import GuardSettings
+from guardrail.cli import app
+from guardrail.config.reference import Entry, describe, entries, markdown
+from guardrail.errors import ConfigError
+
+PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
+ALL = {each.dotted: each for section in entries(GuardSettings) for each in section.all()}
+
+
+def test_the_page_is_current() -> None:
+    """If not: guardrail config reference > docs/settings.md"""
+    assert PAGE.read_text(encoding="utf-8") == markdown(GuardSettings)
+    printed = CliRunner().invoke(app, ["config", "reference"])
+    assert printed.stdout == markdown(GuardSettings)
+
+
+def test_every_setting_stands_on_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for path, each in ALL.items():
+        ends = [".".join(each.path[level:]) for level in range(1, len(each.path))]
+        if ends and each.listed and not each.is_section:
+            assert any(f"| `{end}` |" in page for end in ends), path
+
+
+def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
+    for path, each in ALL.items():
+        assert each.description, path
+        assert each.kind != "anything" or not each.listed, path
+    required = {path for path, each in ALL.items() if each.default is None and not each.is_section}
+    assert required == {
+        "challengers.N.against",
+        "challengers.N.policy",
+        "judge.llm.fallbacks.N.model",
+        "judge.prices.NAME.input",
+        "judge.prices.NAME.output",
+        "policies.NAME.rules.N.action",
+        "policies.NAME.rules_after.N.action",
+        "policies.NAME.rules_before.N.action",
+        "policies.NAME.severity.patterns.N.reason",
+        "policies.NAME.severity.patterns.N.severity",
+        "routes.N.policy",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "default", "unit"),
+    [
+        ("kafka.security_protocol", "`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`", "PLAINTEXT", None),
+        ("kafka.sasl_password", "secret or null", "null", None),
+        ("limits.max_bytes", "whole number (more than 0)", "268435456", "characters"),
+        ("policies.NAME.flag_below", "number (0 to 1)", "0.55", None),
+        ("policies.NAME.claim_timeout_ms", "whole number (more than 0)", "10000", "milliseconds"),
+        ("policies.NAME.rules.N.verdict", None, "[]", None),
+        ("judge.llm.stall_timeout_ms", "whole number (more than 0) or null", "10000", "milliseconds"),
+        ("judge.llm.fallbacks", "a list", "[]", None),
+        ("judge.cascade.bands.NAME.reject_support", "number (0 to 1)", None, None),
+        ("judge.budgets.per_minute.usd", None, "null", "US dollars"),
+        ("judge.command.argv", "a list of text", "[]", None),
+        ("logging.log_texts", "`true` or `false`", "false", None),
+    ],
+)
+def test_what_is_read_from_the_models(
+    path: str, kind: str | None, default: str | None, unit: str | None
+) -> None:
+    found: Entry = ALL[path]
+    assert kind in {None, found.kind}
+    assert default in {None, found.default}
+    assert found.unit == unit
+
+
+def told_of(path: str) -> str:
+    result = CliRunner().invoke(app, ["config", "describe", path])
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_a_setting_is_described() -> None:
+    assert told_of("policies.default.flag_below").splitlines() == [
+        "policies.default.flag_below",
+        "  A response whose score is under this is flagged.",
+        "  holds     number (0 to 1)",
+        "  default   0.55",
+        "  variable  GUARDRAIL_POLICIES__DEFAULT__FLAG_BELOW",
+    ]
+
+
+def test_a_section_lists_its_settings() -> None:
+    told = told_of("judge.cascade")
+    assert "  settings in it:\n    first: Judges every claim" in told
+    assert "variable" not in told
+
+
+def test_what_stands_in_a_list_is_set_with_it() -> None:
+    assert "GUARDRAIL_ROUTES (the whole list, as JSON)" in told_of("routes.3.tenant")
+    assert "holds     a list" in told_of("policies.strict.rules")
+
+
+def test_a_parameter_of_the_client_is_told_and_not_listed() -> None:
+    told = told_of("kafka.client.session_timeout_ms")
+    assert "holds     whole number (1000 or more), in milliseconds\n  default   30000" in told
+    assert "session_timeout_ms`" not in PAGE.read_text(encoding="utf-8")
+    assert "settings in it" not in told_of("kafka.client")
+
+
+def test_the_forms_of_a_secret_are_told() -> None:
+    assert "a secret is text, {file: PATH} or {env: VARIABLE}" in told_of("judge.llm.api_key")
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("judge.llm.modle", "judge.llm.modle: no such setting; did you mean judge.llm.model"),
+        ("flag_below", "did you mean policies.NAME.flag_below?"),
+        ("judge.llm.seed", "no setting any more; write it as judge.llm.extra_body: {seed: NUMBER}"),
+        ("judge.llm.fallbacks.0.seed", "no setting any more; write it as judge.llm.extra_body"),
+        ("zzz", "sections: kafka, ops, limits, judge, policies"),
+        ("..", "(nothing): no such setting"),
+        ("a\x1b[31m", "a\\x1b[31m: no such setting"),
+    ],
+)
+def test_what_is_no_setting_is_told_with_the_remedy(path: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        describe(GuardSettings, path)
+    assert told in str(caught.value)
+    result = CliRunner().invoke(app, ["config", "describe", path])
+    assert result.exit_code == 2

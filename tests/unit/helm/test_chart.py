@@ -1,0 +1,491 @@
+"""The chart: what it renders is what Kubernetes takes, and what the guard needs. The helm is the real one."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from consumers.settings import load_settings
+from guardrail import __version__, telemetry
+from guardrail.config import ShutdownSettings
+from tests.support.command_lines import commands, parse
+from tests.support.deploy_tools import require_tools, run_tool
+from tests.support.helm_chart import (
+    CASES,
+    CHART,
+    EXPECTED,
+    ROOT,
+    VALUES,
+    Objects,
+    RenderError,
+    objects_of,
+    of_kind,
+    pod_specs,
+    render,
+    workload_of,
+)
+
+CASE = pytest.mark.parametrize("case", CASES)
+CHART_FILE: dict[str, Any] = yaml.safe_load((CHART / "Chart.yaml").read_text())
+KUBERNETES = "1.30"
+WRITABLE = "/tmp"  # noqa: S108 - a folder of the pod, not of this machine
+
+
+@pytest.fixture(scope="module")
+def tools() -> Path:
+    return require_tools()
+
+
+@pytest.fixture(scope="module")
+def rendered(tools: Path) -> dict[str, str]:
+    return {name: render(tools, values) for name, values in CASES.items()}
+
+
+def guard_of(objects: Objects) -> dict[str, Any]:
+    """The guard's container."""
+    [container] = workload_of(objects)["spec"]["template"]["spec"]["containers"]
+    found: dict[str, Any] = container
+    return found
+
+
+def environment(container: dict[str, Any]) -> dict[str, Any]:
+    return {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
+
+
+def validate(tools: Path, folder: Path, rendered: str) -> tuple[int, str]:
+    """Status and words of kubectl-validate: the API server's own code, strict about unknown fields."""
+    path = folder / "objects.yaml"
+    path.write_text(rendered, encoding="utf-8")
+    crds = str(tools / "crds")
+    answer = run_tool(tools, "kubectl-validate", "--version", KUBERNETES, "--local-crds", crds, str(path))
+    return answer.returncode, answer.stdout + answer.stderr
+
+
+# ---------------------------------------------------------------------------- what helm and Kubernetes say
+
+
+@CASE
+def test_helm_finds_nothing_to_blame(tools: Path, case: str) -> None:
+    answer = run_tool(tools, "helm", "lint", "--strict", str(CHART), "--values", str(CASES[case]))
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert not re.search(r"\[(WARNING|ERROR)\]", answer.stdout)
+
+
+@CASE
+def test_it_renders_as_recorded(rendered: dict[str, str], case: str) -> None:
+    """Recorded anew by ``python -m tests.support.helm_chart``, where that is meant."""
+    assert rendered[case] == (EXPECTED / f"{case}.yaml").read_text(encoding="utf-8")
+
+
+def test_every_recording_has_its_values() -> None:
+    assert {path.stem for path in EXPECTED.glob("*.yaml")} == set(CASES)
+
+
+@CASE
+def test_kubernetes_and_the_operators_know_every_field(
+    tools: Path, tmp_path: Path, rendered: dict[str, str], case: str
+) -> None:
+    status, said = validate(tools, tmp_path, rendered[case])
+    assert status == 0, said
+
+
+@pytest.mark.parametrize(
+    ("case", "kind", "field"),
+    [
+        ("default", "StatefulSet", "podManagement"),
+        ("keda-kafka", "ScaledObject", "minReplicas"),
+        ("keda-prometheus", "ServiceMonitor", "targets"),
+        ("keda-prometheus", "PrometheusRule", "rules"),
+    ],
+)
+def test_a_field_that_does_not_exist_would_be_noticed(
+    tools: Path, tmp_path: Path, rendered: dict[str, str], case: str, kind: str, field: str
+) -> None:
+    wrong = objects_of(rendered[case])
+    of_kind(wrong, kind)["spec"][field] = "x"
+    status, said = validate(tools, tmp_path, yaml.safe_dump_all(wrong))
+    assert status != 0
+    assert field in said
+
+
+@CASE
+def test_a_namespace_that_enforces_restricted_admits_every_pod(
+    tools: Path, rendered: dict[str, str], case: str
+) -> None:
+    answer = run_tool(tools, "pod-security", given=rendered[case])
+    assert answer.returncode == 0, answer.stdout
+    assert len(answer.stdout.splitlines()) == len(list(pod_specs(objects_of(rendered[case]))))
+
+
+@pytest.mark.parametrize(
+    "loosened",
+    [
+        {"securityContext": {"allowPrivilegeEscalation": True}},
+        {"podSecurityContext": {"runAsNonRoot": False}},
+        {"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}},
+        {"extraVolumes": [{"name": "host", "hostPath": {"path": "/"}}]},
+    ],
+)
+def test_a_pod_that_restricted_refuses_would_be_noticed(tools: Path, loosened: dict[str, Any]) -> None:
+    answer = run_tool(tools, "pod-security", given=render(tools, changes=loosened))
+    assert answer.returncode == 1
+    assert "refused" in answer.stdout
+
+
+# ---------------------------------------------------------------------------------- what every pod has
+
+
+@CASE
+def test_no_pod_gets_a_token_or_variables_of_services(rendered: dict[str, str], case: str) -> None:
+    """A Service called guardrail-ops would be GUARDRAIL_OPS_PORT, which is refused as a misspelt setting."""
+    objects = objects_of(rendered[case])
+    for spec in pod_specs(objects):
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["enableServiceLinks"] is False
+    for account in (one for one in objects if one["kind"] == "ServiceAccount"):
+        assert account["automountServiceAccountToken"] is False
+
+
+@CASE
+def test_the_root_is_read_only_and_tmp_is_not(rendered: dict[str, str], case: str) -> None:
+    for spec in pod_specs(objects_of(rendered[case])):
+        volumes = {one["name"]: one for one in spec["volumes"]}
+        for container in spec["containers"]:
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            mounts = {one["mountPath"]: one for one in container["volumeMounts"]}
+            assert "emptyDir" in volumes[mounts[WRITABLE]["name"]]
+            assert mounts.keys() >= {"/etc/guardrail", WRITABLE}
+
+
+@CASE
+def test_the_settings_are_mounted_as_a_folder(rendered: dict[str, str], case: str) -> None:
+    """Kubernetes never renews a file that is mounted by subPath, and nothing could be reloaded."""
+    for spec in pod_specs(objects_of(rendered[case])):
+        for container in spec["containers"]:
+            [mount] = [one for one in container["volumeMounts"] if one["name"] == "config"]
+            assert mount["mountPath"] == "/etc/guardrail"
+            assert "subPath" not in mount
+
+
+@CASE
+def test_command_lines_are_ones_that_guardrail_has(
+    rendered: dict[str, str], case: str, tmp_path: Path
+) -> None:
+    settings = tmp_path / "guardrail.yaml"
+    settings.write_text("{}\n")
+    for spec in pod_specs(objects_of(rendered[case])):
+        for container in spec["containers"]:
+            arguments = [
+                str(settings) if one == "/etc/guardrail/guardrail.yaml" else one for one in container["args"]
+            ]
+            if arguments[0] == "doctor" and "doctor" not in commands():
+                continue  # until that command is there
+            path, parameters = parse(arguments)
+            assert path in {"guardrail run", "guardrail topics create", "guardrail doctor"}
+            assert parameters["config"] == settings
+
+
+@CASE
+def test_the_settings_are_ones_that_the_guard_takes(
+    rendered: dict[str, str], case: str, tmp_path: Path
+) -> None:
+    objects = objects_of(rendered[case])
+    maps = [one for one in objects if one["kind"] == "ConfigMap" and "guardrail.yaml" in one["data"]]
+    assert bool(maps) == (case != "everything"), "that one brings its own ConfigMap"
+    for one in maps:
+        path = tmp_path / "guardrail.yaml"
+        path.write_text(one["data"]["guardrail.yaml"], encoding="utf-8")
+        load_settings(path)
+        given = yaml.safe_load(one["data"]["guardrail.yaml"])
+        wanted = {
+            **VALUES["config"]["settings"],
+            **(yaml.safe_load(CASES[case].read_text()) or {}).get("config", {}).get("settings", {}),
+        }
+        assert given == wanted
+
+
+# ------------------------------------------------------------------------------------- the guard's pods
+
+
+def test_a_pod_of_a_stateful_set_keeps_its_membership_under_its_name(rendered: dict[str, str]) -> None:
+    objects = objects_of(rendered["default"])
+    workload = workload_of(objects)
+    assert workload["kind"] == "StatefulSet"
+    assert environment(guard_of(objects))["GUARDRAIL_KAFKA__GROUP_INSTANCE_ID"] == {
+        "fieldRef": {"fieldPath": "metadata.name"}
+    }
+    service = of_kind(objects, "Service")
+    assert workload["spec"]["serviceName"] == service["metadata"]["name"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"] == workload["spec"]["selector"]["matchLabels"]
+
+
+@pytest.mark.parametrize("case", ["deployment-hpa", "everything"])
+def test_other_pods_have_no_membership_that_outlives_them(rendered: dict[str, str], case: str) -> None:
+    """The names of a Deployment's pods never come back, and their partitions would stand still."""
+    assert "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" not in environment(guard_of(objects_of(rendered[case])))
+
+
+def test_the_settings_are_asked_at_the_port_that_is_served(rendered: dict[str, str]) -> None:
+    container = guard_of(objects_of(rendered["everything"]))
+    assert environment(container)["GUARDRAIL_OPS__PORT"] == "9095"
+    assert environment(container)["GUARDRAIL_OPS__HOST"] == "::"
+    [port] = container["ports"]
+    assert port == {"name": "ops", "containerPort": 9095}
+    probes = {
+        name: container[name]["httpGet"] for name in ("livenessProbe", "readinessProbe", "startupProbe")
+    }
+    assert {probe["path"] for probe in probes.values()} == {"/livez", "/readyz", "/startupz"}
+    assert {probe["port"] for probe in probes.values()} == {"ops"}
+
+
+@CASE
+def test_the_variables_of_the_pods_are_settings(
+    rendered: dict[str, str], case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = guard_of(objects_of(rendered[case]))
+    given = environment(container)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value if isinstance(value, str) else "guard-0")
+    settings = load_settings()
+    assert settings.ops.host == given["GUARDRAIL_OPS__HOST"]
+    assert settings.ops.port == container["ports"][0]["containerPort"]
+    static = "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" in given
+    assert settings.kafka.group_instance_id == ("guard-0" if static else None)
+
+
+@CASE
+def test_an_autoscaler_alone_sets_the_number_of_guards(rendered: dict[str, str], case: str) -> None:
+    objects = objects_of(rendered[case])
+    scalers = [one for one in objects if one["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}]
+    workload = workload_of(objects)
+    assert ("replicas" in workload["spec"]) == (not scalers)
+    for scaler in scalers:
+        target = scaler["spec"]["scaleTargetRef"]
+        assert (target["kind"], target["name"]) == (workload["kind"], workload["metadata"]["name"])
+        assert (scaler["spec"].get("minReplicas") or scaler["spec"].get("minReplicaCount")) >= 1
+
+
+def test_a_change_of_the_settings_restarts_the_guards_unless_they_reload(tools: Path) -> None:
+    def checksum(mode: str, *, in_place: bool) -> str | None:
+        settings = {"policies": {"default": {"mode": mode}}}
+        objects = objects_of(
+            render(tools, changes={"config": {"settings": settings, "reloadInPlace": in_place}})
+        )
+        annotations = workload_of(objects)["spec"]["template"]["metadata"].get("annotations", {})
+        found: str | None = annotations.get("checksum/config")
+        return found
+
+    assert checksum("hold", in_place=False) != checksum("observe", in_place=False) is not None
+    assert checksum("hold", in_place=True) is None
+
+
+def test_a_new_version_of_the_chart_alone_restarts_nothing(rendered: dict[str, str]) -> None:
+    for case in CASES:
+        assert (
+            "helm.sh/chart"
+            not in workload_of(objects_of(rendered[case]))["spec"]["template"]["metadata"]["labels"]
+        )
+
+
+def test_only_guards_are_counted_and_disrupted_as_guards(rendered: dict[str, str]) -> None:
+    """The pods of the hook and of the test are none."""
+    for case in CASES:
+        objects = objects_of(rendered[case])
+        selector = workload_of(objects)["spec"]["selector"]["matchLabels"]
+        assert of_kind(objects, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"] == selector
+        labels = [one["spec"]["template"]["metadata"]["labels"] for one in objects if one["kind"] == "Job"]
+        labels += [one["metadata"]["labels"] for one in objects if one["kind"] == "Pod"]
+        assert labels
+        assert not any(selector.items() <= pod.items() for pod in labels)
+
+
+def test_the_hook_needs_nothing_that_comes_after_it(rendered: dict[str, str]) -> None:
+    """Before an installation there is neither the release's ConfigMap nor its ServiceAccount."""
+    objects = objects_of(rendered["deployment-hpa"])
+    job = of_kind(objects, "Job")
+    spec = job["spec"]["template"]["spec"]
+    assert "serviceAccountName" not in spec
+    [name] = [one["configMap"]["name"] for one in spec["volumes"] if one["name"] == "config"]
+    [settings] = [one for one in objects if one["kind"] == "ConfigMap" and one["metadata"]["name"] == name]
+    hooks = [one["metadata"]["annotations"] for one in (settings, job)]
+    assert {hook["helm.sh/hook"] for hook in hooks} == {"pre-install,pre-upgrade"}
+    assert int(hooks[0]["helm.sh/hook-weight"]) < int(hooks[1]["helm.sh/hook-weight"])
+
+
+def test_the_test_runs_doctor_as_the_guard_sees_the_world(rendered: dict[str, str]) -> None:
+    for case in CASES:
+        objects = objects_of(rendered[case])
+        pod = of_kind(objects, "Pod")
+        guard = guard_of(objects)
+        [doctor] = pod["spec"]["containers"]
+        assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+        assert doctor["args"][:3] == ["doctor", "--config", "/etc/guardrail/guardrail.yaml"]
+        assert doctor["image"] == guard["image"]
+        assert doctor.get("envFrom") == guard.get("envFrom")
+        assert doctor["volumeMounts"] == guard["volumeMounts"]
+        assert pod["spec"]["volumes"] == workload_of(objects)["spec"]["template"]["spec"]["volumes"]
+
+
+# --------------------------------------------------------------------------------------------- scaling
+
+
+def test_keda_looks_at_one_topic_with_a_threshold_above_the_markers(rendered: dict[str, str]) -> None:
+    """Without a topic KEDA adds up the group's topics; with transactions each partition keeps a lag of 1."""
+    [trigger] = of_kind(objects_of(rendered["keda-kafka"]), "ScaledObject")["spec"]["triggers"]
+    assert trigger["metadata"]["topic"] == "chat.answers"
+    assert trigger["metadata"]["consumerGroup"] == "guards"
+    assert int(trigger["metadata"]["lagThreshold"]) > 24
+    assert all(isinstance(value, str) for value in trigger["metadata"].values())
+
+
+def test_keda_does_not_take_an_age_that_is_not_known_for_none(rendered: dict[str, str]) -> None:
+    [trigger] = of_kind(objects_of(rendered["keda-prometheus"]), "ScaledObject")["spec"]["triggers"]
+    assert trigger["metadata"]["ignoreNullValues"] == "false"
+    assert trigger["metadata"]["query"] == (
+        'max(guardrail_oldest_unreleased_seconds{namespace="chat", pod=~"guard-guardrail-.*"})'
+    )
+
+
+def test_the_age_that_keda_asks_for_is_one_that_guards_tell(rendered: dict[str, str]) -> None:
+    [trigger] = of_kind(objects_of(rendered["keda-prometheus"]), "ScaledObject")["spec"]["triggers"]
+    [name] = re.findall(r"guardrail_\w+", trigger["metadata"]["query"])
+    state = telemetry.GuardState(0, 0, 0, 0, 0, saturated=False, oldest_held_s=1.5, partitions=())
+    telemetry.serve_state(lambda: state)
+    try:
+        assert telemetry.REGISTRY.get_sample_value(name) == 1.5
+    finally:
+        telemetry.serve_state(None)
+
+
+# ------------------------------------------------------------------------------ values that are refused
+
+KEDA_KAFKA = {"kind": "keda", "keda": {"trigger": "kafka"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"terminationGracePeriodSeconds": 29}, "give at least 30"),
+        ({"config": {"settings": {"shutdown": {"budget_ms": 60_001}}}}, "give at least 66"),
+        ({"autoscaling": {"kind": "keda", "minReplicas": 0}}, "/autoscaling/minReplicas"),
+        ({"autoscaling": {"kind": "hpa", "minReplicas": 7}}, "autoscaling.minReplicas is 7"),
+        ({"autoscaling": {"kind": "hpa", "maxReplicas": 13}}, "has 12 partitions"),
+        (
+            {"autoscaling": {**KEDA_KAFKA, "keda": {"trigger": "kafka", "kafka": {"lagThreshold": 12}}}},
+            "give more than 12",
+        ),
+        ({"existingSecretMountPath": "/etc/secrets"}, "needs existingSecret"),
+        ({"existingSecret": "s", "existingSecretMountPath": "/etc/guardrail/s"}, "is in /etc/guardrail"),
+        ({"existingSecret": "s", "existingSecretMountPath": "/etc/guardrail"}, "is in /etc/guardrail"),
+        ({"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}, "scrape every guard twice"),
+        ({"config": {"settings": {"kafka": {"sasl_password": "x"}}}}, "/config/settings/kafka/sasl_password"),
+        ({"config": {"settings": {"kafka": {"group_instance_id": "x"}}}}, "group_instance_id"),
+        ({"config": {"settings": {"ops": {"port": 1}}}}, "/config/settings/ops"),
+        ({"image": {"digest": "sha256:abc"}}, "/image/digest"),
+        ({"replicas": 3}, "replicas"),
+        ({"networkPolicy": {"kafka": {"ports": ["kafka"]}}}, "/networkPolicy/kafka/ports"),
+    ],
+)
+def test_values_that_would_go_wrong_later_are_refused_at_once(
+    tools: Path, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(RenderError) as refused:
+        render(tools, changes=changes)
+    assert said in str(refused.value).replace("'", "").replace(".", "/") or said in str(refused.value)
+
+
+def test_the_shortest_grace_period_is_above_the_budget_of_the_guard(tools: Path) -> None:
+    budget_s = ShutdownSettings().budget_ms / 1000
+    assert VALUES["terminationGracePeriodSeconds"] > budget_s
+    objects = objects_of(render(tools, changes={"terminationGracePeriodSeconds": int(budget_s) + 5}))
+    assert workload_of(objects)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > budget_s
+
+
+# ------------------------------------------------------------------------------- files, pages, releases
+
+
+def test_alerts_and_dashboard_go_in_as_they_are(rendered: dict[str, str]) -> None:
+    """Helm's templates and Prometheus' use the same braces; the files are templates of Prometheus alone."""
+    objects = objects_of(rendered["keda-prometheus"])
+    alerts = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())
+    assert of_kind(objects, "PrometheusRule")["spec"] == alerts
+    dashboard = json.loads((CHART / "files" / "dashboard.json").read_text())
+    [data] = [
+        one["data"] for one in objects if one["kind"] == "ConfigMap" and "guardrail.json" in one["data"]
+    ]
+    assert json.loads(data["guardrail.json"]) == dashboard
+
+
+@pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
+def test_there_is_one_copy_of_alerts_and_dashboard(name: str) -> None:
+    """Other places may have links to it. helm refuses to pack files from without, so it lies in the chart."""
+    copies = [one for one in (ROOT / "ops" / name, ROOT / "docker" / name) if one.exists()]
+    assert all(one.resolve() == (CHART / "files" / name).resolve() for one in copies), copies
+    assert not (CHART / "files" / name).is_symlink()
+
+
+def test_the_readme_is_what_the_comments_say(tools: Path) -> None:
+    """Written anew by ``make helm-docs``."""
+    answer = run_tool(tools, "helm-docs", "--chart-search-root", str(CHART), "--dry-run")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.strip() == (CHART / "README.md").read_text(encoding="utf-8").strip()
+
+
+def test_every_value_has_a_comment() -> None:
+    rows = re.findall(r"^\| (\S+) \| \w+ \|.*\|(.*)\|$", (CHART / "README.md").read_text(), re.MULTILINE)
+    assert {name.split(".")[0] for name, _ in rows} >= set(VALUES)
+    assert [name for name, text in rows if not text.strip()] == []
+
+
+def test_the_chart_packs_with_what_it_needs(tools: Path, tmp_path: Path) -> None:
+    answer = run_tool(tools, "helm", "package", str(CHART), "--destination", str(tmp_path))
+    assert answer.returncode == 0, answer.stderr
+    [package] = tmp_path.glob("guardrail-*.tgz")
+    shown = run_tool(
+        tools,
+        "helm",
+        "template",
+        "g",
+        str(package),
+        "--kube-version",
+        "1.30.0",
+        "--set",
+        "dashboards.enabled=true",
+    )
+    assert "guardrail_oldest_unreleased_seconds" in shown.stdout
+
+
+def test_the_chart_belongs_to_this_version() -> None:
+    assert CHART_FILE["appVersion"] == __version__
+    [image] = yaml.safe_load(CHART_FILE["annotations"]["artifacthub.io/images"])
+    assert image["image"] == f"{VALUES['image']['repository']}:{__version__}"
+    for change in yaml.safe_load(CHART_FILE["annotations"]["artifacthub.io/changes"]):
+        assert change["kind"] in {"added", "changed", "deprecated", "removed", "fixed", "security"}
+    assert set(CHART_FILE["annotations"]) == {
+        f"artifacthub.io/{name}"
+        for name in ("category", "changes", "containsSecurityUpdates", "images", "license", "prerelease")
+    }
+
+
+def test_the_schema_knows_every_value(tools: Path) -> None:
+    """A value that the schema lacks would be refused, and one that it has alone would do nothing."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    known = schema["properties"]
+    assert set(known) == {*VALUES, "global"}
+    for name, value in VALUES.items():
+        part = known[name]
+        if "$ref" in part:
+            part = schema["definitions"][part["$ref"].rsplit("/", 1)[1]]
+        if isinstance(value, dict) and part.get("additionalProperties") is False:
+            assert set(part["properties"]) == set(value), name
+    wrong = copy.deepcopy(VALUES)
+    wrong["image"]["repositry"] = "x"
+    with pytest.raises(RenderError, match="repositry"):
+        render(tools, changes=wrong)

@@ -1,0 +1,262 @@
+"""Loading: from folders and from the hub's cache, pinned or not; and what is told when it fails."""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from pydantic import ValidationError
+
+from guardrail.config import SettingsError, load_settings
+from guardrail.errors import ConfigError
+from guardrail.judges.cascade import CascadeSettings
+from guardrail.judges.factory import build_judge
+from guardrail.judges.model import PRESETS, Classifier, ClassifierSettings, LabelMeaning, load_classifier
+from guardrail.judges.model.files import ModelFiles
+from guardrail.judges.settings import JudgeSettings
+from tests.unit.judges.model.tiny import write_model
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def load(**settings: Any) -> Classifier:
+    return load_classifier(ClassifierSettings.model_validate(settings))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """The hub client's cache as it is after a download of ``acme/tiny``."""
+    repository = tmp_path / "models--acme--tiny"
+    write_model(repository / "snapshots" / COMMIT)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(COMMIT, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_pinned_model_comes_from_the_cache_without_a_warning(cache: Path) -> None:
+    with structlog.testing.capture_logs() as logs:
+        load(model="acme/tiny", revision=COMMIT, cache_dir=cache, offline=True)
+    assert not logs
+
+
+@pytest.mark.parametrize("revision", [None, "main"])
+def test_what_is_not_pinned_is_warned_of(cache: Path, revision: str | None) -> None:
+    with structlog.testing.capture_logs() as logs:
+        load(model="acme/tiny", revision=revision, cache_dir=cache, offline=True)
+    assert [(log["event"], log["log_level"]) for log in logs] == [("classifier.unpinned", "warning")]
+    assert logs[0]["problem"].startswith("judge.classifier.revision: acme/tiny comes from the hub without")
+    assert "40 hexadecimal digits" in logs[0]["problem"]
+
+
+@pytest.mark.parametrize("revision", [None, "main", COMMIT[:7]])
+def test_remote_code_needs_a_pinned_revision(revision: str | None) -> None:
+    with pytest.raises(ConfigError, match="allow_remote_code would run whatever is there"):
+        load(model="acme/tiny", revision=revision, allow_remote_code=True)
+
+
+def test_a_model_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: acme/none .* not in the cache"):
+        load(model="acme/none", cache_dir=tmp_path, offline=True)
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: the folder /nowhere/x does not exist"):
+        load(model="/nowhere/x")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model is not set"):
+        load()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_pin_what_they_bring(preset: str) -> None:
+    settings = ClassifierSettings.model_validate({"preset": preset, "allow_remote_code": True})
+    assert ModelFiles(settings.model, settings.revision, settings).unpinned is None
+    known = settings.known()
+    assert known is not None
+    if known.tokenizer is not None:
+        assert ModelFiles(*known.tokenizer, settings).unpinned is None
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_folder_s_own_tokenizer_goes_before_that_of_the_preset(tmp_path: Path, own: bool) -> None:
+    folder = write_model(tmp_path / "m", ("no", "yes"))
+    settings = {"preset": "hhem", "model": str(folder), "cache_dir": tmp_path / "none", "offline": True}
+    if own:
+        assert load(**settings).max_tokens == 512
+        return
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ConfigError, match=r"google/flan-t5-base at 7bcac\w+ is not in the cache"):
+        load(**settings)
+
+
+def test_a_model_reads_as_many_tokens_as_its_files_say(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "m")
+    assert load(model=str(folder)).max_tokens == 512
+    said = folder / "tokenizer_config.json"
+    said.write_text('{"model_max_length": 1000000000000000019884624838656}', encoding="utf-8")
+    assert load(model=str(folder)).max_tokens == 512
+    said.write_text('{"model_max_length": 96}', encoding="utf-8")
+    assert load(model=str(folder)).max_tokens == 96
+    write_model(tmp_path / "m", max_tokens=80)
+    assert load(model=str(folder)).max_tokens == 80
+
+
+def test_files_that_are_broken(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "m")
+    (folder / "onnx" / "model.onnx").write_bytes(b"no graph")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: .* can't be loaded"):
+        load(model=str(folder))
+    (folder / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: .* can't be read"):
+        load(model=str(folder))
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: .* has no tokenizer\.json"):
+        load(model=str(folder))
+
+
+def test_labels_without_a_meaning(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "m", ("LABEL_0", "LABEL_1"), file="model.onnx")
+    with pytest.raises(ConfigError, match="LABEL_0, LABEL_1"):
+        load(model=str(folder))
+    load(model=str(folder), labels={"0": "unsupported", "LABEL_1": "supported"})
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")
+def test_without_torch_the_extra_is_named(tmp_path: Path) -> None:
+    folder = write_model(tmp_path / "m", file="elsewhere/graph.onnx")
+    with pytest.raises(ConfigError, match=r"pip install 'streaming-guardrail\[classifier-torch\]'"):
+        load(model=str(folder))
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: this onnxruntime has no mps"):
+        load(model=str(write_model(tmp_path / "n")), device="mps")
+
+
+@pytest.mark.parametrize("module", ["tokenizers", "onnxruntime"])
+def test_without_its_runtime_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    folder = write_model(tmp_path / "m")
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.partition(".")[0] == module:
+            raise ImportError(name=name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ConfigError, match=r"pip install 'streaming-guardrail\[classifier\]'") as caught:
+        load(model=str(folder))
+    assert module in str(caught.value)
+
+
+def test_presets_fill_in_and_what_is_set_wins() -> None:
+    hhem = ClassifierSettings(preset="hhem")
+    assert (hhem.model, hhem.revision) == (PRESETS["hhem"].model, PRESETS["hhem"].revision)
+    assert hhem.labels == {"0": LabelMeaning.UNSUPPORTED, "1": LabelMeaning.SUPPORTED}
+    assert ClassifierSettings(preset="hhem", revision=COMMIT).revision == COMMIT
+    other = ClassifierSettings(preset="hhem", model="acme/hhem")
+    assert (other.model, other.revision, other.template) == ("acme/hhem", None, hhem.template)
+    mini = ClassifierSettings(preset="minicheck-roberta-large", model="/models/mini")
+    assert (mini.model, mini.template) == ("/models/mini", "{premise}</s>{hypothesis}")
+    assert ClassifierSettings().model is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"template": "{premise} only"}, "must hold {hypothesis} once, not 0"),
+        ({"labels": {"0": "unsupported"}}, "names no label that means supported"),
+        ({"supported_at": 0.4, "partially_supported_at": 0.6}, "is above supported_at"),
+        ({"device": "gpu"}, "device"),
+        ({"preset": "hhem9"}, "preset"),
+    ],
+)
+def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ClassifierSettings.model_validate(settings)
+    assert message in str(caught.value)
+
+
+async def test_the_factory_builds_both_kinds(tmp_path: Path) -> None:
+    folder = str(write_model(tmp_path / "m", ("no", "yes")))
+    labels = {"0": "neutral", "1": "supported"}
+    for values in (
+        {"kind": "hhem", "classifier": {"model": folder, "template": "{premise} {hypothesis}"}},
+        {"kind": "hhem", "classifier": ClassifierSettings(model=folder)},
+        {"kind": "classifier", "classifier": {"model": folder, "labels": labels}},
+    ):
+        judge = build_judge(JudgeSettings.model_validate(values))
+        assert judge.name == f"{values['kind']}:m"
+        await judge.aclose()
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model is not set"):
+        build_judge(JudgeSettings(kind="classifier"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"kind": "hhem"},
+        {"kind": "hhem", "classifier": {"preset": "hhem", "device": "cpu"}},
+        {"kind": "cascade", "cascade": {"first": "hhem"}},
+        {"kind": "cascade", "cascade": CascadeSettings(second="hhem")},
+    ],
+)
+def test_hhem_is_a_classifier_with_that_preset(values: dict[str, Any]) -> None:
+    settings = JudgeSettings.model_validate(values)
+    assert settings.classifier.preset == "hhem"
+    assert settings.classifier.model == PRESETS["hhem"].model
+    assert "classifier" in settings.kinds()
+    assert JudgeSettings.model_validate(settings.model_dump()) == settings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"kind": "hhem", "classifier": {"preset": "minicheck-roberta-large"}},
+            "kind is hhem, but classifier.preset minicheck-roberta-large; write classifier",
+        ),
+        (
+            {"kind": "cascade", "cascade": {"first": "hhem", "second": "classifier"}},
+            "cascade.first: hhem is the classifier, with a preset; name two different judges",
+        ),
+    ],
+)
+def test_hhem_is_no_second_classifier(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        JudgeSettings.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("judge", "path", "remedy"),
+    [
+        ("hhem: {revision: main}", "judge.hhem", "write what stands there under judge.classifier"),
+        (
+            "classifier: {tokenizer: a/b}",
+            "judge.classifier.tokenizer",
+            "tokenizer.json into the model's folder",
+        ),
+        ("classifier: {unpinned: refuse}", "judge.classifier.unpinned", "so set revision"),
+        ("classifier: {batch_size: 4}", "judge.classifier.batch_size", "take it out"),
+        ("classifier: {max_length: 4}", "judge.classifier.max_length", "pairs have 512 tokens"),
+    ],
+)
+def test_settings_that_went_are_told_of(tmp_path: Path, judge: str, path: str, remedy: str) -> None:
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(f"judge: {{{judge}}}\n", encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file)
+    (problem,) = caught.value.problems
+    assert problem.path == path
+    assert "no setting any more" in problem.wrong
+    assert remedy in problem.remedy
+
+
+def test_that_torch_is_missing_is_told_ahead_of_any_download(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "torch" else found(name, *more)
+    )
+    with pytest.raises(ConfigError, match=r"judge\.classifier: torch is not installed; run: pip install"):
+        load(preset="hhem", offline=True, cache_dir=tmp_path)

@@ -1,0 +1,104 @@
+"""The judges of one process: those that policies name, and what of their settings takes a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from guardrail.errors import ConfigError
+from guardrail.judges.factory import JudgeSet, check_judge
+from guardrail.judges.settings import JudgeSettings
+from guardrail.judges.spending import BudgetExhausted
+from guardrail.policy import Policy
+from tests.support.judges import reply_of
+from tests.unit.judges.doubles import request
+
+LLM: dict[str, Any] = {"api_key": "sk-none", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
+
+
+def settings(**given: Any) -> JudgeSettings:
+    return JudgeSettings.model_validate({"llm": LLM, **given})
+
+
+def policy(**given: Any) -> Policy:
+    return Policy.model_validate(given)
+
+
+@asynccontextmanager
+async def judges(settings: JudgeSettings, *policies: Policy) -> AsyncIterator[JudgeSet]:
+    found = await asyncio.to_thread(JudgeSet, settings, policies)
+    try:
+        yield found
+    finally:
+        await found.aclose()
+
+
+async def test_what_policies_name_is_built_and_nothing_else() -> None:
+    async with judges(settings(), policy(judge="llm"), policy()) as found:
+        assert found.by_kind.keys() == {"local", "llm"}
+        assert found.default is found.by_kind["local"]
+        assert not found.missing([policy(judge="llm"), policy(judge="local")])
+
+
+async def test_a_judge_that_is_missing_is_told_and_built_of_what_its_settings_are_by_then() -> None:
+    before = settings()
+    command = {"argv": [sys.executable, "-c", "pass"], "name": "mine"}
+    after = settings(command=command, cache={"enabled": False}, local={"workers": 7})
+    async with judges(before) as found:
+        with pytest.raises(ConfigError, match=r"policies\.default\.judge: command: judge\.command: neither"):
+            found.missing([policy(judge="command")])
+        missing = found.missing([policy(judge="command")], after)
+        assert [each.kind for each in missing] == ["command"]
+        assert found.by_kind.keys() == {"local"}
+        await asyncio.to_thread(found.add, missing)
+        assert found.by_kind["command"].name == "command:mine"
+        # The local judge was there before: its settings are as they were.
+        assert found.settings.local == before.local
+        assert found.fixed(after, []) == ["judge.local"]
+        renamed = after.model_copy(update={"command": after.command.model_copy(update={"name": "other"})})
+        assert found.fixed(renamed, []) == ["judge.command", "judge.local"]
+
+
+async def test_settings_of_judges_that_nobody_uses_take_no_restart() -> None:
+    async with judges(settings()) as found:
+        assert (
+            found.fixed(settings(command={"argv": ["x"]}, prices={"m": {"input": 1, "output": 1}}), []) == []
+        )
+        assert found.fixed(settings(kind="llm"), []) == ["judge.kind"]
+
+
+async def test_a_policy_has_its_own_bound_in_place_of_the_judges() -> None:
+    given = settings(kind="llm", budgets={"per_response": {"tokens": 1_000_000}, "on_budget": "unverified"})
+    async with judges(given) as found:
+        asked = replace(request("Oslo is in Norway."), budget=policy(budget={"tokens": 1}).budget)
+        with pytest.raises(BudgetExhausted, match="budget per response used up: 0 of 1 tokens"):
+            await reply_of(found.default, asked)
+
+
+async def test_beyond_a_policys_budget_the_local_judge_answers_where_it_is_to() -> None:
+    bounded = policy(budget={"tokens": 1})
+    async with judges(settings(kind="llm"), bounded) as found:
+        reply = await reply_of(found.default, replace(request("Oslo is in Norway."), budget=bounded.budget))
+        assert reply.judgements[0].judge == "local"
+        assert not found.fixed(settings(kind="llm"), [bounded])
+
+
+async def test_a_budget_that_comes_later_takes_a_restart_to_have_the_local_judge_answer() -> None:
+    async with judges(settings(kind="llm")) as found:
+        assert found.fixed(settings(kind="llm"), [policy(budget={"tokens": 1})]) == [
+            "policies.default.budget"
+        ]
+
+
+def test_a_budget_in_dollars_needs_a_price() -> None:
+    with pytest.raises(ConfigError, match="needs the price of"):
+        check_judge(settings(kind="llm"), [policy(budget={"usd": 0.1})])
+    with pytest.raises(ConfigError, match=r"policies\.default\.judge: llm: .*needs the price of"):
+        check_judge(settings(), [policy(judge="llm", budget={"usd": 0.1})])
+    check_judge(settings(), [policy(budget={"usd": 0.1})])
