@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Final
 
 from guardrail.config import Settings
 from guardrail.doctor.checks import Check
@@ -14,7 +15,9 @@ from guardrail.events import Decision, Verdict
 from guardrail.policy import FailPolicy, Policy, Rule
 from guardrail.routing import Route
 
-_WITHHOLDING = frozenset({Decision.BLOCK, Decision.REDACT})
+_NAMED: Final = 3
+_ACTING: Final = (Decision.BLOCK, Decision.REDACT, Decision.FLAG)
+_WITHHOLDING: Final = frozenset({Decision.BLOCK, Decision.REDACT})
 
 
 def check_policies(settings: Settings) -> list[Check]:
@@ -107,26 +110,23 @@ def _of_policy(policy: Policy, settings: Settings, uses: Sequence[str]) -> Itera
     effect = _effect(name, policy, applied)
     lenient = list(_lenient(name, policy)) if applied and policy.mode != "observe" else []
     if effect is None:
-        words = ", ".join(
-            [f"{policy.mode}", _can_do(policy), f"used by {', '.join(uses[:3])}{', …' if uses[3:] else ''}"]
-        )
-        effect = Check("policies", name, "ok", words)
+        words = (policy.mode, *_can_do(policy), f"used by {_named(uses)}")
+        effect = Check("policies", name, "ok", "; ".join(words))
     yield from (effect, *found, *lenient)
 
 
-def _can_do(policy: Policy) -> str:
-    rules = _live(policy)
-    counted = [
-        (sum(rule.action is action for rule in rules), word)
-        for action, word in ((Decision.BLOCK, "block"), (Decision.REDACT, "redact"), (Decision.FLAG, "flag"))
-    ]
-    told = ", ".join(f"{number} {word}" for number, word in counted if number) or "none that acts"
-    thresholds = [
-        f"{word} below {bound:g}"
-        for word, bound in (("blocks", policy.block_below), ("flags", policy.flag_below))
-        if bound and _has_score(policy)
-    ]
-    return ", ".join([f"rules: {told}", *thresholds])
+def _named(uses: Sequence[str]) -> str:
+    return ", ".join(uses[:_NAMED]) + (f" and {len(uses) - _NAMED} more" if len(uses) > _NAMED else "")
+
+
+def _can_do(policy: Policy) -> Iterator[str]:
+    actions = [rule.action for rule in _live(policy)]
+    told = [f"{actions.count(each)} {each.value}" for each in _ACTING if each in actions]
+    if told:
+        yield f"rules: {', '.join(told)}"
+    for word, bound in (("blocks", policy.block_below), ("flags", policy.flag_below)):
+        if bound and _has_score(policy):
+            yield f"{word} scores below {bound:g}"
 
 
 def _live(policy: Policy) -> list[Rule]:
@@ -166,7 +166,7 @@ def _effect(name: str, policy: Policy, applied: Sequence[str]) -> Check | None:
             "policies",
             name,
             "warn",
-            f"it only observes, and {' and '.join(applied)} apply it: every answer is shown as it is written",
+            f"it only observes: every answer of {_named(applied)} is shown as it is written",
             "set mode: hold or stream where answers are to be withheld",
         )
     if not withholds(policy):
