@@ -207,10 +207,10 @@ async def _prove(settings: GuardSettings, seen: ClusterSeen, within_s: float | N
 async def _stamped_s(settings: GuardSettings, seen: ClusterSeen, examiner: Examiner) -> float | None:
     """The time that the broker stamped on the answers of the proof, where it does that."""
     name = settings.kafka.topics.responses
-    configs = seen.topics[name].configs or {}
-    if configs.get("message.timestamp.type") != "LogAppendTime":
+    topic = seen.topics[name]
+    if (topic.configs or {}).get("message.timestamp.type") != "LogAppendTime":
         return None
-    return await examiner.newest_append_s(name)
+    return await examiner.newest_append_s(name, topic.partitions)
 
 
 async def _clock(settings: GuardSettings) -> Check:

@@ -36,9 +36,7 @@ def test_the_built_in_policy_is_well_and_told_in_words() -> None:
 
 
 def test_a_policy_that_observes_is_named_with_what_uses_it() -> None:
-    checks = found(
-        policies={"shadow": {"mode": "observe"}}, routes=[{"route": "chat", "policy": "shadow"}]
-    )
+    checks = found(policies={"shadow": {"mode": "observe"}}, routes=[{"route": "chat", "policy": "shadow"}])
     check = of(checks, "policies.shadow")
     assert check.state == "warn"
     assert "only observes: every answer of routes.0 is shown" in check.detail
@@ -93,7 +91,12 @@ def test_a_policy_that_only_flags_is_named() -> None:
 
 
 def test_rules_that_never_fire_or_are_never_reached_are_named_by_their_place() -> None:
-    rules = ["verdict UNVERIFIED: block", "verdict CONTRADICTED|UNSUPPORTED: flag", BLOCK, "support < 0: flag"]
+    rules = [
+        "verdict UNVERIFIED: block",
+        "verdict CONTRADICTED|UNSUPPORTED: flag",
+        BLOCK,
+        "support < 0: flag",
+    ]
     checks = found(policies={"default": {"rules": rules}})
     assert of(checks, "policies.default.rules.0").detail.endswith(
         "can never fire: on_unverified decides claims without a verdict, before any rule"
@@ -161,4 +164,6 @@ def test_policies_that_nothing_uses_and_routes_that_are_never_reached_are_named(
 
 
 def test_all_published_policies_have_no_inert_rule() -> None:
-    assert [check for check in found(policies={"default": Policy().model_dump()}) if check.state != "ok"] == []
+    assert [
+        check for check in found(policies={"default": Policy().model_dump()}) if check.state != "ok"
+    ] == []
