@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -18,9 +18,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import (
-    BrokerResponseError,
     ConcurrentTransactions,
     GroupAuthorizationFailedError,
     KafkaError,
@@ -28,14 +26,6 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
     for_code,
-)
-from aiokafka.protocol.fetch import FetchRequest
-from aiokafka.protocol.group import HeartbeatRequest
-from aiokafka.protocol.metadata import MetadataRequest
-from aiokafka.protocol.transaction import (
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    InitProducerIdRequest,
 )
 
 from consumers.kafka.client import (
@@ -46,7 +36,7 @@ from consumers.kafka.client import (
     groupless_options,
     translated,
 )
-from consumers.kafka.release import release_of
+from consumers.kafka.workarounds import Asker, ErrorKind
 from consumers.settings import KafkaSettings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check, State
@@ -54,11 +44,24 @@ from guardrail.doctor import Check, State
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
 _MINUTE_MS: Final = 60_000
-_BEYOND: Final = 2**62
 _ATTEMPTS: Final = 20
 _AGAIN_S: Final = 0.1
 _CLOSE_S: Final = 2.0
 _READ_BACK: Final = 20
+_RELEASES: Final = (
+    (7, "3.3"),
+    (8, "3.4"),
+    (11, "3.5"),
+    (14, "3.6"),
+    (19, "3.7"),
+    (20, "3.8"),
+    (21, "3.9"),
+    (25, "4.0"),
+    (27, "4.1"),
+    (29, "4.2"),
+    (30, "4.3"),
+)
+"""The highest metadata.version of each release of Kafka."""
 _LOSES_TRANSACTIONS: Final = "4.3"
 _BROKER_CONFIGS: Final = (
     "transaction.max.timeout.ms",
@@ -133,7 +136,7 @@ class Examiner:
         self._settings = settings
         self._stack = AsyncExitStack()
         self._admin: AIOKafkaAdminClient
-        self._client: AIOKafkaClient
+        self._asker: Asker
         self._leaders: dict[str, int] = {}
         """Of the first partition of each topic; -1 where it has none."""
 
@@ -141,10 +144,13 @@ class Examiner:
         async with AsyncExitStack() as stack:
             self._admin = await connect_admin(self._settings)
             stack.push_async_callback(self._admin.close)
-            self._client = AIOKafkaClient(**client_options(self._settings))
-            stack.push_async_callback(closed_in_time, "client", self._client.close(), _CLOSE_S)
-            async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
-                await self._client.bootstrap()
+            self._asker = Asker(client_options(self._settings))
+            stack.push_async_callback(self._close)
+            try:
+                async with asyncio.timeout(self._settings.connect_timeout_ms / 1000):
+                    await self._asker.start()
+            except (KafkaError, OSError, TimeoutError) as error:
+                raise translated(error, f"asking {self._settings.bootstrap_servers}") from error
             self._stack = stack.pop_all()
         return self
 
@@ -152,6 +158,9 @@ class Examiner:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._stack.aclose()
+
+    async def _close(self) -> None:
+        await closed_in_time("client", self._asker.close(), _CLOSE_S)
 
     async def cluster(self) -> ClusterSeen:
         """What is there. Raises TransportError."""
@@ -161,9 +170,9 @@ class Examiner:
                 begun = time.monotonic()
                 # Asked for by name, a topic that may not be seen is told from one that is missing; and none
                 # is made by being asked for.
-                answer = await self._ask(MetadataRequest(list(names), allow_auto_topic_creation=False))
+                answer = await self._asker.metadata(list(names))
                 took_ms = (time.monotonic() - begun) * 1000
-                described = {topic["topic"]: topic for topic in answer.to_object()["topics"]}
+                described = {topic["topic"]: topic for topic in answer["topics"]}
                 hidden = {
                     name
                     for name, topic in described.items()
@@ -174,18 +183,15 @@ class Examiner:
                     for name, topic in described.items()
                     if name not in hidden and topic["partitions"]
                 }
-                brokers = [broker[0] for broker in answer.brokers]
+                brokers = [broker["node_id"] for broker in answer["brokers"]]
                 self._leaders = {name: topic["partitions"][0]["leader"] for name, topic in there.items()}
                 configs = await self._topic_configs(sorted(there))
                 broker_configs = await self._broker_configs(brokers)
-                release = await release_of(self._client, self._client.get_random_node())
+                release = release_of(await self._asker.metadata_version())
         except (KafkaError, OSError, TimeoutError) as error:
             raise translated(error, f"asking {self._settings.bootstrap_servers} for topics") from error
         topics = {name: _seen(topic, configs.get(name)) for name, topic in there.items()}
         return ClusterSeen(len(brokers), took_ms, topics, frozenset(hidden), broker_configs, release)
-
-    async def _ask(self, request: Any, node: int | None = None) -> Any:
-        return await self._client.send(self._client.get_random_node() if node is None else node, request)
 
     async def _topic_configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         asked = dict.fromkeys(_TOPIC_CONFIGS, "")
@@ -234,24 +240,21 @@ class Examiner:
         elif name not in seen.topics:
             found.unknown[right] = "there is no such topic"
         else:
-            # Beyond the end there is nothing: the answer is an error in any case, and tells which.
-            request = FetchRequest(0, 0, 1, 0, [(name, [(0, _BEYOND, 1)])])
             leader = self._leaders.get(name, -1)
-            answer = await self._ask(request, None if leader < 0 else leader)
-            codes = [partition[1] for _topic, partitions in answer.topics for partition in partitions]
-            _sort(found, right, for_code(codes[0]) is TopicAuthorizationFailedError)
+            error = await self._asker.fetch_nothing(name, None if leader < 0 else leader)
+            _sort(found, right, error is TopicAuthorizationFailedError)
 
     async def _may_join(self, found: Rights) -> None:
         group = self._settings.group_id
         right = Right("Read", "group", group)
         try:
-            node = await self._coordinator(CoordinationType.GROUP, group)
+            node = await _patiently(lambda: self._asker.group_coordinator(group))
         except GroupAuthorizationFailedError:
             found.denied.append(right)
             return
         # Of a member that is in no group: refused for that, or before that for want of the right.
-        answer = await self._ask(HeartbeatRequest(group, -1, ""), node)
-        _sort(found, right, for_code(answer.error_code) is GroupAuthorizationFailedError)
+        error = await self._asker.heartbeat_of_nobody(group, node)
+        _sort(found, right, error is GroupAuthorizationFailedError)
 
     async def _may_write(self, seen: ClusterSeen, found: Rights) -> None:
         settings = self._settings
@@ -273,17 +276,16 @@ class Examiner:
             Right("Write", "transactional-id", prefix),
         )
         try:
-            node = await self._coordinator(CoordinationType.TRANSACTION, transactional_id)
+            node = await _patiently(lambda: self._asker.transaction_coordinator(transactional_id))
         except TransactionalIdAuthorizationFailed:
             found.denied += [describe, write]
             found.unknown |= dict.fromkeys(writes.values(), "it takes a transaction to try")
             return
         found.granted.append(describe)
         for _ in range(_ATTEMPTS):
-            answer = await self._ask(
-                InitProducerIdRequest(transactional_id, settings.transaction_timeout_ms), node
+            error, producer = await self._asker.producer(
+                transactional_id, settings.transaction_timeout_ms, node
             )
-            error = for_code(answer.error_code)
             if not _passes(error):
                 break
             await asyncio.sleep(_AGAIN_S)
@@ -295,7 +297,6 @@ class Examiner:
             found.unknown |= dict.fromkeys(writes.values(), "it takes a transaction to try")
             return
         found.granted.append(write)
-        producer = (transactional_id, answer.producer_id, answer.producer_epoch)
         await self._may_write_to(writes, producer, node, found)
 
     async def _may_write_to(
@@ -303,35 +304,22 @@ class Examiner:
     ) -> None:
         # One after the other: where one of several is denied, nothing is said of the others.
         begun = False
-        for name, right in writes.items():
-            error: type[BrokerResponseError | NoError] = NoError
-            for _ in range(_ATTEMPTS):
-                answer = await self._ask(AddPartitionsToTxnRequest(*producer, [(name, [0])]), node)
-                codes = [partition[1] for _topic, partitions in answer.errors for partition in partitions]
-                error = for_code(codes[0])
-                if not _passes(error):
-                    break
-                await asyncio.sleep(_AGAIN_S)
-            begun |= error is NoError
-            if error is NoError or error is TopicAuthorizationFailedError:
-                _sort(found, right, error is TopicAuthorizationFailedError)
-            else:
-                found.unknown[right] = error.__name__
-        if begun:
-            await self._ask(EndTxnRequest(*producer, False), node)
-
-    async def _coordinator(self, kind: CoordinationType, key: str) -> int:
-        for attempt in range(_ATTEMPTS):
-            try:
-                node: int = await self._client.coordinator_lookup(kind, key)
-            except KafkaError as error:
-                # A new cluster makes the topic behind it when it is first asked.
-                if not error.retriable or attempt + 1 == _ATTEMPTS:
-                    raise
-                await asyncio.sleep(_AGAIN_S)
-            else:
-                return node
-        raise AssertionError
+        try:
+            for name, right in writes.items():
+                error: ErrorKind = NoError
+                for _ in range(_ATTEMPTS):
+                    error = await self._asker.add_to_transaction(producer, name, node)
+                    if not _passes(error):
+                        break
+                    await asyncio.sleep(_AGAIN_S)
+                begun |= error is NoError
+                if error is NoError or error is TopicAuthorizationFailedError:
+                    _sort(found, right, error is TopicAuthorizationFailedError)
+                else:
+                    found.unknown[right] = error.__name__
+        finally:
+            if begun:
+                await self._asker.abort(producer, node)
 
     # ---------------------------------------------------------------------------------------------- clock
 
@@ -362,13 +350,33 @@ class Examiner:
         return newest
 
 
-def _passes(error: type[BrokerResponseError | NoError]) -> bool:
+def _passes(error: ErrorKind) -> bool:
     """A coordinator that is still loading, or the transaction of another doctor that is being aborted."""
     return error is ConcurrentTransactions or error.retriable
 
 
+async def _patiently(ask: Callable[[], Awaitable[int]]) -> int:
+    """A new cluster makes the topic behind a coordinator when it is first asked for one."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return await ask()
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+        await asyncio.sleep(_AGAIN_S)
+    return await ask()
+
+
 def _sort(found: Rights, right: Right, denied: bool) -> None:
     (found.denied if denied else found.granted).append(right)
+
+
+def release_of(metadata_version: int | None) -> str | None:
+    """The release of Kafka, as "4.2", by the highest metadata.version that it holds. No answer names it."""
+    if metadata_version is None:
+        return None
+    known = next((release for highest, release in _RELEASES if metadata_version <= highest), None)
+    return known or f"later than {_RELEASES[-1][1]}"
 
 
 def _seen(topic: Mapping[str, Any], configs: Mapping[str, str] | None) -> TopicSeen:

@@ -79,10 +79,12 @@ async def test_a_guard_that_enforces_is_proven_to_and_nothing_is_left_behind(
     async with guarded(kafka_bootstrap, BLOCKING) as side:
         first = await doctor(side.settings, tmp_path)
         again = await asyncio.gather(*(doctor(side.settings, tmp_path) for _ in range(2)))
+        assert first.states("access") == {"ok"}
         for told in (first, *again):
             assert told.status == 0, told
             assert told.states("enforcement") == {"ok"}
-            assert told.states("access") == {"ok"}
+            # Of two at once, one may end the transaction of the other.
+            assert told.states("access") <= {"ok", "skip"}
             assert told.checks["broker", "reachable"]["detail"].endswith("Kafka 4.2") or (
                 "GUARDRAIL_KAFKA_VERSION" in os.environ
             )

@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from consumers.doctor import ClusterSeen, Right, Rights, TopicSeen, check_access, check_broker, check_topics
-from consumers.kafka.release import named
+from consumers.doctor import (
+    ClusterSeen,
+    Right,
+    Rights,
+    TopicSeen,
+    check_access,
+    check_broker,
+    check_topics,
+    release_of,
+)
 from consumers.settings import KafkaSettings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check
@@ -205,7 +213,7 @@ def test_the_release_that_loses_transactions_is_told_where_it_does() -> None:
     ("version", "release"), [(29, "4.2"), (28, "4.2"), (30, "4.3"), (31, "later than 4.3"), (21, "3.9")]
 )
 def test_the_release_follows_from_the_metadata_version(version: int, release: str) -> None:
-    assert named(version) == release
+    assert release_of(version) == release
 
 
 def test_each_missing_right_is_told_with_the_acl_to_grant() -> None:
