@@ -160,7 +160,7 @@ def _wrong(proof: Proof, policy: Policy) -> Check:
     elif proof.decision is Decision.FLAG:
         shown = f"shown {when}: flagged {_by(proof)}but not withheld"
     else:
-        shown = f"shown {when}, as if it were right"
+        shown = f"shown {when}: the guard released it"
     return Check("enforcement", proof.sent, "fail", shown, _remedy(policy))
 
 

@@ -61,7 +61,7 @@ async def test_a_guard_that_only_flags_is_found() -> None:
 
 async def test_a_judge_that_sees_nothing_is_found() -> None:
     checks = await proven(BLOCKING, {})
-    assert "as if it were right" in checks[WHOLE].detail
+    assert "the guard released it" in checks[WHOLE].detail
     assert f"policy.digest {BLOCKING.ref.digest}" in checks[WHOLE].remedy
 
 
