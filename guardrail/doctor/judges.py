@@ -33,6 +33,7 @@ CONTEXT: Final = "The standard plan costs $20 per month. The company's office is
 SUPPORTED: Final = "The company's office is in Lisbon."
 CONTRADICTED: Final = "The standard plan costs $95 per month."
 
+_LOOK: Final = "look after its server or program, then run this again"
 _MOST_CHARS: Final = 500
 _CLAIM_TIMEOUT_MS: Final = 60_000
 """Longer than a policy would wait: a model that is loaded for this is slow once."""
@@ -130,7 +131,7 @@ def _misjudged(about: str, claims: Iterable[ClaimVerdict]) -> list[Check]:
         if claim is None or claim.verdict is Verdict.UNVERIFIED:
             why = "" if claim is None else shorten(claim.reasoning, _MOST_CHARS)
             detail, remedy = _split(why or "it gave no reason")
-            checks.append(Check("judge", about, "fail", f"no verdict: {detail}", remedy))
+            checks.append(Check("judge", about, "fail", f"no verdict: {detail}", remedy or _LOOK))
             break  # the other one will say the same
         if claim.verdict not in wanted:
             checks.append(

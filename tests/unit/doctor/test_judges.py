@@ -10,6 +10,7 @@ from guardrail.doctor.judges import ask
 from guardrail.events import Verdict
 from guardrail.judges.settings import JudgeSettings
 from guardrail.testing import ScriptedJudge
+from tests.support.llm_server import Behaviour, LlmServer, Recorded, Reply, Status, member, verdicts
 
 
 async def found(**judge: object) -> list[Check]:
@@ -78,3 +79,33 @@ async def test_a_judge_that_is_wrong_fails(script: dict[str, str], detail: str) 
     [check] = await ask(ScriptedJudge(script), SETTINGS)
     assert check.state == "fail"
     assert detail in check.detail
+
+
+def by_price(call: Recorded) -> str:
+    """CONTRADICTED for the claim that names $95, SUPPORTED for the other."""
+    said = []
+    for label in call.asked:
+        claim = call.user.partition(f"begin claim {label}]\n")[2].partition("\n[")[0]
+        said.append(member(label, "CONTRADICTED" if "$95" in claim else "SUPPORTED", evidence=[1]))
+    return verdicts(*said)
+
+
+async def asked(behaviour: Behaviour) -> tuple[Check, LlmServer]:
+    async with LlmServer(behaviour) as server:
+        [check] = await found(kind="llm", llm={"model": "m", "base_url": server.url, "max_retries": 0})
+    return check, server
+
+
+async def test_a_language_model_is_asked_in_one_call() -> None:
+    check, server = await asked(Reply(by_price))
+    assert check.state == "ok", check
+    assert "llm:m" in check.detail
+    assert "tokens" in check.detail
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("status", [401, 404, 503])
+async def test_an_endpoint_that_refuses_is_told_with_what_to_do(status: int) -> None:
+    check, _ = await asked(Status(status))
+    assert check.state == "fail"
+    assert str(status) in check.detail
