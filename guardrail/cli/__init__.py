@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from guardrail import __version__
-from guardrail.cli import config, dead_letters, demo, prompts, run, schema, score, top, topics
+from guardrail.cli import config, dead_letters, demo, doctor, prompts, run, schema, score, top, topics
 from guardrail.cli.terminal import GuardrailGroup
 
 __all__ = ["app", "main"]
@@ -59,6 +59,7 @@ def root(
 
 app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
+app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
 app.command("score", epilog=score.EPILOG)(score.score_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.add_typer(topics.topics_app, name="topics")

@@ -19,9 +19,3 @@ def parse(arguments: Sequence[str]) -> tuple[str, dict[str, Any]]:
         name, command, left = command.resolve_command(context, left)
         context = command.make_context(name, left, parent=context)
     return str(context.command_path), dict(context.params)
-
-
-def commands() -> set[str]:
-    """Names of the commands of the first level."""
-    group: Any = typer.main.get_command(app)
-    return set(group.commands)

@@ -163,11 +163,13 @@ class KafkaBroker:
         sasl_users: Mapping[str, str] | None = None,
         listeners: Sequence[Listener] = (),
         scram_users: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         """``sasl_users`` (name to password) adds a listener LOGIN that wants a login, SASL PLAIN.
 
-        ``scram_users`` are known to listeners that log in with SCRAM.
+        ``scram_users`` are known to listeners that log in with SCRAM. ``properties`` are the broker's own.
         """
+        self._properties = dict(properties or {})
         self._listeners = list(listeners)
         if sasl_users:
             self._listeners.append(Listener("LOGIN", "SASL_PLAINTEXT", plain_login(sasl_users)))
@@ -283,6 +285,7 @@ class KafkaBroker:
             lines.append(f"{name}={value}")
         for one in self._listeners:
             lines += one.properties()
+        lines += [f"{name}={value}" for name, value in self._properties.items()]
         return "\n".join(lines) + "\n"
 
     def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:

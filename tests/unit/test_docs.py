@@ -151,7 +151,11 @@ def shown_commands() -> Iterator[str]:
 def test_a_command_that_is_shown_exists_with_its_options(line: str) -> None:
     words = shlex.split(line)
     path = next(name for name in (" ".join(words[:3]), " ".join(words[:2])) if name in COMMANDS)
-    known = {option for parameter in COMMANDS[path].params for option in parameter.opts}
+    known = {
+        option
+        for parameter in COMMANDS[path].params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
 
 

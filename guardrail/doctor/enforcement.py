@@ -1,0 +1,215 @@
+"""The proof: answers sent through the guard that runs, as a chat service sends them.
+
+A right one must come back whole, a wrong one must never be delivered: streamed by small deltas, and whole.
+The answers have a route of their own, ``PROOF_ROUTE``, which operators may route to any policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from guardrail.client import GuardClient, GuardTimeout, Piece
+from guardrail.doctor.checks import Check, failed
+from guardrail.doctor.policies import withholds
+from guardrail.errors import GuardrailError
+from guardrail.events import Decision
+from guardrail.policy import Policy
+
+PROOF_ROUTE: Final = "guardrail-doctor"
+
+_QUESTION: Final = "What does the standard plan cost?"
+_CONTEXT: Final = "The standard plan costs $20 per month. It can be cancelled at any time."
+_RIGHT: Final = "The standard plan costs $20 per month. It can be cancelled at any time."
+_WRONG: Final = "The standard plan costs $95 per month. It can be cancelled at any time."
+_WRONG_FIGURE: Final = "95"
+_DELTA_CHARS: Final = 4
+_METADATA: Final = {"guardrail": "doctor"}
+
+_RIGHT_STREAMED: Final = "right answer, streamed"
+_WRONG_STREAMED: Final = "wrong answer, streamed"
+_WRONG_WHOLE: Final = "wrong answer, whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What came back for one answer. ``delivered`` is all text that a user would have seen, in order, also
+    where it was replaced later; ``message`` what replaced it."""
+
+    sent: str
+    delivered: str
+    message: str | None
+    decision: Decision | None
+    rule: str | None
+    took_s: float
+
+    @classmethod
+    def of(
+        cls, sent: str, pieces: Sequence[Piece], decision: Decision | None, rule: str | None, took_s: float
+    ) -> Self:
+        """From the pieces that a client yielded."""
+        shown = "".join(piece.text for piece in pieces if not piece.replaces)
+        message = next((piece.text for piece in pieces if piece.replaces), None)
+        return cls(sent, shown, message, decision, rule, took_s)
+
+    @property
+    def withheld(self) -> bool:
+        """Was what is wrong never delivered?"""
+        return _WRONG_FIGURE not in self.delivered
+
+
+async def prove(client: GuardClient, policy: Policy, *, within_s: float) -> list[Check]:
+    """Send three answers through the guard that listens on the topics of ``client``, which is open.
+
+    ``policy`` is what the settings at hand give to ``PROOF_ROUTE``; remedies name it. ``within_s`` is how
+    long the guard may say nothing.
+    """
+    sending = {
+        _RIGHT_STREAMED: _stream(client, _RIGHT_STREAMED, _RIGHT, within_s),
+        _WRONG_STREAMED: _stream(client, _WRONG_STREAMED, _WRONG, within_s),
+        _WRONG_WHOLE: _whole(client, _WRONG_WHOLE, _WRONG, within_s),
+    }
+    answers = await asyncio.gather(*map(_tried, sending.values()))
+    if all(isinstance(answer, GuardTimeout) for answer in answers):
+        return [
+            Check(
+                "enforcement",
+                "the guard",
+                "fail",
+                f"no guard answered within {within_s:g} s",
+                "is 'guardrail run' running on these topics? /readyz says whether it has partitions",
+            )
+        ]
+    return [_check(sent, answer, policy, within_s) for sent, answer in zip(sending, answers, strict=True)]
+
+
+async def _tried(proving: Awaitable[Proof]) -> Proof | GuardrailError:
+    try:
+        return await proving
+    except GuardrailError as error:
+        return error
+
+
+def _check(sent: str, answer: Proof | GuardrailError, policy: Policy, within_s: float) -> Check:
+    if isinstance(answer, Proof):
+        return _right(answer) if sent == _RIGHT_STREAMED else _wrong(answer, policy)
+    if isinstance(answer, GuardTimeout):
+        return Check(
+            "enforcement",
+            sent,
+            "fail",
+            f"the guard said nothing for {within_s:g} s, though it answered others",
+            "look into its log: its judge may be slow or away, or a partition without a guard",
+        )
+    return failed("enforcement", sent, answer)
+
+
+def _by(proof: Proof) -> str:
+    return f"by '{proof.rule}' " if proof.rule else ""
+
+
+def _right(proof: Proof) -> Check:
+    when = f"after {proof.took_s:.1f} s"
+    if proof.delivered == _RIGHT and proof.message is None:
+        if proof.decision is Decision.FLAG:
+            return Check(
+                "enforcement",
+                proof.sent,
+                "warn",
+                f"shown unchanged {when}, but flagged {_by(proof)}".rstrip(),
+                "lower flag_below, or look at what the judge says of it in the verdicts",
+            )
+        return Check("enforcement", proof.sent, "ok", f"shown unchanged {when}")
+    return Check(
+        "enforcement",
+        proof.sent,
+        "fail",
+        f"withheld or changed {_by(proof)}{when}",
+        "the guard's judge is away (see its log)"
+        if _unverified(proof)
+        else "make the rule or the judge milder",
+    )
+
+
+def _unverified(proof: Proof) -> bool:
+    return proof.rule is not None and proof.rule.startswith("on_unverified")
+
+
+def _wrong(proof: Proof, policy: Policy) -> Check:
+    when = f"after {proof.took_s:.1f} s"
+    if proof.withheld and proof.decision in (Decision.BLOCK, Decision.REDACT):
+        done = "blocked" if proof.decision is Decision.BLOCK else "redacted"
+        if _unverified(proof):
+            return Check(
+                "enforcement",
+                proof.sent,
+                "warn",
+                f"{done} {when}, but only because the judge gave no verdict",
+                "the guard's judge is away: see its log",
+            )
+        return Check(
+            "enforcement", proof.sent, "ok", f"{done} {_by(proof)}{when}; what is wrong was never shown"
+        )
+    if proof.withheld:
+        shown = "not all of it came back, though the guard says that it withheld nothing"
+    elif proof.decision is Decision.BLOCK:
+        shown = f"shown before it was blocked {_by(proof)}{when}"
+    elif proof.decision is Decision.FLAG:
+        shown = f"shown {when}: flagged {_by(proof)}but not withheld"
+    else:
+        shown = f"shown {when}: the guard released it"
+    return Check("enforcement", proof.sent, "fail", shown, _remedy(policy))
+
+
+def _remedy(policy: Policy) -> str:
+    route = f"or route '{PROOF_ROUTE}' to a policy that does"
+    if policy.mode == "observe":
+        return f"policy '{policy.name}' only observes: set mode hold or stream, {route}"
+    if not withholds(policy):
+        return f"policy '{policy.name}' withholds nothing: give it a rule that blocks, {route}"
+    return (
+        f"by these settings policy '{policy.name}' could withhold it: does the guard run by the same ones "
+        f"(policy.digest {policy.ref.digest})? Else give it a rule for contradictions, {route}"
+    )
+
+
+async def _stream(client: GuardClient, sent: str, text: str, within_s: float) -> Proof:
+    begun = time.monotonic()
+    pieces = []
+    async with client.guard(
+        _QUESTION,
+        [_CONTEXT],
+        _deltas(text),
+        route=PROOF_ROUTE,
+        on_block="yield",
+        on_timeout="raise",
+        timeout_s=within_s,
+        stall_timeout_s=None,
+        metadata=_METADATA,
+    ) as answer:
+        async for piece in answer:
+            pieces.append(piece)  # noqa: PERF401 - the decision is known after the last one
+    return Proof.of(sent, pieces, answer.decision, answer.rule, time.monotonic() - begun)
+
+
+async def _deltas(text: str) -> AsyncIterator[str]:
+    for start in range(0, len(text), _DELTA_CHARS):
+        yield text[start : start + _DELTA_CHARS]
+        await asyncio.sleep(0.01)  # as a model writes: several events, not one
+
+
+async def _whole(client: GuardClient, sent: str, text: str, within_s: float) -> Proof:
+    begun = time.monotonic()
+    checked = await client.check(
+        _QUESTION,
+        [_CONTEXT],
+        text,
+        route=PROOF_ROUTE,
+        on_timeout="raise",
+        timeout_s=within_s,
+        metadata=_METADATA,
+    )
+    return Proof.of(sent, list(checked.pieces), checked.decision, checked.rule, time.monotonic() - begun)

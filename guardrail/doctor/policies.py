@@ -1,0 +1,237 @@
+"""Which policies do nothing, or less than their author will have meant.
+
+Told from the settings alone: a rule is said to be inert only where no verdict at all could make it fire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from guardrail.config import Settings
+from guardrail.doctor.checks import Check
+from guardrail.events import Decision, Verdict
+from guardrail.policy import FailPolicy, Policy, Rule
+from guardrail.routing import Route
+
+_NAMED: Final = 3
+_ACTING: Final = (Decision.BLOCK, Decision.REDACT, Decision.FLAG)
+_WITHHOLDING: Final = frozenset({Decision.BLOCK, Decision.REDACT})
+
+
+def check_policies(settings: Settings) -> list[Check]:
+    """Every policy, the rules of each, and the routes."""
+    uses = _uses(settings)
+    return list(
+        chain(
+            *(_of_policy(policy, settings, uses.get(name, ())) for name, policy in settings.policies.items()),
+            _of_routes(settings.routes),
+        )
+    )
+
+
+def never_fires(rule: Rule) -> str | None:
+    """Why no verdict makes this rule fire; None where one could."""
+    if rule.verdict and set(rule.verdict) == {Verdict.UNVERIFIED}:
+        return "on_unverified decides claims without a verdict, before any rule"
+    for name in ("support", "contradiction", "confidence"):
+        if getattr(rule, f"{name}_below") == 0:
+            return f"{name} is never under 0"
+    return None
+
+
+def covers(earlier: Rule, later: Rule) -> bool:
+    """Does ``earlier`` match every claim that ``later`` matches?"""
+    any_of = all(
+        _holds_all(getattr(earlier, name), getattr(later, name))
+        for name in ("verdict", "finding", "citation", "reason")
+    )
+    severities = (
+        earlier.min_severity.rank <= later.min_severity.rank
+        and later.max_severity.rank <= earlier.max_severity.rank
+    )
+    bounds = all(
+        _bound_holds(*_bounds(earlier, name), *_bounds(later, name))
+        for name in ("support", "contradiction", "confidence")
+    )
+    return any_of and severities and bounds
+
+
+def _holds_all(earlier: Sequence[str], later: Sequence[str]) -> bool:
+    return not earlier or (bool(later) and set(later) <= set(earlier))
+
+
+def _bounds(rule: Rule, name: str) -> tuple[float | None, float | None]:
+    return getattr(rule, f"min_{name}"), getattr(rule, f"{name}_below")
+
+
+def _bound_holds(
+    least: float | None, under: float | None, later_least: float | None, later_under: float | None
+) -> bool:
+    if least is not None and (later_least is None or later_least < least):
+        return False
+    return under is None or (later_under is not None and later_under <= under)
+
+
+def withholds(policy: Policy) -> bool:
+    """Could the policy block or redact something for what a judge says of it?"""
+    actions = {rule.action for rule in _live(policy)} | set(policy.segment_kinds.values())
+    return policy.mode != "observe" and (
+        bool(actions & _WITHHOLDING) or (_has_score(policy) and policy.block_below > 0)
+    )
+
+
+def _uses(settings: Settings) -> dict[str, list[str]]:
+    """Where each policy is used, in words."""
+    found: dict[str, list[str]] = {}
+    for number, route in enumerate(settings.routes):
+        found.setdefault(route.policy, []).append(f"routes.{number}")
+    found.setdefault(settings.default_policy, []).append("default_policy")
+    for number, challenger in enumerate(settings.challengers):
+        found.setdefault(challenger.policy, []).append(f"challengers.{number}")
+    return found
+
+
+def _of_policy(policy: Policy, settings: Settings, uses: Sequence[str]) -> Iterator[Check]:
+    name = f"policies.{policy.name}"
+    if not uses:
+        if policy.name != "default" or len(settings.policies) == 1:
+            yield Check(
+                "policies",
+                name,
+                "warn",
+                "nothing uses it",
+                "name it in routes or default_policy, or remove it",
+            )
+        return  # what nobody uses can't be inert in a way that matters
+    applied = [use for use in uses if not use.startswith("challengers.")]
+    found = list(_inert_rules(name, policy))
+    effect = _effect(name, policy, applied)
+    lenient = list(_lenient(name, policy)) if applied and policy.mode != "observe" else []
+    if effect is None:
+        words = (policy.mode, *_can_do(policy), f"used by {_named(uses)}")
+        effect = Check("policies", name, "ok", "; ".join(words))
+    yield from (effect, *found, *lenient)
+
+
+def _named(uses: Sequence[str]) -> str:
+    return ", ".join(uses[:_NAMED]) + (f" and {len(uses) - _NAMED} more" if len(uses) > _NAMED else "")
+
+
+def _can_do(policy: Policy) -> Iterator[str]:
+    actions = [rule.action for rule in _live(policy)]
+    told = [f"{actions.count(each)} {each.value}" for each in _ACTING if each in actions]
+    if told:
+        yield f"rules: {', '.join(told)}"
+    for word, bound in (("blocks", policy.block_below), ("flags", policy.flag_below)):
+        if bound and _has_score(policy):
+            yield f"{word} scores below {bound:g}"
+
+
+def _live(policy: Policy) -> list[Rule]:
+    """The rules that some claim could make fire."""
+    live: list[Rule] = []
+    for rule in policy.rules:
+        if never_fires(rule) is None and not any(covers(earlier, rule) for earlier in live):
+            live.append(rule)
+    return live
+
+
+def _has_score(policy: Policy) -> bool:
+    return any(policy.weights.values())
+
+
+def _effect(name: str, policy: Policy, applied: Sequence[str]) -> Check | None:
+    """What is wrong with what the policy does as a whole."""
+    actions = {rule.action for rule in _live(policy)} | set(policy.segment_kinds.values())
+    scored = _has_score(policy)
+    acts = bool(actions - {Decision.RELEASE}) or (scored and policy.flag_below > 0)
+    if not acts:
+        return Check(
+            "policies",
+            name,
+            "fail",
+            "it releases everything: no rule that could fire does more, and the thresholds are 0"
+            if scored
+            else "it releases everything: no rule that could fire does more, and all weights are 0",
+            "give it rules, or set block_below and flag_below"
+            if scored
+            else "give it rules, or weights above 0",
+        )
+    if policy.mode == "observe":
+        if not applied:
+            return None  # a challenger has no effect in any mode
+        return Check(
+            "policies",
+            name,
+            "warn",
+            f"it only observes: every answer of {_named(applied)} is shown as it is written",
+            "set mode: hold or stream where answers are to be withheld",
+        )
+    if not withholds(policy):
+        return Check(
+            "policies",
+            name,
+            "warn",
+            "it flags and withholds nothing: no rule that could fire blocks or redacts, and block_below is 0",
+            "add a rule that blocks, or set block_below",
+        )
+    return None
+
+
+def _inert_rules(name: str, policy: Policy) -> Iterator[Check]:
+    live: list[tuple[int, Rule]] = []
+    for number, rule in enumerate(policy.rules):
+        about = f"{name}.rules.{number}"
+        why = never_fires(rule)
+        if why is not None:
+            yield Check(
+                "policies", about, "warn", f"'{rule.name}' can never fire: {why}", "change it, or remove it"
+            )
+            continue
+        shadow = next((each for each in live if covers(each[1], rule)), None)
+        if shadow is None:
+            live.append((number, rule))
+            continue
+        at, earlier = shadow
+        yield Check(
+            "policies",
+            about,
+            "warn",
+            f"'{rule.name}' is never reached: rules.{at} ('{earlier.name}') takes every claim that it would",
+            f"move it before rules.{at}, or remove it",
+        )
+
+
+def _lenient(name: str, policy: Policy) -> Iterator[Check]:
+    if policy.on_unverified is FailPolicy.FAIL_OPEN:
+        yield Check(
+            "policies",
+            f"{name}.on_unverified",
+            "warn",
+            "fail_open: while the judge is away, everything is released unchecked",
+            "set fail_closed, or flag to have it marked",
+        )
+
+
+def _of_routes(routes: Sequence[Route]) -> Iterator[Check]:
+    for number, route in enumerate(routes):
+        earlier = next((at for at in range(number) if _takes_all(routes[at], route)), None)
+        if earlier is not None:
+            yield Check(
+                "policies",
+                f"routes.{number}",
+                "warn",
+                f"it is never reached: routes.{earlier} takes every response that it would",
+                f"move it before routes.{earlier}, or remove it",
+            )
+
+
+def _takes_all(earlier: Route, later: Route) -> bool:
+    return all(
+        getattr(earlier, name) is None
+        # A pattern that fits another's text fits what that one stands for, as * stands for * too.
+        or Route(route=getattr(earlier, name), policy="any").matches(getattr(later, name), None)
+        for name in ("route", "tenant", "generator_model")
+    )
