@@ -31,6 +31,7 @@ from consumers.kafka.security import TokenUnavailable, hint, refusal, security_o
 from consumers.kafka.workarounds import check_client_library, confirm_token, connection, hang_up
 from consumers.settings import KafkaSettings
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
+from guardrail.log_events import EventLog
 
 _RETRY_S: Final = 0.25
 _CLOSE_S: Final = 0.1
@@ -45,7 +46,7 @@ _NOISY: Final = (
     "aiokafka.producer.sender",
 )
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 class _Sparing(logging.Filter):
@@ -179,7 +180,7 @@ async def _reach_any(settings: KafkaSettings) -> None:
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
         if not waiting:
-            _log.warning("waiting for Kafka at %s: %s", settings.bootstrap_servers, _named(last))
+            _log.warning("guard.kafka_awaited", servers=settings.bootstrap_servers, error=_named(last))
             waiting = True
         await asyncio.sleep(_RETRY_S)
 
@@ -241,7 +242,7 @@ async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s:
         raise error
     if task.cancelled() or error is not None:
         met = "out of time" if error is None else type(error).__name__
-        _log.warning("the Kafka %s did not close cleanly: %s", what, met)
+        _log.warning("guard.kafka_close_failed", what=what, error=met)
         return False
     return True
 

@@ -17,7 +17,6 @@ What the client library does not do by itself and this does:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -50,6 +49,7 @@ from consumers.transport import (
     check_commits,
 )
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
+from guardrail.log_events import EventLog
 
 _FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2
@@ -58,7 +58,7 @@ _LEAST_CLOSING_S: Final = 1.0
 
 _T = TypeVar("_T")
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +187,7 @@ class KafkaTransport:
             if not error.retriable:
                 raise translated(error, "reading from Kafka") from error
             # The library goes on trying by itself.
-            _log.warning("reading from Kafka: %s; trying again", type(error).__name__)
+            _log.warning("guard.read_failed", error=type(error).__name__, effect="it is tried again")
             await asyncio.sleep(min(_RETRY_S, timeout_ms / 1000))
             return []
         if (fetch.epoch, fetch.max_records) != (self._epoch, max_records) or not self._ready.is_set():

@@ -17,7 +17,6 @@ import dis
 import functools
 import importlib
 import inspect
-import logging
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -41,6 +40,7 @@ from aiokafka.errors import (
 )
 
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
+from guardrail.log_events import EventLog
 
 try:
     from aiokafka.conn import AIOKafkaConnection, CloseReason
@@ -62,7 +62,7 @@ except ImportError as error:
 CHECKED_WITH: Final = ("0.14.0",)
 """The releases that the tests of all entries ran with."""
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,9 +356,10 @@ def check_client_library() -> None:
         )
     if version not in CHECKED_WITH:
         _log.warning(
-            "aiokafka %s is installed; the guard was checked with %s (all private parts it needs are there)",
-            version,
-            ", ".join(CHECKED_WITH),
+            "guard.aiokafka_unchecked",
+            installed=version,
+            checked_with=", ".join(CHECKED_WITH),
+            effect="all private parts that the guard needs are there",
         )
     notice_closed_transports()
     read_any_header_name()
