@@ -306,8 +306,8 @@ def _documents(card: Card, verdict: ResponseVerdict, symbols: Symbols) -> Render
                 if evidence.context_id == context.id
             }
         )
-        name = Text(f"{one_line(context.id, 40, symbols.ellipsis)}: ", "cyan")
-        lines.append(name + _excerpt(context.text, spans, symbols))
+        name = f"{one_line(context.id, 40, symbols.ellipsis)}: "
+        lines.append(Text.assemble((name, "cyan"), _excerpt(context.text, spans, symbols)))
     if count > _MOST_DOCUMENTS:
         lines.append(Text(f"and {count - _MOST_DOCUMENTS} more", "dim"))
     return Group(*lines)
