@@ -24,6 +24,7 @@ from guardrail.routing import PolicyRouter
 _HELD_BYTES: Final = 64 * 1024 * 1024
 _LINES_PER_SLOT: Final = 4
 _MOST_PROBLEMS: Final = 10
+_OBJECT: Final = "Input should be an object, or in a line without a type a text"
 _CLAIM_TIMEOUT_MS: Final = 24 * 3_600_000
 """Ends a judge that hangs; no answer that can be read takes as long. Judges that call out have limits of
 their own for a call."""
@@ -156,7 +157,10 @@ def _plain(found: dict[str, Any], number: int) -> dict[str, Any]:
 def _problems(error: ValidationError) -> str:
     """Every field that is wrong and why, the first few of them; quotes no value."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:_MOST_PROBLEMS]]
+    told = [
+        f"{'.'.join(map(str, each['loc']))}: {_OBJECT if each['type'] == 'model_type' else each['msg']}"
+        for each in found[:_MOST_PROBLEMS]
+    ]
     more = len(found) - len(told)
     return "; ".join([*told, *([f"and {more} more"] if more else [])])
 
