@@ -313,6 +313,17 @@ WORKAROUNDS: Final = (
         ),
     ),
     Workaround(
+        "topics that come late",
+        "A topic that is deleted, and made again, is noticed when the metadata expire, after five minutes; "
+        "and no broker's answering is told in lines of which each is of one request.",
+        "Not filed. Delete the topic of a subscribed consumer, make it again, and wait for its partitions.",
+        ("tests/integration/test_kafka_away.py::test_a_broker_that_comes_back_without_topics",),
+        (
+            Uses("consumer.consumer:AIOKafkaConsumer.__init__", ("_client",)),
+            Takes("client:AIOKafkaClient.force_metadata_update"),
+        ),
+    ),
+    Workaround(
         "errors of a transaction",
         "A fatal error before the first transaction trips over a future that is not there "
         "(AttributeError). After one, every call ends in an AssertionError; what went wrong is known to "
@@ -619,6 +630,11 @@ class Membership:
 # --------------------------------------------------------------------------------- closing without a broker
 
 _STOP_S: Final = 2.0
+
+
+async def ask_for_metadata(consumer: AIOKafkaConsumer) -> bool:
+    """Have the consumer ask for its topics now, and act on changes; did any broker answer?"""
+    return bool(await consumer._client.force_metadata_update())
 
 
 async def hang_up(consumer: AIOKafkaConsumer) -> None:

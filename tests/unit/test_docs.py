@@ -116,7 +116,7 @@ def test_the_line_to_score_can_be_scored(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     verdict = parse_output(out.read_text(encoding="utf-8"))
     assert isinstance(verdict, ResponseVerdict)
-    assert (verdict.response_id, verdict.decision) == ("a-1", "block")
+    assert (verdict.response_id, verdict.decision) == ("line-1", "block")
 
 
 # -------------------------------------------------------------------------------------- commands
