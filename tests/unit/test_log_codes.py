@@ -19,7 +19,7 @@ from guardrail.logs import configure_logging
 
 ROOT = Path(guardrail.__file__).parent.parent
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
-CODE = re.compile(r"[a-z]+(\.[a-z_]+)+")
+CODE = re.compile(r"[a-z_]+(\.[a-z_]+)+")
 
 
 def logged(path: Path) -> Iterator[tuple[int, ast.Call]]:
