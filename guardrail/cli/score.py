@@ -152,7 +152,7 @@ async def _score(
         _size(lines),
         events,
         table_on_stderr=events_on_stdout,
-        policies={each.name: each for each in router.policies},
+        router=router,
         show=show,
     )
     configure_logging(_logged(settings.logging), report.log_stream)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import heapq
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import BinaryIO, Final, Self, TextIO, cast
@@ -26,6 +25,7 @@ from guardrail.events import ClaimVerdict, Decision, Response, ResponseVerdict, 
 from guardrail.offline.scorer import ScoredLine
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls, shorten
+from guardrail.routing import PolicyRouter
 from guardrail.verdicts import total
 
 ID_WIDTH: Final = 26
@@ -141,6 +141,8 @@ class Totals:
     unverified: Tally = field(default_factory=Tally)
     missed: Tally = field(default_factory=Tally)
     rules: Tally = field(default_factory=Tally)
+    unrouted: Tally = field(default_factory=Tally)
+    """Routes of responses that no entry of ``routes`` names."""
     first_unverified: str = ""
     """Why the first claim was not judged that was not."""
 
@@ -194,6 +196,9 @@ class Totals:
             share = f"{self.degraded:,} of {self.claims:,} claims were degraded: who was to judge did not"
             lines.append(Text(share, "bold yellow"))
             lines += self.missed.lines()
+        if unrouted := self.unrouted.lines():
+            lines.append(Text("no entry of routes names these, so the default policy holds:", "bold yellow"))
+            lines += unrouted
         if self.usage.judge_calls:
             lines.append(Text(self._consumed()))
         if self.unreadable:
@@ -244,14 +249,15 @@ class Report:
         events: BinaryIO | None,
         *,
         table_on_stderr: bool,
-        policies: Mapping[str, Policy] | None = None,
+        router: PolicyRouter | None = None,
         show: str | None = None,
     ) -> None:
-        """``policies`` by name are for the reasons. ``show``: one of SHOW_WORDS, or an id."""
+        """``router`` has the policies, for the reasons. ``show``: one of SHOW_WORDS, or an id."""
         self.totals = Totals()
         self.cards = 0
         """Printed."""
-        self._policies = policies or {}
+        self._router = router
+        self._policies = {policy.name: policy for policy in router.policies} if router else {}
         self._show = show
         self._source = escape_controls(source)
         self._events = events
@@ -333,10 +339,17 @@ class Report:
             if self._events is not None:
                 self._events.write(outcome.verdict.to_json() + b"\n")
                 self._events.flush()
-            if outcome.response is not None and self._wanted(outcome.verdict):
-                self._print_card(outcome.response, outcome.verdict)
+            if outcome.response is not None:
+                self._note_route(outcome.response)
+                if self._wanted(outcome.verdict):
+                    self._print_card(outcome.response, outcome.verdict)
             self._keep(outcome.verdict)
         self._progress.update(self._task, advance=outcome.size, judged=self.totals.responses)
+
+    def _note_route(self, response: Response) -> None:
+        router = self._router
+        if router and router.misses(response.route, response.tenant, response.generator_model):
+            self.totals.unrouted.add(f"route {response.route}")
 
     def _wanted(self, verdict: ResponseVerdict) -> bool:
         if self._show is None:

@@ -145,12 +145,7 @@ def _plain(found: dict[str, Any], number: int) -> dict[str, Any]:
     if isinstance(fields["response_id"], int) and not isinstance(fields["response_id"], bool):
         fields["response_id"] = str(fields["response_id"])
     if isinstance(contexts, list):
-        fields["contexts"] = named_contexts(
-            [
-                each["text"] if isinstance(each, dict) and each.keys() == {"text"} else each
-                for each in contexts
-            ]
-        )
+        fields["contexts"] = named_contexts(contexts)
     return fields
 
 

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.core import TyperCommand, TyperGroup
@@ -65,6 +66,24 @@ async def test_the_example_with_the_llm_judge_asks_the_model(tmp_path: Path) -> 
         printed = await run_example(blocks("python.md", "python")[2], tmp_path, server)
     assert printed.split() == ["release", "llm:gpt-4.1-mini", "1"]
     assert len(server.calls) == 1
+
+
+async def test_the_example_of_a_web_service_replaces_what_it_showed() -> None:
+    httpx2 = pytest.importorskip("httpx2")
+    names: dict[str, Any] = {"__name__": "shown"}
+    exec(compile(blocks("python.md", "python")[4], "python.md", "exec"), names)  # noqa: S102 - our own page
+    app = names["app"]
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://test") as client,
+    ):
+        reply = await client.get("/answer", params={"question": "What does it cost?"})
+    events = [
+        dict(line.split(": ", 1) for line in each.splitlines()) for each in reply.text.split("\n\n")[:-1]
+    ]
+    assert [event["event"] for event in events] == ["text", "replace"]
+    assert json.loads(events[0]["data"]).startswith("Refunds are paid within 14 days.")
+    assert "$79" not in reply.text
 
 
 def test_the_example_of_a_judge_judges() -> None:

@@ -101,6 +101,17 @@ def test_an_answer_cannot_steer_the_terminal_from_the_table(program: Program) ->
     assert "\x1b" not in done.stdout
 
 
+def test_a_route_that_nothing_names_is_told(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text(
+        "policies: {other: {mode: observe}}\nroutes: [{route: sales, policy: other}]\n"
+    )
+    lines = "\n".join(answer(f"r{route}", route=route) for route in ("sales", "slaes", None))
+    done = program("score", "-", "-c", "my.yaml", stdin=lines)
+    table = done.stdout.splitlines()
+    at = table.index("no entry of routes names these, so the default policy holds:")
+    assert table[at + 1 :] == ["      1 route slaes"]
+
+
 def test_plain_lines_are_judged_and_get_ids(program: Program) -> None:
     plain: list[dict[str, Any]] = [
         {"question": "How much?", "contexts": [LEAFLET], "answer": WRONG},
