@@ -120,7 +120,6 @@ def introduction(examples: Sequence[DemoAnswer], settings: Settings, symbols: Sy
         "before the user reads it. The answers were chosen to show each case; measured quality is in "
         "docs/benchmarks.md.\n"
     )
-    text.append(f"{'claims':<17}", "bold")
     text.append(_legend(symbols))
     for name in policies:
         text.append(f"\n{name + ' policy':<17}", "bold")
