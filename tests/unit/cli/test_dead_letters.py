@@ -146,7 +146,7 @@ def test_every_code_that_is_raised_can_be_asked_for() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
                 first = node.args[0]
                 if node.func.id in {"DecodeError", "ProtocolError", "InputError"}:
-                    found.add(first.value if isinstance(first, ast.Constant) else WRONG_LANE)
+                    found.add(str(first.value) if isinstance(first, ast.Constant) else WRONG_LANE)
     assert found == set(REASONS)
 
 
