@@ -24,6 +24,7 @@ from tests.chaos.readers import OUTPUTS, LiveReader
 from tests.chaos.sender import Sender
 from tests.chaos.verify import Findings, Verifier
 from tests.chaos.workload import SILENT, Workload
+from tests.support.constants import made
 from tests.support.kafka_settings import sorted_out
 
 PARTITIONS: Final = 4
@@ -112,7 +113,7 @@ async def guard_group(
     plan = Plan(seed=SEED, responses=responses, faults=0)
     kafka = plan.kafka() | {"group_id": f"group-{tag}", "topics": topics.model_dump()}
     kafka = sorted_out(kafka | changes)
-    settings = KafkaSettings.model_validate({**kafka, "bootstrap_servers": bootstrap})
+    settings = made(KafkaSettings, **{**kafka, "bootstrap_servers": bootstrap})
     await create_topics(settings, partitions=PARTITIONS, replication_factor=1)
     workload, reader = Workload(SEED, responses), LiveReader(responses)
     sender = Sender(workload, at_once=AT_ONCE, rate=60)
