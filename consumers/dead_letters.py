@@ -49,6 +49,22 @@ class BadRecords:
         self._bad += bad
 
 
+REASONS: Final = (
+    "answer_too_long",
+    "contexts_too_large",
+    "duplicate_start",
+    "empty_value",
+    "internal_error",
+    "invalid_event",
+    "invalid_json",
+    "response_finished",
+    "sequence_gap",
+    "unknown_response",
+    "unknown_schema",
+    "unknown_type",
+    "wrong_partition",
+)
+"""The codes that dead letters can bear."""
 PREFIX: Final = "guardrail-dead-letter-"
 REPLAYED: Final = "guardrail-replayed"
 """On a record written back by ``guardrail dead-letters replay``: how many times it was, in decimal."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import structlog
@@ -195,6 +195,35 @@ CLOSING_SHARE: Final = 0.6
 """Of the time to leave in: put by for leaving the group and closing, when the last step takes too long."""
 
 
+WAITING_TOLD_S: Final = 3.0
+
+
+class Waiting:
+    """Tells when the guard begins to read, and once of each wait before that, if it is a long one."""
+
+    def __init__(self, hint: str | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` gives seconds."""
+        self._hint = hint
+        self._clock = clock
+        self._reads = False
+        self._since = clock()
+        self._told = False
+
+    def look(self, waits_for: str, partitions: int) -> None:
+        """``waits_for`` is empty when the guard reads."""
+        now = self._clock()
+        if not waits_for:
+            if not self._reads:
+                self._reads = True
+                log.info("guard.ready", partitions=partitions)
+            return
+        if self._reads:
+            self._reads, self._told, self._since = False, False, now
+        if not self._told and now - self._since >= WAITING_TOLD_S:
+            self._told = True
+            log.info("guard.waiting", waits_for=waits_for, **({"hint": self._hint} if self._hint else {}))
+
+
 class GuardConsumer:
     """One member of the group of guards, on any transport."""
 
@@ -217,8 +246,10 @@ class GuardConsumer:
         leave_timeout_ms: int = 8_000,
         max_record_bytes: int = 8 * 1024 * 1024,
         traces: Traces | None = None,
+        waiting_hint: str | None = None,
     ) -> None:
-        """``judges`` are those that policies name; ``judge`` is for all others.
+        """``judges`` are those that policies name; ``judge`` is for all others. ``waiting_hint`` tells in
+        the log why waiting for partitions may take long.
 
         ``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end.
         """
@@ -271,6 +302,7 @@ class GuardConsumer:
         self._full_since: float | None = None
         self._responses = ResponseLog()
         self._traces = traces
+        self._waiting = Waiting(waiting_hint)
 
     def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
         """Choose by ``router`` from the next response on; those in flight keep their policies.
@@ -360,6 +392,7 @@ class GuardConsumer:
     async def _read(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
             self._not_stopped_at = time.monotonic()
+            self._waiting.look(self.waits_for(), len(self._guarantee.holdings()))
             timeout_ms = min(self._poll_timeout_ms, 20) if self._paused else self._poll_timeout_ms
             records = await self._transport.poll(timeout_ms, self._max_poll_records)
             telemetry.RECORDS.inc(len(records))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import ipaddress
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
@@ -23,6 +24,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     StringConstraints,
     TypeAdapter,
     ValidationError,
@@ -358,6 +360,14 @@ class KafkaSettings(BaseModel):
     """How long a partition that is taken over, or whose transaction failed, waits for the broker; then the
     guard stops. Long enough for a rolling restart of the brokers."""
 
+    _file: Path | None = PrivateAttr(default=None)
+
+    @property
+    def create_command(self) -> str:
+        """The command that makes the topics of these settings; errors name it as the remedy."""
+        given = "" if self._file is None else f" -c {shlex.quote(str(self._file))}"
+        return f"guardrail topics create{given} --bootstrap-servers {shlex.quote(self.bootstrap_servers)}"
+
     bootstrap_servers: str = Field(
         default="localhost:9092", min_length=1, description="Brokers to ask first, as HOST:PORT[,HOST:PORT…]."
     )
@@ -558,7 +568,10 @@ def load_settings(
     path: Path | str | None = None, overrides: Mapping[str, Any] | None = None
 ) -> GuardSettings:
     """As ``guardrail.config.load_settings``, with the section ``kafka``. Raises SettingsError."""
-    return config.load_settings(path, overrides, kind=GuardSettings)
+    settings = config.load_settings(path, overrides, kind=GuardSettings)
+    if path is not None:
+        settings.kafka._file = Path(path)
+    return settings
 
 
 def with_places(

@@ -218,8 +218,14 @@ def _made(plan: TopicPlan, created: set[str]) -> TopicReport:
         return TopicReport(plan.name, "exists", "made by someone else in this moment")
     kind = "compacted" if plan.configs["cleanup.policy"] == "compact" else _days(plan.configs)
     return TopicReport(
-        plan.name, "created", f"{plan.partitions} partitions, {plan.replication_factor} replicas, {kind}"
+        plan.name,
+        "created",
+        f"{_count(plan.partitions, 'partition')}, {_count(plan.replication_factor, 'replica')}, {kind}",
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _days(configs: Mapping[str, str]) -> str:
@@ -229,9 +235,11 @@ def _days(configs: Mapping[str, str]) -> str:
 def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -> TopicReport:
     differences = []
     if existing.partitions != plan.partitions:
-        differences.append(f"{existing.partitions} partitions instead of {plan.partitions}")
+        differences.append(f"{_count(existing.partitions, 'partition')} instead of {plan.partitions}")
     if existing.replication_factor != plan.replication_factor:
-        differences.append(f"{existing.replication_factor} replicas instead of {plan.replication_factor}")
+        differences.append(
+            f"{_count(existing.replication_factor, 'replica')} instead of {plan.replication_factor}"
+        )
     differences += [
         f"{name}={configs[name]} instead of {value}"
         for name, value in plan.configs.items()
@@ -239,4 +247,4 @@ def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -
     ]
     if differences:
         return TopicReport(plan.name, "differs", ", ".join(differences))
-    return TopicReport(plan.name, "exists", f"{existing.partitions} partitions{_AS_ASKED}")
+    return TopicReport(plan.name, "exists", f"{_count(existing.partitions, 'partition')}{_AS_ASKED}")

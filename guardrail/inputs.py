@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -14,27 +15,46 @@ from guardrail.errors import InputError
 from guardrail.events import Context, Event, Response, ResponseDelta, ResponseStarted, decode_error
 
 ContextLike = Context | str | Mapping[str, Any]
-"""A document: a text, a mapping with ``id`` and ``text``, or a ``Context``."""
+"""A document: a text, a mapping with ``text`` and mostly ``id``, or a ``Context``."""
 
 _Event = TypeVar("_Event", ResponseStarted, ResponseDelta, Response)
 
 
 def event_of(kind: type[_Event], response_id: str | None, fields: dict[str, Any]) -> _Event:
-    """An event of ``kind``, with an id of its own where none is given. Raises InputError naming the field."""
+    """An event of ``kind``, with an id of its own where none is given.
+
+    Raises InputError naming the field, and TypeError for one that there is not: misspelt, ``route`` would
+    silently choose the default policy.
+    """
+    if not fields.keys() <= kind.model_fields.keys():
+        raise TypeError(_unknown(kind, fields))
     try:
         return kind.model_validate({"response_id": response_id or uuid4().hex, **fields})
     except ValidationError as error:
         raise decode_error(error) from None
 
 
+def _unknown(kind: type[Event], fields: Mapping[str, Any]) -> str:
+    known = [name for name in kind.model_fields if name not in {"type", "schema_version"}]
+    name = next(name for name in fields if name not in kind.model_fields)
+    close = difflib.get_close_matches(name, known, n=1)
+    remedy = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
+    return f"{name!r} is no field of a response; {remedy}"
+
+
 def named_contexts(contexts: Sequence[ContextLike]) -> tuple[Context | Mapping[str, Any], ...]:
-    """Contexts as they are; mere texts are named c1, c2, …"""
+    """Contexts as they are; those without an id, and mere texts, are named c1, c2, …"""
     if isinstance(contexts, str):
         raise TypeError("contexts: give a list of contexts, not one text")
-    return tuple(
-        Context(id=f"c{number}", text=context) if isinstance(context, str) else context
-        for number, context in enumerate(contexts, start=1)
-    )
+    return tuple(_named(context, f"c{number}") for number, context in enumerate(contexts, start=1))
+
+
+def _named(context: ContextLike, name: str) -> Context | Mapping[str, Any]:
+    if isinstance(context, str):
+        return Context(id=name, text=context)
+    if isinstance(context, Mapping) and "id" not in context:
+        return {**context, "id": name}
+    return context
 
 
 def require_unicode(event: Event) -> bytes:

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from guardrail.config.settings import LoggingSettings, LogLevel
+from guardrail.log_events import CODE, FIELDS
 from guardrail.printable import escape_controls
 
 TEXT_KEYS: Final = frozenset(
@@ -67,7 +68,7 @@ def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=[structlog.stdlib.ExtraAdder([CODE, FIELDS]), _code_and_fields, *shared],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
         )
     )
@@ -84,6 +85,12 @@ def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def _code_and_fields(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """An event of ``guardrail.log_events`` as one of structlog's would be."""
+    code, fields = event.pop(CODE, None), event.pop(FIELDS, {})
+    return event if code is None else {**event, **fields, "event": code}
 
 
 def _first_what_and_when(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

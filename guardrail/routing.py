@@ -126,6 +126,12 @@ class PolicyRouter:
                 return self._policies[candidate.policy]
         return self._default
 
+    def misses(self, route: str | None, tenant: str | None, generator_model: str | None = None) -> bool:
+        """Are there routes, and none for this one, which is named? Then it may be misspelt."""
+        if route is None or not self._routes:
+            return False
+        return not any(each.matches(route, tenant, generator_model) for each in self._routes)
+
     def challenger(self, policy: Policy, response_id: str) -> Policy | None:
         """The policy that decides beside ``policy`` for this response, if one does. Always the same one for
         the same id, whatever process asks."""

@@ -1,4 +1,4 @@
-"""Draw docs/demo.svg: three answers of ``guardrail demo``, as it shows them on a terminal.
+"""Draw docs/demo.svg: two answers of ``guardrail demo``, as it shows them on a terminal.
 
     .venv/bin/python scripts/demo_picture.py
 
@@ -24,9 +24,9 @@ from guardrail.demo.views import finished_card, symbols_for
 from guardrail.events import Response
 from guardrail.logs import configure_logging
 
-SHOWN: Final = ("medication-wrong-dose", "pricing-wrong-price", "medication-faithful")
+SHOWN: Final = ("medication-wrong-dose", "pricing-wrong-price")
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "demo.svg"
-COLUMNS: Final = 100
+COLUMNS: Final = 120
 SPEED: Final = 50.0
 
 # rich's own format without its fonts, which come from another host: pages that show the picture don't load
@@ -34,7 +34,7 @@ SPEED: Final = 50.0
 FORMAT: Final = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
 <!-- Made by scripts/demo_picture.py of what 'guardrail demo' shows; don't edit. -->
-<title>Three answers in guardrail demo: one blocked, one with a sentence redacted, one released</title>
+<title>Two answers in guardrail demo: one blocked, one with a sentence redacted</title>
 <style>
 .{unique_id}-matrix {{
   font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace;

@@ -31,6 +31,7 @@ from consumers.kafka.security import TokenUnavailable, hint, refusal, security_o
 from consumers.kafka.workarounds import check_client_library, confirm_token, connection, hang_up
 from consumers.settings import KafkaSettings
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
+from guardrail.log_events import EventLog
 
 _RETRY_S: Final = 0.25
 _CLOSE_S: Final = 0.1
@@ -45,21 +46,27 @@ _NOISY: Final = (
     "aiokafka.producer.sender",
 )
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 class _Sparing(logging.Filter):
     """What the library logs, less what nobody can use.
 
     It repeats itself ten times a second while a broker or a topic is away, and calls it an error that a new
-    cluster has no group coordinator for a moment.
+    cluster has no group coordinator for a moment. While the guard knows that Kafka or the topics are away,
+    and has said so, all of it is for debugging.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        self.away: set[object] = set()
+        """Those who know and have said that something is away."""
         self._last: dict[tuple[str, str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if self.away and record.levelno > logging.DEBUG:
+            record.levelno, record.levelname = logging.DEBUG, "DEBUG"
+            return logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
         error: object = record.args[0] if isinstance(record.args, tuple) and record.args else None
         if isinstance(error, GroupCoordinatorNotAvailableError):
             return False
@@ -88,6 +95,14 @@ def quiet_client_log() -> None:
     # Filters are not inherited: they go to the loggers that write. Adding one again changes nothing.
     for name in _NOISY:
         logging.getLogger(name).addFilter(_SPARING)
+
+
+def quiet_while(who: object, *, away: bool) -> None:
+    """Send what aiokafka logs to debug for as long as ``who`` finds something away."""
+    if away:
+        _SPARING.away.add(who)
+    else:
+        _SPARING.away.discard(who)
 
 
 def client_options(
@@ -179,7 +194,7 @@ async def _reach_any(settings: KafkaSettings) -> None:
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
         if not waiting:
-            _log.warning("waiting for Kafka at %s: %s", settings.bootstrap_servers, _named(last))
+            _log.warning("guard.kafka_awaited", servers=settings.bootstrap_servers, error=_named(last))
             waiting = True
         await asyncio.sleep(_RETRY_S)
 
@@ -208,8 +223,7 @@ async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, na
     if missing:
         raise TransportUnavailable(
             f"Kafka at {settings.bootstrap_servers} has no topic {', '.join(missing)}, or this user "
-            "may not see it; create it with: guardrail topics create --bootstrap-servers "
-            f"{settings.bootstrap_servers}"
+            f"may not see it; create it with: {settings.create_command}"
         )
     if settings.topics.sessions in names:
         await _require_compacted(admin, settings, settings.topics.sessions)
@@ -241,7 +255,7 @@ async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s:
         raise error
     if task.cancelled() or error is not None:
         met = "out of time" if error is None else type(error).__name__
-        _log.warning("the Kafka %s did not close cleanly: %s", what, met)
+        _log.warning("guard.kafka_close_failed", what=what, error=met)
         return False
     return True
 
@@ -272,7 +286,8 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
                 raise TransportUnavailable(
                     f"topic {name} has cleanup.policy={', '.join(policies)} and keeps the answers in flight, "
                     "which must not be deleted by age or size; set cleanup.policy=compact, or name another "
-                    "topic in topics.sessions and make it with: guardrail topics create"
+                    "topic in topics.sessions and make it with: "
+                    f"{settings.create_command}"
                 )
 
 

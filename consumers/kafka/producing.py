@@ -199,7 +199,7 @@ class KafkaWriter:
                 error,
                 f"writing {len(records)} records to Kafka, topic {topics}",
                 "do the brokers answer, and does the topic still exist? "
-                "'guardrail topics create' makes those that are missing",
+                f"'{self._settings.create_command}' makes those that are missing",
             ) from error
 
 

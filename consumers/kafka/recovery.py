@@ -7,7 +7,6 @@ compacted topic of sessions, read from its beginning to its end. Brokers that ar
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -22,6 +21,7 @@ from consumers.sessions_topic import key_prefix
 from consumers.settings import MEBIBYTE, KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
 from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable, only_cause
+from guardrail.log_events import EventLog
 
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 3.0
@@ -29,7 +29,7 @@ _LOG_AGAIN_S: Final = 30.0
 
 _T = TypeVar("_T")
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 async def until_answered(
@@ -58,7 +58,7 @@ async def until_answered(
                     "do the brokers answer, do all topics exist?"
                 ) from error
         if loop.time() >= log_at:
-            _log.warning("%s; trying again", cause)
+            _log.warning("guard.takeover_failed", error=str(cause), effect="it is tried again")
             log_at = loop.time() + _LOG_AGAIN_S
         await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
         wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
@@ -358,7 +358,7 @@ class Steps:
 async def _keep(producer: TransactionalProducer, state: Mapping[bytes, bytes], offset: int) -> None:
     """Commit the first position. Stored sessions are of records before it: they would never be finished."""
     if state:
-        _log.warning("stored sessions without a committed position are forgotten: %d records", len(state))
+        _log.warning("guard.sessions_forgotten", records=len(state), why="no position is committed")
     await producer.transact([], [StateRecord(key, None) for key in state], Commit(offset))
 
 

@@ -17,7 +17,6 @@ What the client library does not do by itself and this does:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -35,6 +34,7 @@ from consumers.kafka.client import (
     require_topics,
     translated,
 )
+from consumers.kafka.presence import Presence
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Positions, Steps, Taken
 from consumers.kafka.workarounds import Membership
@@ -50,6 +50,7 @@ from consumers.transport import (
     check_commits,
 )
 from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
+from guardrail.log_events import EventLog
 
 _FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2
@@ -58,7 +59,7 @@ _LEAST_CLOSING_S: Final = 1.0
 
 _T = TypeVar("_T")
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class KafkaTransport:
         self._positions: Positions | None = None
         self._steps: Steps | None = None
         self._membership: Membership | None = None
+        self._presence: Presence | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._listener: AssignmentListener | None = None
         self._held: dict[TopicPartition, Partition] = {}
         self._next: dict[TopicPartition, int] = {}
@@ -160,6 +163,8 @@ class KafkaTransport:
                 self._fail,
             )
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
+            self._presence = Presence(settings, self._consumer, self._admin, self._input_topics, topics)
+            self._watching = asyncio.create_task(self._presence.watch(), name="kafka-presence")
         except BaseException as error:
             await self.stop(_GIVE_UP_START_S)
             if isinstance(error, (KafkaError, OSError, TimeoutError)):
@@ -187,7 +192,8 @@ class KafkaTransport:
             if not error.retriable:
                 raise translated(error, "reading from Kafka") from error
             # The library goes on trying by itself.
-            _log.warning("reading from Kafka: %s; trying again", type(error).__name__)
+            if self._presence is None or not self._presence.away:
+                _log.warning("guard.read_failed", error=type(error).__name__, effect="it is tried again")
             await asyncio.sleep(min(_RETRY_S, timeout_ms / 1000))
             return []
         if (fetch.epoch, fetch.max_records) != (self._epoch, max_records) or not self._ready.is_set():
@@ -218,7 +224,8 @@ class KafkaTransport:
     @property
     def joined(self) -> bool:
         """See ``Transport.joined``."""
-        return self._ready.is_set()
+        missing = self._presence is not None and self._presence.missing
+        return self._ready.is_set() and not missing
 
     def unread(self, partition: Partition) -> int | None:
         """See ``Transport.unread``. Known once the partition was fetched from."""
@@ -299,6 +306,10 @@ class KafkaTransport:
         ``within_s`` is request_timeout_ms when left out, and at least what closing a socket takes.
         """
         self._end_assignment()
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
         if self._membership is not None:
             self._membership.leave()
         steps, self._steps = self._steps, None

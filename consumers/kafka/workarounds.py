@@ -17,7 +17,6 @@ import dis
 import functools
 import importlib
 import inspect
-import logging
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -44,6 +43,7 @@ from aiokafka.errors import (
 )
 
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
+from guardrail.log_events import EventLog
 
 try:
     from aiokafka.client import AIOKafkaClient, CoordinationType
@@ -75,7 +75,7 @@ except ImportError as error:
 CHECKED_WITH: Final = ("0.14.0",)
 """The releases that the tests of all entries ran with."""
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +326,17 @@ WORKAROUNDS: Final = (
         ),
     ),
     Workaround(
+        "topics that come late",
+        "A topic that is deleted, and made again, is noticed when the metadata expire, after five minutes; "
+        "and no broker's answering is told in lines of which each is of one request.",
+        "Not filed. Delete the topic of a subscribed consumer, make it again, and wait for its partitions.",
+        ("tests/integration/test_kafka_away.py::test_a_broker_that_comes_back_without_topics",),
+        (
+            Uses("consumer.consumer:AIOKafkaConsumer.__init__", ("_client",)),
+            Takes("client:AIOKafkaClient.force_metadata_update"),
+        ),
+    ),
+    Workaround(
         "errors of a transaction",
         "A fatal error before the first transaction trips over a future that is not there "
         "(AttributeError). After one, every call ends in an AssertionError; what went wrong is known to "
@@ -404,9 +415,10 @@ def check_client_library() -> None:
         )
     if version not in CHECKED_WITH:
         _log.warning(
-            "aiokafka %s is installed; the guard was checked with %s (all private parts it needs are there)",
-            version,
-            ", ".join(CHECKED_WITH),
+            "guard.aiokafka_unchecked",
+            installed=version,
+            checked_with=", ".join(CHECKED_WITH),
+            effect="all private parts that the guard needs are there",
         )
     notice_closed_transports()
     read_any_header_name()
@@ -666,6 +678,11 @@ class Membership:
 # --------------------------------------------------------------------------------- closing without a broker
 
 _STOP_S: Final = 2.0
+
+
+async def ask_for_metadata(consumer: AIOKafkaConsumer) -> bool:
+    """Have the consumer ask for its topics now, and act on changes; did any broker answer?"""
+    return bool(await consumer._client.force_metadata_update())
 
 
 async def hang_up(consumer: AIOKafkaConsumer) -> None:

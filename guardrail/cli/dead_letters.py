@@ -36,8 +36,9 @@ _EXIT_UNUSABLE: Final = 1
 _FILTERS: Final = "Filters"
 _AGE: Final = re.compile(r"(\d{1,9})([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_COLUMNS: Final = ("at", "refused", "reason", "error", "stage", "from", "key", "bytes")
+_COLUMNS: Final = ("at", "refused", "reason", "from", "key", "bytes", "message")
 _MAX_CELL: Final = 60
+_MAX_MESSAGE: Final = 200
 _MAX_REASONS: Final = 20
 _NO_REASON: Final = "(not written by a guard)"
 _LATEST_S: Final = 253_402_300_799
@@ -138,6 +139,7 @@ def list_command(
 ) -> None:
     """Print the dead letters that are there now, oldest first, and how many there are of each reason.
 
+    'at' is partition:offset of the dead letter, 'from' that of the record that was refused.
     What they hold is not shown unless asked for. Nothing is changed by it.
     """
     if show_values and not as_json:
@@ -202,7 +204,7 @@ def replay_command(
 
     if not (yes or dry_run or sys.stdin.isatty()):
         raise typer.BadParameter(
-            "stdin is no terminal to confirm at; give --yes, or --dry-run", param_hint="--yes"
+            "there is no terminal to ask for confirmation; give --yes, or --dry-run", param_hint="--yes"
         )
     settings = settings_from(
         config, {"kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id}}
@@ -213,7 +215,7 @@ def replay_command(
     if dry_run or not (plan.written or plan.unusable):
         raise typer.Exit(_status(plan))
     if not yes:
-        typer.confirm(f"Write {plan.written} records?", abort=True, err=True)
+        typer.confirm(f"Write {plan.written} record{'' if plan.written == 1 else 's'}?", abort=True, err=True)
     report = asyncio.run(run_replay(settings.kafka, plan))
     print_done(report)
     raise typer.Exit(_status(report))
@@ -225,7 +227,12 @@ def _status(report: ReplayReport) -> int:
 
 def _selection(reason: str | None, key: str | None, since: str | None) -> DeadLetterFilter:
     from consumers.dead_letter_replay import DeadLetterFilter
+    from consumers.dead_letters import REASONS
 
+    if reason is not None and reason not in REASONS:
+        raise typer.BadParameter(
+            f"{reason!r} is no code of a dead letter; there are: {', '.join(REASONS)}", param_hint="--reason"
+        )
     since_ms = None if since is None else since_time_ms(since, time.time())
     # Bytes that are no UTF-8 come as an argument in the form that os.fsencode takes back.
     return DeadLetterFilter(reason, None if key is None else os.fsencode(key), since_ms)
@@ -363,13 +370,12 @@ def _row(letter: DeadLetter) -> tuple[str, ...]:
         f"{record.partition.index}:{record.offset}",
         iso_time(record.timestamp_ms),
         letter.reason or "-",
-        letter.error or "-",
-        letter.stage or "-",
         f"{origin.topic}[{origin.partition}]:{origin.offset}" if origin else "-",
         key or '""',
         str(letter.size),
     )
-    return tuple(shorten(escape_controls(cell), _MAX_CELL) for cell in cells)
+    told = tuple(shorten(escape_controls(cell), _MAX_CELL) for cell in cells)
+    return (*told, shorten(escape_controls(letter.message or letter.error or "-"), _MAX_MESSAGE))
 
 
 def iso_time(timestamp_ms: int) -> str:
@@ -407,10 +413,12 @@ def print_plan(plan: ReplayReport) -> None:
     for topic, count in sorted(plan.by_topic.items()):
         say(f"  {count:,} to {shorten(topic, _MAX_CELL)}")
     if plan.left:
-        say(f"  {plan.left:,} are left out by the filters and stay to be replayed")
+        are, stay = ("is", "stays") if plan.left == 1 else ("are", "stay")
+        say(f"  {plan.left:,} {are} left out by the filters and {stay} to be replayed")
     _print_unusable(console, plan)
     if plan.came_back:
-        say(f"warning: {plan.came_back:,} of them were replayed before and came back", "yellow")
+        were = "was" if plan.came_back == 1 else "were"
+        say(f"warning: {plan.came_back:,} of them {were} replayed before and came back", "yellow")
     if plan.written:
         say(
             "note: an event of a response that has ended comes back as a dead letter; replay responses whole",

@@ -62,7 +62,7 @@ def demo_command(
 ) -> None:
     """Watch answers being checked while they are written: no broker, no API key, no key press.
 
-    A dozen answers stream, token by token, through the consumer of production.
+    Fourteen answers stream, token by token, through the consumer of production.
     Some are faithful to their documents, some are wrong in one detail.
     On a terminal it is shown live; into a file or pipe it is written in lines.
     """
@@ -96,7 +96,7 @@ async def _demo(examples: tuple[DemoAnswer, ...], speed: float | None, no_color:
 
     from guardrail.config import LoggingSettings
     from guardrail.demo.board import Board
-    from guardrail.demo.summary import load_demo_settings, summary
+    from guardrail.demo.summary import introduction, load_demo_settings, summary
     from guardrail.demo.views import symbols_for
     from guardrail.logs import configure_logging
 
@@ -110,10 +110,12 @@ async def _demo(examples: tuple[DemoAnswer, ...], speed: float | None, no_color:
     board = Board()
     view = _view(console, symbols, live=live)
     pace = speed or (1.0 if live else _PIPED_SPEED)
-    await play_all([example.response for example in examples], load_demo_settings(), board, view, pace)
+    settings = load_demo_settings()
     if not sys.stdout.isatty():
         # A file has no width; 100 columns are what editors and mails take.
         console = Console(highlight=False, no_color=plain, width=100)
+    console.print(introduction(examples, settings, symbols))
+    await play_all([example.response for example in examples], settings, board, view, pace)
     ascii_only = not console.encoding.startswith("utf")
     console.print(summary(board, examples, symbols, console.width, ascii_only=ascii_only))
     return len(board.finished) == len(examples)

@@ -27,7 +27,7 @@ from guardrail.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from consumers.settings import GuardSettings
+    from consumers.settings import GuardSettings, KafkaSettings
 
 EPILOG = """[bold]Examples[/]
 
@@ -186,6 +186,7 @@ async def serve(
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,
             leave_timeout_ms=settings.shutdown.leave_timeout_ms,
             traces=traces,
+            waiting_hint=_waiting_hint(settings.kafka),
         )
         name = judges.default.name
         log.info("guard.starting", version=__version__, judge=name, settings=told(settings))
@@ -207,6 +208,15 @@ async def serve(
         await judges.aclose()
         if traces is not None:
             await asyncio.to_thread(traces.close)
+
+
+def _waiting_hint(kafka: KafkaSettings) -> str:
+    """Why partitions may not come at once, and what avoids it."""
+    timeout_ms = kafka.client["session_timeout_ms"]
+    timeout = f"a former member counts as dead after kafka.client.session_timeout_ms, {timeout_ms} ms"
+    if kafka.group_instance_id is not None:
+        return timeout
+    return f"{timeout}; with kafka.group_instance_id a guard that comes back gets its partitions at once"
 
 
 def told(settings: GuardSettings) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 import typer
 
 from guardrail.cli.options import ConfigOption, naming_places, settings_from
-from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
+from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, print_error, replace_unencodable
 
 if TYPE_CHECKING:
     from guardrail.cli.score_report import Report
@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 
 EPILOG = """[bold]Examples[/]
 
-guardrail score answers.jsonl --out verdicts.jsonl
+guardrail score answers.jsonl
+
+guardrail score answers.jsonl --show blocked
 
 guardrail score answers.jsonl --out - | jq .score
 
 zcat answers.jsonl.gz | guardrail score - -o out.jsonl -c my.yaml --policy strict
 
-[bold]Status[/]: 0 all lines were judged; 1 some could not be read: they are named on
-stderr, and the others are judged; 2 wrong usage or settings."""
+[bold]Status[/]: 0 all lines were judged; 1 some could not be read (they are named on stderr, and the others
+are judged), no claim could be judged, or no answer has the id of --show; 2 wrong usage or settings."""
 
-_EXIT_UNREADABLE: Final = 1
+_EXIT_FAILED: Final = 1
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -42,20 +44,33 @@ def score_command(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="IN.jsonl", help="One 'response' event a line; - for stdin.", show_default=False
+            metavar="IN.jsonl",
+            help="One answer a line: {question, contexts: [texts], answer}, or a 'response' event; - for "
+            "stdin.",
+            show_default=False,
         ),
     ],
     out: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--out",
             "-o",
             metavar="OUT.jsonl",
-            show_default=False,
+            show_default="nowhere: the table alone",
             help="Where one 'verdict.response' event a line goes, in the order of the input; - for stdout, "
             "and the table then goes to stderr.",
         ),
-    ],
+    ] = None,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            "--show",
+            metavar="ID|WHICH",
+            show_default=False,
+            help="Print the whole case of one answer, or of all that were blocked, redacted, flagged or "
+            "released, or of all: documents, claims, verdicts and reasons.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     policy: Annotated[
         str | None,
@@ -78,9 +93,12 @@ def score_command(
 ) -> None:
     """Judge complete answers from a file: a verdict with every claim, a score and a decision for each.
 
+    The table says of every decision which rule made it, and for which claim.
     Every claim is judged, also those after one that would end a live answer.
     Files of any length are read and written as they go. Warnings go to stderr, more with logging.level.
     """
+    from guardrail.cli.score_report import SHOW_WORDS
+
     settings = settings_from(config, {})
     router = _router(settings, policy)
     replace_unencodable()
@@ -88,19 +106,27 @@ def score_command(
         lines = _open_source(source)
         if source != "-":  # closing stdin would wait for the thread that waits in it
             stack.enter_context(lines)
-        events = stack.enter_context(_open_out(out, lines))
+        events = None if out is None else stack.enter_context(_open_out(out, lines))
         try:
-            report = asyncio.run(_score(settings, router, source, lines, events, out == "-", concurrency))
+            report = asyncio.run(
+                _score(settings, router, source, lines, events, out == "-", concurrency, show)
+            )
         except KeyboardInterrupt:
             _tell_partial(out)
             raise typer.Exit(128 + signal.SIGINT) from None
         except BrokenPipeError:
             # Whoever read the events has enough; what they left unread is nobody's loss.
             stack.pop_all()
-            _silence(events)
+            if events is not None:
+                _silence(events)
             raise typer.Exit(EXIT_PIPE_CLOSED) from None
-    if report.totals.unreadable:
-        raise typer.Exit(_EXIT_UNREADABLE)
+    if report.totals.nothing_judged:
+        print_error(f"no claim could be judged: {report.totals.first_unverified}")
+    not_found = show is not None and show not in SHOW_WORDS and not report.cards
+    if not_found:
+        print_error(f"no answer has the id {show!r}; give one of the ids, or {', '.join(SHOW_WORDS)}")
+    if report.totals.unreadable or report.totals.nothing_judged or not_found:
+        raise typer.Exit(_EXIT_FAILED)
 
 
 async def _score(
@@ -108,9 +134,10 @@ async def _score(
     router: PolicyRouter,
     source: str,
     lines: BinaryIO,
-    events: BinaryIO,
+    events: BinaryIO | None,
     events_on_stdout: bool,
     concurrency: int | None,
+    show: str | None,
 ) -> Report:
     from guardrail.cli.score_report import Report
     from guardrail.judges.factory import JudgeSet
@@ -120,14 +147,27 @@ async def _score(
 
     workers = concurrency or (os.cpu_count() or 1 if settings.judge.kind == "local" else 16)
     name = "<stdin>" if source == "-" else source
-    report = Report(name, _size(lines), events, table_on_stderr=events_on_stdout)
+    report = Report(
+        name,
+        _size(lines),
+        events,
+        table_on_stderr=events_on_stdout,
+        router=router,
+        show=show,
+    )
     configure_logging(_logged(settings.logging), report.log_stream)
     judges = JudgeSet(settings.judge, router.policies)
     try:
         with report:
             await score_lines(
                 beside_the_loop(read_lines(lines), ahead=workers),
-                checker(judges.default, router, settings.limits, judges.by_kind),
+                checker(
+                    judges.default,
+                    router,
+                    settings.limits,
+                    judges.by_kind,
+                    {name: each.mode for name, each in settings.policies.items()},
+                ),
                 report.add,
                 concurrency=workers,
             )
@@ -181,20 +221,22 @@ def _open_out(out: str, lines: BinaryIO) -> BinaryIO:
 
 
 @contextmanager
-def _naming(out: str) -> Iterator[None]:
+def _naming(out: str | None) -> Iterator[None]:
     """Name the file in errors that only writing raises: the system does not say which it was."""
     try:
         yield
     except OSError as error:
         if error.filename is None and error.errno in _WRITE_ERRORS:
-            name = "stdout" if out == "-" else out
+            name = "stdout" if out in {None, "-"} else out
             raise OSError(error.errno, error.strerror, name) from error
         raise
 
 
-def _tell_partial(out: str) -> None:
+def _tell_partial(out: str | None) -> None:
     from guardrail.cli.terminal import err, safe
 
+    if out is None:
+        return
     name = "stdout" if out == "-" else safe(out)
     err().print(f"interrupted: {name} is partial, it holds the lines judged so far", soft_wrap=True)
 

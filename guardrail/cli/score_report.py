@@ -1,6 +1,7 @@
 """What ``guardrail score`` writes while it works: events, a table, unreadable lines, progress.
 
-The table is made row by row, so that it needs no memory of what was scored.
+The table is made row by row, so that it needs no memory of what was scored. Under a response that is not
+simply released stands why: the rule, and the claim that it was about.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from guardrail.cli.terminal import discard
-from guardrail.events import Decision, ResponseVerdict, Usage, Verdict
+from guardrail.demo.board import Card
+from guardrail.demo.views import VERDICT_STYLES, Symbols, finished_card, symbols_for
+from guardrail.events import ClaimVerdict, Decision, Response, ResponseVerdict, Usage, Verdict
 from guardrail.offline.scorer import ScoredLine
+from guardrail.policy import Policy
 from guardrail.printable import escape_controls, shorten
+from guardrail.routing import PolicyRouter
 from guardrail.verdicts import total
 
 ID_WIDTH: Final = 26
@@ -61,6 +66,47 @@ def row(verdict: ResponseVerdict) -> Text:
     return text
 
 
+def cause(verdict: ResponseVerdict, policy: Policy | None) -> ClaimVerdict | None:
+    """The claim that the deciding rule was about; for a rule about the score, the claim that hurt it most."""
+    if policy is not None:
+        for claim in verdict.claims:
+            if policy.decide_claim(claim) == (verdict.decision, verdict.rule):
+                return claim
+    doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
+    hurt = {claim.claim_id: (1.0 - (claim.support or 0.0)) * claim.severity.rank for claim in doubtful}
+    return max(doubtful, key=lambda claim: hurt[claim.claim_id], default=None)
+
+
+def why(verdict: ResponseVerdict, policy: Policy | None, symbols: Symbols, width: int) -> Text:
+    """Rule, claim and reason of a decision, a line each of at most ``width`` characters, after a line break.
+
+    Empty for a response that is simply released.
+    """
+    text = Text()
+    if verdict.decision is Decision.RELEASE:
+        return text
+    claim = cause(verdict, policy)
+    told = [("rule", verdict.rule, "")]
+    if claim is not None:
+        mark = f"{symbols.verdicts[claim.verdict]} {claim.text}"
+        told += [("claim", mark, VERDICT_STYLES[claim.verdict]), ("reason", claim.reasoning, "")]
+    for name, value, style in told:
+        value = shorten(escape_controls(" ".join(value.split())), max(20, width - 10))
+        if value:
+            text.append(f"\n  {name:<7} ", "dim").append(value, style)
+    return text
+
+
+SHOW_WORDS: Final = {
+    "blocked": frozenset({Decision.BLOCK}),
+    "redacted": frozenset({Decision.REDACT}),
+    "flagged": frozenset({Decision.FLAG}),
+    "released": frozenset({Decision.RELEASE}),
+    "all": frozenset(Decision),
+}
+"""What --show takes beside the id of a response."""
+
+
 class Tally:
     """How often what was told, in bounded memory: what comes after many others is counted as one."""
 
@@ -94,11 +140,23 @@ class Totals:
     degraded: int = 0
     unverified: Tally = field(default_factory=Tally)
     missed: Tally = field(default_factory=Tally)
+    rules: Tally = field(default_factory=Tally)
+    unrouted: Tally = field(default_factory=Tally)
+    """Routes of responses that no entry of ``routes`` names."""
+    first_unverified: str = ""
+    """Why the first claim was not judged that was not."""
+
+    @property
+    def nothing_judged(self) -> bool:
+        """Were there claims, and no verdict on any of them?"""
+        return 0 < self.claims == self.verdicts[Verdict.UNVERIFIED]
 
     def add(self, verdict: ResponseVerdict) -> None:
         self.responses += 1
         self.claims += len(verdict.claims)
         self.decisions[verdict.decision] += 1
+        if verdict.decision is not Decision.RELEASE:
+            self.rules.add(f"{verdict.decision} by rule: {verdict.rule}")
         for name, count in verdict.counts.model_dump().items():
             self.verdicts[Verdict(name.upper())] += count
         if verdict.score is not None:
@@ -108,6 +166,7 @@ class Totals:
         for claim in verdict.claims:
             if claim.verdict is Verdict.UNVERIFIED:
                 self.unverified.add(claim.reasoning)
+                self.first_unverified = self.first_unverified or claim.reasoning
             if claim.degraded_from:
                 self.degraded += 1
                 for missed in claim.degraded_from:
@@ -125,6 +184,7 @@ class Totals:
         answers = f"{self.responses:,} response{'' if self.responses == 1 else 's'}"
         lines = [
             Text(f"{answers}: {decisions or 'none judged'}{mean}", "bold"),
+            *self.rules.lines(),
             Text(f"{self.claims:,} claim{'' if self.claims == 1 else 's'}: {verdicts or 'none'}"),
         ]
         unverified = self.verdicts[Verdict.UNVERIFIED]
@@ -136,6 +196,9 @@ class Totals:
             share = f"{self.degraded:,} of {self.claims:,} claims were degraded: who was to judge did not"
             lines.append(Text(share, "bold yellow"))
             lines += self.missed.lines()
+        if unrouted := self.unrouted.lines():
+            lines.append(Text("no entry of routes names these, so the default policy holds:", "bold yellow"))
+            lines += unrouted
         if self.usage.judge_calls:
             lines.append(Text(self._consumed()))
         if self.unreadable:
@@ -156,6 +219,7 @@ class Totals:
 
 
 _REFRESH_PER_S: Final = 8
+_MOST_WIDE: Final = 140
 _NO_SCORE: Final = 2.0
 MAX_ROWS: Final = 50
 """Rows of the table; of more responses those with the lowest scores are shown."""
@@ -172,13 +236,29 @@ class _PatientConsole(Console):
 class Report:
     """Takes the outcomes in order. Use as a context manager; the totals are written at the end.
 
-    Events go to ``events`` at once, so that a reader downstream sees them as they come. The table goes to
+    Events go to ``events`` at once, so that a reader downstream sees them as they come; None is for nobody.
+    The cards that ``show`` asks for come with them, before the table. The table goes to
     stdout, or to stderr when the events are there, at the end: in the order of the input, or of many
     responses the worst ones, lowest score first. The bar is on stderr, and only on a terminal.
     """
 
-    def __init__(self, source: str, size: int | None, events: BinaryIO, *, table_on_stderr: bool) -> None:
+    def __init__(
+        self,
+        source: str,
+        size: int | None,
+        events: BinaryIO | None,
+        *,
+        table_on_stderr: bool,
+        router: PolicyRouter | None = None,
+        show: str | None = None,
+    ) -> None:
+        """``router`` has the policies, for the reasons. ``show``: one of SHOW_WORDS, or an id."""
         self.totals = Totals()
+        self.cards = 0
+        """Printed."""
+        self._router = router
+        self._policies = {policy.name: policy for policy in router.policies} if router else {}
+        self._show = show
         self._source = escape_controls(source)
         self._events = events
         self._worst: list[tuple[float, int, Text]] = []
@@ -207,7 +287,11 @@ class Report:
 
     def __enter__(self) -> Self:
         self._progress.start()
-        self._table.print(header(), soft_wrap=True)
+        self._symbols = symbols_for(self._table.encoding)
+        # Rows keep their width where the terminal is narrower; lines about why use what there is.
+        self._width = max(header().cell_len, min(_MOST_WIDE, self._table.width - 1))
+        if self._show is None:
+            self._table.print(header(), soft_wrap=True)
         return self
 
     def __exit__(
@@ -215,10 +299,13 @@ class Report:
     ) -> None:
         self._progress.stop()
         if error is None:
+            if self._show is not None:
+                self._table.print(header(), soft_wrap=True)
             self._print_rows()
             for line in self.totals.lines():
                 self._table.print(line, soft_wrap=True)
-        self._events.flush()
+        if self._events is not None:
+            self._events.flush()
 
     def _print_rows(self) -> None:
         left_out = self.totals.responses - len(self._worst)
@@ -233,7 +320,9 @@ class Report:
     def _keep(self, verdict: ResponseVerdict) -> None:
         """Keep the row if it is among the worst so far; what has no score comes after all that have one."""
         score = _NO_SCORE if verdict.score is None else verdict.score
-        kept = (-score, -self.totals.responses, row(verdict))
+        policy = self._policies.get(verdict.policy.name)
+        text = row(verdict) + why(verdict, policy, self._symbols, self._width)
+        kept = (-score, -self.totals.responses, text)
         if len(self._worst) < MAX_ROWS:
             heapq.heappush(self._worst, kept)
         else:
@@ -247,7 +336,29 @@ class Report:
             self._errors.print(Text(f"{self._source}:{outcome.line}: {reason}"), soft_wrap=True)
         else:
             self.totals.add(outcome.verdict)
-            self._events.write(outcome.verdict.to_json() + b"\n")
-            self._events.flush()
+            if self._events is not None:
+                self._events.write(outcome.verdict.to_json() + b"\n")
+                self._events.flush()
+            if outcome.response is not None:
+                self._note_route(outcome.response)
+                if self._wanted(outcome.verdict):
+                    self._print_card(outcome.response, outcome.verdict)
             self._keep(outcome.verdict)
         self._progress.update(self._task, advance=outcome.size, judged=self.totals.responses)
+
+    def _note_route(self, response: Response) -> None:
+        router = self._router
+        if router and router.misses(response.route, response.tenant, response.generator_model):
+            self.totals.unrouted.add(f"route {response.route}")
+
+    def _wanted(self, verdict: ResponseVerdict) -> bool:
+        if self._show is None:
+            return False
+        decisions = SHOW_WORDS.get(self._show)
+        return verdict.response_id == self._show if decisions is None else verdict.decision in decisions
+
+    def _print_card(self, response: Response, verdict: ResponseVerdict) -> None:
+        self.cards += 1
+        card = Card(response, response.answer, list(verdict.claims), verdict=verdict)
+        width = min(_MOST_WIDE, self._table.width)
+        self._table.print(finished_card(card, verdict, self._symbols, width, delivered=False))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import random
 import time
 from collections.abc import Awaitable, Mapping, Sequence
@@ -22,6 +21,7 @@ from aiokafka.errors import (
 
 from guardrail.client.transport import OutgoingRecord
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
+from guardrail.log_events import EventLog
 from guardrail.partitioning import murmur2
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -51,7 +51,7 @@ _OURS: Final[Mapping[str, str]] = {
 }
 _CLOCKS_DIFFER_MS: Final = 60_000
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 def partition_of(response_id: str, partitions: int) -> int:
@@ -234,7 +234,7 @@ class KafkaClientTransport:
         """
         known = consumer.partitions_for_topic(self._deliveries)
         if known and len(known) > max(self._counts):
-            _log.warning("%s has %d partitions now", self._deliveries, len(known))
+            _log.warning("client.partitions_grew", topic=self._deliveries, partitions=len(known))
             self._counts.append(len(known))
             self._moved = True
         return self._moved
@@ -251,7 +251,7 @@ class KafkaClientTransport:
                 since = {place.partition: at.offset for place, at in found.items() if at is not None}
                 await self._follow(new, since)
         except (KafkaError, OSError) as error:
-            _log.warning("looking for answers that moved: %s; it is tried again", _named(error))
+            _log.warning("client.moved_answers_not_found", error=_named(error), effect="it is tried again")
         else:
             self._moved = False
 
@@ -302,7 +302,7 @@ async def _close(what: str, closing: Awaitable[None], within_s: float) -> None:
             return
         if not isinstance(error, KafkaError | OSError):
             raise error
-    _log.warning("the Kafka %s did not close in order", what)
+    _log.warning("client.close_failed", what=what)
 
 
 def _named(error: BaseException) -> str:

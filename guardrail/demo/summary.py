@@ -88,6 +88,14 @@ def _example(line: str) -> DemoAnswer:
 
 
 _WIDTH_WITH_KIND: Final = 96
+_SHOWS: Final = {
+    "careful": "a wrong sentence stops the answer",
+    "cutting": "it is taken out, and the rest goes on",
+    "strict": "nothing is shown before the last verdict (hold mode)",
+    "advisory": "all is shown, and reviewers get what is doubtful",
+    "shadow": "as advisory, and without any wait (observe mode)",
+}
+"""What the policies of the demo's guardrail.yaml do, in the words of a viewer."""
 _COUNTED: Final = (
     Verdict.SUPPORTED,
     Verdict.PARTIALLY_SUPPORTED,
@@ -95,6 +103,41 @@ _COUNTED: Final = (
     Verdict.CONTRADICTED,
     Verdict.UNVERIFIED,
 )
+
+
+def introduction(examples: Sequence[DemoAnswer], settings: Settings, symbols: Symbols) -> Text:
+    """What is to be seen, and what the marks and the policies' names mean."""
+    wrong = sum(example.bad_claim is not None for example in examples)
+    router = settings.router()
+    policies = dict.fromkeys(
+        router.choose(example.response.route, example.response.tenant).name for example in examples
+    )
+    text = Text()
+    text.append(f"{_plural(len(examples), 'prepared answer')} ", "bold")
+    text.append(
+        f"{'is' if len(examples) == 1 else 'are'} written token by token, as a language model does, each "
+        f"from documents that are shown with it. {_of(wrong)} one wrong detail. The guard checks every claim "
+        "before the user reads it. The answers were chosen to show each case; measured quality is in "
+        "docs/benchmarks.md.\n"
+    )
+    text.append(_legend(symbols))
+    for name in policies:
+        text.append(f"\n{name + ' policy':<17}", "bold")
+        text.append(_SHOWS.get(name, ""))
+    return text.append("\n")
+
+
+def _of(wrong: int) -> str:
+    return f"{wrong} of them {'has' if wrong == 1 else 'have'}" if wrong else "None of them has"
+
+
+def _legend(symbols: Symbols) -> Text:
+    text = Text()
+    for verdict in _COUNTED:
+        text.append("  " if text else "")
+        text.append(symbols.verdicts[verdict], VERDICT_STYLES[verdict])
+        text.append(f" {verdict.lower().replace('_', ' ')}")
+    return text
 
 
 def as_expected(example: DemoAnswer, card: Card) -> bool:
@@ -171,10 +214,11 @@ def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> T
     text += _counts([claim.verdict for claim in claims], symbols)
     wrong = [(example, card) for example, card in pairs if example.bad_claim is not None]
     faithful = [(example, card) for example, card in pairs if example.bad_claim is None]
-    caught = sum(as_expected(example, card) for example, card in wrong)
+    caught = [card for example, card in wrong if as_expected(example, card)]
     released = sum(as_expected(example, card) for example, card in faithful)
     if wrong:
-        text.append(f"\ncaught: {caught} of {_plural(len(wrong), 'answer')} with one wrong detail")
+        text.append(f"\ncaught: {len(caught)} of {_plural(len(wrong), 'answer')} with one wrong detail")
+        text.append(_how_caught(caught))
     if faithful:
         text.append(f"\nreleased untouched: {released} of {_plural(len(faithful), 'faithful answer')}")
     streamed = [
@@ -186,10 +230,21 @@ def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> T
     if streamed:
         wait = milliseconds(statistics.median(streamed))
         text.append(f"\nstream mode: text was released {wait} (median) after its last character was written")
-    legend = ", ".join(
-        f"{symbols.verdicts[verdict]} {verdict.lower().replace('_', ' ')}" for verdict in _COUNTED
-    )
-    return text.append(f"\n{legend}", "dim")
+    return text
+
+
+_CAUGHT: Final = {
+    Decision.BLOCK: "blocked",
+    Decision.REDACT: "redacted",
+    Decision.FLAG: "shown and flagged",
+}
+
+
+def _how_caught(cards: Sequence[Card]) -> str:
+    """``: 3 blocked, 3 redacted, 2 shown and flagged, as their policies say``."""
+    decisions = [card.verdict.decision for card in cards if card.verdict is not None]
+    words = [f"{decisions.count(each)} {word}" for each, word in _CAUGHT.items() if each in decisions]
+    return f": {', '.join(words)}, as their policies say" if words else ""
 
 
 def _plural(count: int, noun: str) -> str:

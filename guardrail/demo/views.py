@@ -179,14 +179,15 @@ _UNSUPPORTED_STYLE: Final = "underline"
 _NOT_SHOWN_STYLE: Final = "dim strike"
 
 
-def answer_text(card: Card, symbols: Symbols, *, running: bool) -> Text:
+def answer_text(card: Card, symbols: Symbols, *, running: bool, delivered: bool = True) -> Text:
     """The answer as written so far: judged claims in the colour of their verdict with its symbol behind,
     words that have no support underlined, text not released yet dim, text that was kept back struck
-    through."""
+    through. ``delivered`` is False where there was nobody to show it to."""
     raw = visible(card.text)
     text = Text(raw)
-    shown_to = max((segment.span[1] for segment in card.segments), default=0)
-    text.stylize(_PENDING_STYLE if running else _NOT_SHOWN_STYLE, shown_to)
+    if delivered:
+        shown_to = max((segment.span[1] for segment in card.segments), default=0)
+        text.stylize(_PENDING_STYLE if running else _NOT_SHOWN_STYLE, shown_to)
     for claim in card.claims:
         text.stylize(VERDICT_STYLES[claim.verdict], *claim.span)
         for span in claim.unsupported_spans:
@@ -200,6 +201,8 @@ def answer_text(card: Card, symbols: Symbols, *, running: bool) -> Text:
         text = text[: claim.span[1]] + mark + text[claim.span[1] :]
     if running and not card.finished:
         text.append(symbols.cursor, "bold")
+    if not running and isinstance(card.end, DeliveryBlocked):
+        text.append(" [stopped here]", "dim")
     return _without_blank_lines(text)
 
 
@@ -228,8 +231,11 @@ def running_card(card: Card, symbols: Symbols, console: Console, width: int, hei
     return Group(lines[0], *(Text("  ") + line for line in lines[1:]))
 
 
-def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width: int) -> RenderableType:
-    """A response when everything is known of it: the text, what was wrong, what the user got."""
+def finished_card(
+    card: Card, verdict: ResponseVerdict, symbols: Symbols, width: int, *, delivered: bool = True
+) -> RenderableType:
+    """A response when everything is known of it: what it was written from, what was written and what of it
+    the user reads, what was wrong. ``delivered`` is False for one that was judged for nobody to read."""
     style = DECISION_STYLES[verdict.decision]
     title = Text.assemble(
         (f"{symbols.decisions[verdict.decision]} {DECISION_WORDS[verdict.decision]}", f"bold {style}"),
@@ -237,33 +243,130 @@ def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width:
         (one_line(card.response_id, 40, symbols.ellipsis), "bold"),
     )
     facts = (
-        verdict.rule,
-        f"{verdict.policy.name} policy, {verdict.mode} mode",
+        f"rule: {verdict.rule}",
+        f"policy: {verdict.policy.name}, {verdict.mode} mode",
         f"score {score(verdict.score)}",
         f"{len(verdict.claims)} claim{'' if len(verdict.claims) == 1 else 's'}",
     )
-    subtitle = one_line(f" {symbols.dot} ".join(facts), width - 8, symbols.ellipsis)
     parts: list[RenderableType] = [
-        Text(one_line(f"Q: {card.head.question}", width - 4, symbols.ellipsis), "italic"),
-        answer_text(card, symbols, running=False),
+        Text(one_line(f"Q: {card.head.question}", 2 * (width - 4), symbols.ellipsis), "italic"),
+        _side_by_side(_documents(card, verdict, symbols), _texts(card, verdict, symbols, delivered), width),
     ]
     doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
     parts += [_claim_rows(claim, symbols, width) for claim in doubtful]
     if not doubtful and verdict.claims:
-        parts.append(_backed(verdict.claims, symbols, width))
-    outcome = _outcome(card, verdict, symbols)
+        mark = symbols.verdicts[Verdict.SUPPORTED]
+        parts.append(Text(f"{mark} all supported; what backs them is bold in the documents", "green"))
+    outcome = _outcome(card, verdict, symbols) if delivered else _would(verdict, symbols)
     if outcome is not None:
         parts.append(outcome)
+    parts.append(
+        Text(one_line(f" {symbols.dot} ".join(facts), 3 * max(1, width - 4), symbols.ellipsis), "dim")
+    )
     return Panel(
         Group(*parts),
         title=title,
         title_align="left",
-        subtitle=Text(subtitle, "dim"),
-        subtitle_align="left",
         border_style=style,
         box=box.ROUNDED,
         width=width,
     )
+
+
+_WIDE: Final = 100
+"""From here on documents stand beside the answer, and not above it."""
+_MOST_DOCUMENTS: Final = 8
+_MOST_OF_A_DOCUMENT: Final = 600
+_BEGINNING: Final = 90
+_AROUND: Final = 70
+"""Characters shown of a document: in all, of one that was not quoted, before and after a quote."""
+
+
+def _side_by_side(left: RenderableType, right: RenderableType, width: int) -> RenderableType:
+    if width < _WIDE:
+        return Group(left, right)
+    columns = Table.grid(padding=(0, 2))
+    columns.add_column(ratio=9)
+    columns.add_column(ratio=11)
+    columns.add_row(left, right)
+    return columns
+
+
+def _documents(card: Card, verdict: ResponseVerdict, symbols: Symbols) -> RenderableType:
+    """What the answer was written from, as far as claims rest on it; what they rest on is bold."""
+    contexts = card.head.contexts
+    count = len(contexts)
+    lines = [Text(f"THE DOCUMENTS ({count})" if count else "NO DOCUMENTS", "dim")]
+    for context in contexts[:_MOST_DOCUMENTS]:
+        spans = sorted(
+            {
+                evidence.span
+                for claim in verdict.claims
+                for evidence in claim.evidence
+                if evidence.context_id == context.id
+            }
+        )
+        name = f"{one_line(context.id, 40, symbols.ellipsis)}: "
+        lines.append(Text.assemble((name, "cyan"), _excerpt(context.text, spans, symbols)))
+    if count > _MOST_DOCUMENTS:
+        lines.append(Text(f"and {count - _MOST_DOCUMENTS} more", "dim"))
+    return Group(*lines)
+
+
+def _excerpt(text: str, spans: Sequence[tuple[int, int]], symbols: Symbols) -> Text:
+    """The text around ``spans``, those bold; of a text without any, its beginning."""
+    if not spans:
+        return Text(one_line(text, _BEGINNING, symbols.ellipsis), "dim")
+    excerpt, at, room = Text(), 0, _MOST_OF_A_DOCUMENT
+    for start, end in spans:
+        start = max(start, at)
+        if start >= min(end, len(text)) or room <= 0:
+            continue
+        begin = _word_start(text, max(at, start - _AROUND))
+        if begin > at:
+            excerpt.append(f"{symbols.ellipsis} " if not excerpt else f" {symbols.ellipsis} ", "dim")
+        excerpt.append(_flat(text[begin:start]), "dim")
+        quote = text[start:end]
+        excerpt.append(one_line(quote, room, symbols.ellipsis) if len(quote) > room else _flat(quote), "bold")
+        room -= end - begin
+        at = end
+    after = text[at : at + _AROUND]
+    excerpt.append(_flat(after if at + _AROUND >= len(text) else after.rpartition(" ")[0]), "dim")
+    if at + _AROUND < len(text):
+        excerpt.append(f" {symbols.ellipsis}", "dim")
+    return excerpt
+
+
+def _word_start(text: str, at: int) -> int:
+    """The start of the first word from ``at`` on, within reason."""
+    if at == 0 or text[at - 1].isspace():
+        return at
+    space = text.find(" ", at, at + 30)
+    return at if space < 0 else space + 1
+
+
+def _flat(text: str) -> str:
+    """On one line, and harmless; spaces at its ends stay."""
+    return visible(text).replace("\n", " ")
+
+
+def _texts(card: Card, verdict: ResponseVerdict, symbols: Symbols, delivered: bool) -> RenderableType:
+    """What the model wrote, and what of it the user reads."""
+    wrote = answer_text(card, symbols, running=False, delivered=delivered)
+    parts = [Text("THE MODEL WROTE", "dim"), wrote]
+    if not delivered:
+        return Group(*parts)
+    parts.append(Text("THE USER READS", "dim"))
+    if isinstance(card.end, DeliveryBlocked):
+        parts.append(Text(visible(card.end.message), "red"))
+    elif verdict.decision is Decision.REDACT:
+        reads = Text()
+        for segment in card.segments:
+            reads.append(visible(segment.text), "dark_orange" if segment.decision is Decision.REDACT else "")
+        parts.append(_without_blank_lines(reads))
+    else:
+        parts.append(Text("the same", "green"))
+    return Group(*parts)
 
 
 def _latest_claim(card: Card, symbols: Symbols, width: int) -> Text:
@@ -274,7 +377,11 @@ def _latest_claim(card: Card, symbols: Symbols, width: int) -> Text:
         (claim for claim in reversed(card.claims) if claim.verdict is not Verdict.SUPPORTED), card.claims[-1]
     )
     line = _verdict_words(claim, symbols)
-    if claim.evidence:
+    if claim.verdict is Verdict.SUPPORTED:
+        # A quote that is cut off would often lack the very words.
+        names = list(dict.fromkeys(evidence.context_id for evidence in claim.evidence))
+        line.append(f" {symbols.dot} {one_line(', '.join(names), width, symbols.ellipsis)}", "dim")
+    elif claim.evidence:
         room = max(12, width - line.cell_len - 4)
         quote = one_line(claim.evidence[0].quote, room, symbols.ellipsis)
         line.append(f" {symbols.dot} {symbols.quotes[0]}{quote}{symbols.quotes[1]}", "dim")
@@ -283,11 +390,11 @@ def _latest_claim(card: Card, symbols: Symbols, width: int) -> Text:
     return line
 
 
-def _verdict_words(claim: ClaimVerdict, symbols: Symbols) -> Text:
+def _verdict_words(claim: ClaimVerdict, symbols: Symbols, limit: int = 48) -> Text:
     reasons = f" ({', '.join(claim.severity_reasons)})" if claim.severity_reasons else ""
     return Text.assemble(
         (f"{symbols.verdicts[claim.verdict]} {claim.verdict}", VERDICT_STYLES[claim.verdict]),
-        " " + one_line(f"{claim.severity}{reasons}", 48, symbols.ellipsis),
+        " " + one_line(f"{claim.severity}{reasons}", limit, symbols.ellipsis),
     )
 
 
@@ -305,44 +412,50 @@ def _claim_rows(claim: ClaimVerdict, symbols: Symbols, width: int) -> Renderable
         rows.add_row(Text("evidence"), quote)
     if claim.reasoning:
         rows.add_row(Text("reason"), Text(one_line(claim.reasoning, limit, symbols.ellipsis)))
-    return Group(_verdict_words(claim, symbols), rows)
-
-
-def _backed(claims: tuple[ClaimVerdict, ...], symbols: Symbols, width: int) -> Text:
-    """Of claims that are all supported: the weightiest one's evidence, as a sample."""
-    with_evidence = [claim for claim in claims if claim.evidence]
-    sample = max(with_evidence, key=lambda claim: claim.severity.rank, default=None)
-    line = Text(f"{symbols.verdicts[Verdict.SUPPORTED]} all supported", "green")
-    if sample is None:
-        return line
-    evidence = sample.evidence[0]
-    context = one_line(evidence.context_id, 24, symbols.ellipsis)
-    room = max(12, width - 4 - line.cell_len - len(context) - 12)
-    quote = one_line(evidence.quote, room, symbols.ellipsis)
-    line.append(f" {symbols.dot} e.g. {symbols.quotes[0]}{quote}{symbols.quotes[1]} ", "dim")
-    line.append(context, "cyan")
-    return line
+    return Group(_verdict_words(claim, symbols, limit), rows)
 
 
 def _outcome(card: Card, verdict: ResponseVerdict, symbols: Symbols) -> Text | None:
-    """What the user got, where that is not simply the answer."""
+    """What became of the answer, where it was not simply released."""
     end = card.end
     if isinstance(end, DeliveryBlocked):
-        shown = "nothing was shown"
+        shown = "nothing of it was shown"
         if end.released_chars:
-            shown = f"{end.released_chars} characters were shown, then withdrawn"
-        line = Text(f"{symbols.arrow} {shown}; the user reads: ", "red")
-        return line.append(symbols.quotes[0] + visible(end.message) + symbols.quotes[1])
-    cut = [segment.text.strip() for segment in card.segments if segment.decision is Decision.REDACT]
+            shown = (
+                f"{end.released_chars} verified characters were shown, then withdrawn; "
+                "the sentence that was stopped never was"
+            )
+        return Text(f"{symbols.arrow} {shown}", "red")
+    cut = sum(segment.decision is Decision.REDACT for segment in card.segments)
     if cut:
-        line = Text(f"{symbols.arrow} in its place the user reads: ", "dark_orange")
-        return line.append(symbols.quotes[0] + one_line(cut[0], 200, symbols.ellipsis) + symbols.quotes[1])
+        passages = "passage" if cut == 1 else "passages"
+        return Text(f"{symbols.arrow} {cut} {passages} replaced, the rest shown", "dark_orange")
     if verdict.decision is Decision.RELEASE:
         if verdict.claims:
             return None
         return Text(f"{symbols.arrow} nothing to check; released as it is", "green")
-    word = "shown at once, as policy says" if verdict.mode == "observe" else "shown"
-    return Text(f"{symbols.arrow} {word}; the case went to the reviewers", "yellow")
+    if verdict.mode == "observe":
+        why = "shown at once: in observe mode nothing is held back"
+    else:
+        why = "shown: the policy of this route only flags"
+    return Text(f"{symbols.arrow} {why}; the case went to the reviewers", "yellow")
+
+
+_WOULD: Final = {
+    Decision.FLAG: "is shown, and the case goes to the reviewers",
+    Decision.REDACT: "is shown without what the rule is about",
+    Decision.BLOCK: "is withheld",
+}
+
+
+def _would(verdict: ResponseVerdict, symbols: Symbols) -> Text | None:
+    """What becomes of such an answer when it is guarded live."""
+    if verdict.decision not in _WOULD:
+        return None
+    live = _WOULD[verdict.decision]
+    if verdict.mode == "observe":
+        live = "is shown at once: in observe mode nothing is held back"
+    return Text(f"{symbols.arrow} live, this answer {live}", DECISION_STYLES[verdict.decision])
 
 
 def _without_blank_lines(text: Text) -> Text:
@@ -350,7 +463,7 @@ def _without_blank_lines(text: Text) -> Text:
     return Text("\n").join(lines)
 
 
-_MAX_WIDTH: Final = 110
+_MAX_WIDTH: Final = 140
 """Longer lines are hard to read."""
 _MAX_CARD_HEIGHT: Final = 8
 _MIN_CARD_HEIGHT: Final = 4

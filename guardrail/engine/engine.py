@@ -14,7 +14,6 @@ from that by ``restore``.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
@@ -50,6 +49,7 @@ from guardrail.events import (
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
+from guardrail.log_events import EventLog
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import AskJudge, Cancel, CutOn, Effect, Emit
@@ -59,7 +59,7 @@ from guardrail.verdicts import Judgement
 
 __all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Headers", "Output"]
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
@@ -470,7 +470,7 @@ class Engine:
         judge = self._judges.get(policy.judge)
         if judge is None:
             _log.warning(
-                "policy %r: no judge %r is set up any more, the usual one judges", policy.name, policy.judge
+                "judge.not_set_up", policy=policy.name, judge=policy.judge, effect="the usual one judges"
             )
         return judge or self._judge
 

@@ -8,7 +8,6 @@ citations of what is not there.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -21,6 +20,7 @@ from guardrail.events import Finding, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.streams import checked, closing
+from guardrail.log_events import EventLog
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement, spans_within, total, unverified
 
@@ -156,7 +156,7 @@ DEADLINE_MARGIN_S: Final = 0.05
 
 # The library logs by the standard means, which are silent about warnings' details until configured; never
 # with a traceback of an unknown judge's error, whose message may hold texts.
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 async def ask(
@@ -207,10 +207,10 @@ async def ask(
         why = "no verdict in time"
     except JudgeError as error:
         why, attempts = f"{type(error).__name__}: {error}", meter.attempts
-        _log.warning("judge failed: %s", why)
+        _log.warning("judge.failed", judge=judge.name, error=why)
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
         why = f"{type(error).__name__} in the judge"
-        _log.error("faulty judge %r: %s", judge.name, type(error).__name__)
+        _log.error("judge.faulty", judge=judge.name, error=type(error).__name__)
     finally:
         open_.close()
     later = {} if gathering is None else gathering.later

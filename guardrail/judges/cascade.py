@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import beside, checked, closing, within
+from guardrail.log_events import EventLog
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import HALF_CHECKED, Judgement, checked_in_part, total, unverified
 
@@ -156,7 +156,7 @@ def settled(judgement: Judgement, severity: Severity, settings: CascadeSettings)
     return support <= band.reject_support
 
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 _NAME = "cascade"
 _WHY_CHARS = 200
 _GRACE_S = 0.05
@@ -206,7 +206,7 @@ class _Tier:
         except JudgeError as error:
             self.missing, self.attempts = str(error), self.meter.attempts
         except Exception as error:  # noqa: BLE001 - a faulty tier must not take the other's verdicts with it
-            _log.error("faulty judge %r: %s", self.name, type(error).__name__)
+            _log.error("judge.faulty", judge=self.name, error=type(error).__name__)
             self.missing = f"{type(error).__name__} in the judge"
 
 

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
-import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from guardrail.errors import ConfigError
 from guardrail.judges.cache import CacheSettings
+from guardrail.log_events import EventLog
 
 try:
     import redis.asyncio as redis_asyncio
@@ -31,7 +31,7 @@ except ImportError as error:
         "pip install 'streaming-guardrail[redis]', or leave judge.cache.redis_url out"
     ) from error
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 _MAC_BYTES: Final = 32
 _MAX_VALUE_BYTES: Final = 16_384
 _FAILURES: Final = 3
@@ -131,7 +131,7 @@ class RedisCache:
             self._failed(outcome)
             return None
         if self._failed_in_a_row >= _FAILURES:
-            _log.warning("the shared verdict cache answers again")
+            _log.warning("judge.cache_back")
             self._told.clear()
         self._failed_in_a_row = 0
         return outcome
@@ -151,7 +151,7 @@ class RedisCache:
         kind = type(error).__name__
         if kind not in self._told:
             self._told.add(kind)
-            _log.warning("the shared verdict cache failed (%s); going on without it", kind)
+            _log.warning("judge.cache_failed", error=kind, effect="going on without it")
 
     def _opened(self, name: str, value: object) -> bytes | None:
         if value is None:
@@ -164,7 +164,7 @@ class RedisCache:
         if "rejected" not in self._told:
             self._told.add("rejected")
             who = "no guard" if self._signing_key == _UNSIGNED else "no guard with this signing key"
-            _log.warning("the shared verdict cache holds an entry that %s wrote", who)
+            _log.warning("judge.cache_entry_rejected", written_by=who)
         return None
 
     def _name(self, key: bytes) -> str:

@@ -8,7 +8,6 @@ serves it, ``canonical`` also drops which snapshot or precision. Sizes and varia
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
@@ -31,6 +30,7 @@ from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.llm.settings import shown_body
 from guardrail.judges.streams import closing
+from guardrail.log_events import EventLog
 from guardrail.printable import escape_controls, shorten
 from guardrail.secrets import Secret, wants_all
 from guardrail.verdicts import Judgement, unverified
@@ -98,7 +98,7 @@ def _without_ending(text: str, ending: re.Pattern[str]) -> str:
     return text
 
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 _MOST_PAIRS: Final = 1_000
 _MOST_STEPS: Final = 5
 _NAME_CHARS: Final = 120
@@ -290,8 +290,8 @@ class SelfJudgingGuard:
                     yield judgement
                 return
         except JudgeError as error:
-            _log.warning("judge failed: %s: %s: %s", other.name, type(error).__name__, error)
             reason = f"{type(error).__name__}: {error}"
+            _log.warning("judge.failed", judge=other.name, error=reason)
         path = (f"{self._judge.name}: {_NOT_ASKED}",)
         for claim_id in left:
             yield unverified(claim_id, other.name, reason, attempts=meter.attempts, degraded_from=path)
@@ -322,8 +322,8 @@ class SelfJudgingGuard:
             return
         self._warned.add(pair)
         _log.warning(
-            "self-judging: answers of %r would be judged by the same model, %r; policy: %s",
-            shorten(escape_controls(generator), _NAME_CHARS),
-            model,
-            self._policy,
+            "judge.self_judging",
+            generator_model=shorten(escape_controls(generator), _NAME_CHARS),
+            model=model,
+            self_judging=self._policy,
         )

@@ -9,7 +9,6 @@ had what judged at what price: tokens and cost by tenant, model and UTC day.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -26,10 +25,11 @@ from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.self_judging import canonical, plain
 from guardrail.judges.streams import closing
 from guardrail.limits import ResponseBudget
+from guardrail.log_events import EventLog
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import Judgement, total
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 _PER: Final = 1_000_000
 _MOST_WARNINGS: Final = 100
 
@@ -94,7 +94,10 @@ class PriceTable:
         if model not in self._warned and len(self._warned) < _MOST_WARNINGS:
             self._warned.add(model)
             _log.warning(
-                "no price is known for the model %r: its calls count as free of cost; add judge.prices", model
+                "judge.price_unknown",
+                model=model,
+                effect="its calls count as free of cost",
+                remedy="add judge.prices",
             )
         return 0.0
 
@@ -183,16 +186,15 @@ class UsageLedger:
         unlogged, self._unlogged = self._unlogged, {}
         for key, usage in sorted(unlogged.items()):
             _log.info(
-                "judge.usage day=%s tenant=%s model=%s calls=%d input_tokens=%d cached_input_tokens=%d "
-                "output_tokens=%d cost_usd=%.6f",
-                key.day.isoformat(),
-                _listed(key.tenant),
-                _listed(key.model),
-                usage.judge_calls,
-                usage.input_tokens,
-                usage.cached_input_tokens,
-                usage.output_tokens,
-                usage.cost_usd,
+                "judge.usage",
+                day=key.day.isoformat(),
+                tenant=_listed(key.tenant),
+                model=_listed(key.model),
+                calls=usage.judge_calls,
+                input_tokens=usage.input_tokens,
+                cached_input_tokens=usage.cached_input_tokens,
+                output_tokens=usage.output_tokens,
+                cost_usd=round(usage.cost_usd, 6),
             )
         self._forget(datetime.fromtimestamp(now, UTC).date())
 
@@ -203,8 +205,8 @@ class UsageLedger:
 
 
 def _listed(name: str) -> str:
-    """A name that can neither forge a log line nor be taken for the next field."""
-    return repr(shorten(escape_controls(name), _NAME_CHARS))
+    """A name that can't forge a log line."""
+    return shorten(escape_controls(name), _NAME_CHARS)
 
 
 _WINDOW_S: Final = 60

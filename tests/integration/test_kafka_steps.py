@@ -329,7 +329,7 @@ async def test_a_broker_that_stays_away_ends_the_recovery_with_a_remedy(
     with pytest.raises(TransportUnavailable, match=r"gave up after 1\.5 s"):
         await member.recover(partition)
     await member.stop()
-    assert len([r for r in caplog.records if "trying again" in r.getMessage()]) <= 2
+    assert len([r for r in caplog.records if "guard.takeover_failed" in r.getMessage()]) <= 2
     own_kafka.start()
     nothing_unseen(caplog)
 

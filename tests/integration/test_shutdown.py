@@ -167,7 +167,7 @@ async def test_before_kafka_can_be_reached(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     config = configuration(f"127.0.0.1:{port}")
     with guard(tmp_path, config) as first:
-        await first.logs("waiting for Kafka")
+        await first.logs("guard.kafka_awaited")
         assert await first.ends() == 0
         assert "guard.stopped" in first.logged()
 

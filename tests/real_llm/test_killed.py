@@ -74,4 +74,4 @@ async def test_the_breaker_opens_on_a_dead_server_and_closes_when_it_is_back(
         assert len(reply.judgements) == len(request().claims)
         await idle(own_llama)
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
-    assert "answers again" in caplog.messages[-1]
+    assert "judge.circuit_closed" in caplog.messages[-1]

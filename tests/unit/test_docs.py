@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.core import TyperCommand, TyperGroup
@@ -67,6 +68,24 @@ async def test_the_example_with_the_llm_judge_asks_the_model(tmp_path: Path) -> 
     assert len(server.calls) == 1
 
 
+async def test_the_example_of_a_web_service_replaces_what_it_showed() -> None:
+    httpx2 = pytest.importorskip("httpx2")
+    names: dict[str, Any] = {"__name__": "shown"}
+    exec(compile(blocks("python.md", "python")[4], "python.md", "exec"), names)  # noqa: S102 - our own page
+    app = names["app"]
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://test") as client,
+    ):
+        reply = await client.get("/answer", params={"question": "What does it cost?"})
+    events = [
+        dict(line.split(": ", 1) for line in each.splitlines()) for each in reply.text.split("\n\n")[:-1]
+    ]
+    assert [event["event"] for event in events] == ["text", "replace"]
+    assert json.loads(events[0]["data"]).startswith("Refunds are paid within 14 days.")
+    assert "$79" not in reply.text
+
+
 def test_the_example_of_a_judge_judges() -> None:
     said = re.search(r"prints `(\[.*?)`", page("python.md"))
     assert said is not None
@@ -116,7 +135,7 @@ def test_the_line_to_score_can_be_scored(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     verdict = parse_output(out.read_text(encoding="utf-8"))
     assert isinstance(verdict, ResponseVerdict)
-    assert (verdict.response_id, verdict.decision) == ("a-1", "block")
+    assert (verdict.response_id, verdict.decision) == ("line-1", "block")
 
 
 # -------------------------------------------------------------------------------------- commands

@@ -118,7 +118,7 @@ async def test_the_usual_judge_stands_in_for_one_that_is_not_set_up_any_more(
     async with process(judge := WordJudge()) as p:
         p.restore(first.head, progress, first.policy.model_copy(update={"judge": "llm"}))
         await p.until(lambda: bool(judge.requests))
-    assert "no judge 'llm' is set up any more" in caplog.text
+    assert "judge.not_set_up policy=" in caplog.text
 
 
 async def test_the_deadline_counts_from_the_start_in_whichever_process() -> None:

@@ -254,3 +254,18 @@ async def test_completed_is_the_last_delivery() -> None:
         events = [event async for event in guard.stream("?", [], tokens("Paris is in France."))]
     deliveries = [event for event in events if event.type.startswith("delivery.")]
     assert isinstance(deliveries[-1], DeliveryCompleted)
+
+
+async def test_an_argument_that_there_is_not_is_an_error_with_the_remedy() -> None:
+    async with Guard(WordJudge()) as guard:
+        with pytest.raises(TypeError, match=r"'rout' is no field of a response; did you mean 'route'\?"):
+            await guard.check("Why?", ["Because."], "Because.", rout="sales")
+        with pytest.raises(TypeError, match="'xyz' is no field of a response; there are: response_id, "):
+            guard.stream("Why?", ["Because."], ["Because."], xyz=1)
+
+
+async def test_a_context_without_an_id_is_named_by_its_place() -> None:
+    judge = WordJudge()
+    async with Guard(judge) as guard:
+        await guard.check("Why?", [{"text": "Because."}, "Or not."], "Because it is so.")
+    assert [context.id for context in judge.requests[0].evidence.contexts] == ["c1", "c2"]

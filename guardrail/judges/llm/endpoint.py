@@ -292,11 +292,18 @@ class ModelEndpoint:
     def _hopeless(self, response_id: str, seconds: float) -> Failure | None:
         """Why a call can't succeed within ``seconds``, so that none is wasted; None if it may."""
         if not self.breaker.would_admit:
-            return _given_up("its recent calls failed, and it is left alone for a while")
+            return self._left_alone()
         pause = self.pause_s()
         if pause >= seconds:
             return _given_up("the server asked to wait; no time is left to try again")
         return self._too_late(seconds - pause - self._queueing_s(response_id))
+
+    def _left_alone(self) -> Failure:
+        """A call that the breaker does not let through; whoever reads of it wants to know why it is open."""
+        cause = self.breaker.last_failure
+        return _given_up(
+            f"its recent calls failed{f': {cause}' if cause else ''}; it is left alone for a while"
+        )
 
     def _too_late(self, seconds: float) -> Failure | None:
         typical = self.typical_s()
@@ -352,7 +359,7 @@ class ModelEndpoint:
                 return Failure(error, retry=False)
             admission = self.breaker.admit()
             if admission is None:
-                return _given_up("its recent calls failed, and it is left alone for a while")
+                return self._left_alone()
             began_in, begun = self.limit.round, asyncio.get_running_loop().time()
             attempt = _Attempt(question, say)
             arguments = self.dialect.arguments(question.schema)
@@ -362,7 +369,10 @@ class ModelEndpoint:
                     continue
                 self._learn(attempt, outcome, begun, began_in)
                 failed = attempt.failure
-                admission.record(ok=None if attempt.cut_short else not (failed and failed.fault))
+                faulty = failed is not None and failed.fault
+                admission.record(
+                    ok=None if attempt.cut_short else not faulty, why=str(failed.error) if failed else ""
+                )
                 return outcome
             finally:
                 admission.record(ok=None)

@@ -7,7 +7,6 @@ the classes here.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -17,8 +16,9 @@ from typing import Final
 
 from guardrail import telemetry
 from guardrail.errors import JudgeUnavailable
+from guardrail.log_events import EventLog
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 _MOST_SAMPLES: Final = 256
 
@@ -105,6 +105,8 @@ class CircuitBreaker:
         self._open_s = open_s
         self._probes = probes
         self._parts: deque[_Part] = deque(maxlen=_PARTS)
+        self.last_failure = ""
+        """Why the last call that counted as failed did; empty while none has."""
         self._state = BreakerState.CLOSED
         self._epoch = 0  # counts changes of the state
         self._open_until = 0.0
@@ -135,10 +137,15 @@ class CircuitBreaker:
             self._probing += 1
         return Admission(self, self._epoch)
 
-    def record(self, epoch: int, *, ok: bool | None) -> None:
-        """Count the end of a call that was admitted in ``epoch``; ``ok`` is None if it says nothing."""
+    def record(self, epoch: int, *, ok: bool | None, why: str = "") -> None:
+        """Count the end of a call that was admitted in ``epoch``; ``ok`` is None if it says nothing.
+
+        ``why`` it failed is told while no call is sent.
+        """
         if epoch != self._epoch:
             return
+        if ok is False and why:
+            self.last_failure = why
         if self._state is BreakerState.HALF_OPEN:
             self._probing -= 1
             if ok:
@@ -171,9 +178,11 @@ class CircuitBreaker:
         )
         if state is BreakerState.OPEN:
             self._open_until = self._clock() + self._open_s
-            _log.warning("%s fails: no call is sent to it for %d ms", self._name, self._open_s * 1000)
+            _log.warning(
+                "judge.circuit_open", judge=self._name, for_ms=self._open_s * 1000, error=self.last_failure
+            )
         elif state is BreakerState.CLOSED:
-            _log.info("%s answers again", self._name)
+            _log.info("judge.circuit_closed", judge=self._name)
 
 
 class Admission:
@@ -186,10 +195,11 @@ class Admission:
         self._epoch = epoch
         self._recorded = False
 
-    def record(self, *, ok: bool | None) -> None:
+    def record(self, *, ok: bool | None, why: str = "") -> None:
+        """See ``CircuitBreaker.record``."""
         if not self._recorded:
             self._recorded = True
-            self._breaker.record(self._epoch, ok=ok)
+            self._breaker.record(self._epoch, ok=ok, why=why)
 
 
 class AdaptiveLimit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 from collections import Counter
@@ -14,6 +15,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+import guardrail
 from consumers.dead_letter_replay import (
     DeadLetter,
     DeadLetterFilter,
@@ -22,11 +24,12 @@ from consumers.dead_letter_replay import (
     Span,
     read_letter,
 )
-from consumers.dead_letters import REPLAYED, dead_letter
+from consumers.dead_letters import REASONS, REPLAYED, dead_letter
 from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
 from guardrail.cli.dead_letters import print_table, since_time_ms
+from guardrail.engine.engine import WRONG_LANE
 from guardrail.errors import DecodeError, TransportUnavailable
 from tests.support.terminal import OnTerminal
 
@@ -82,11 +85,18 @@ def test_a_table_with_the_summary_and_without_values(runner: CliRunner, letters:
     result = runner.invoke(app, ["dead-letters", "list"])
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "at   refused               reason        error        stage   from                  "
-        "key         bytes",
-        "0:0  2026-03-01T12:00:00Z  invalid_json  DecodeError  decode  rag.responses[3]:100  response-1  19",
-        "0:1  2026-03-01T12:00:01Z  sequence_gap  DecodeError  decode  rag.responses[3]:101  -           19",
-        "1:2  2026-03-01T12:00:02Z  invalid_json  DecodeError  decode  rag.responses[3]:102  response-1  19",
+        "at   refused               reason        from                  key         bytes  message",
+        *(
+            f"{at}  2026-03-01T12:00:0{second}Z  {reason}  rag.responses[3]:10{second}  {key}  19     "
+            "refused: \\x1b[31mred\\x1b[0m\\n\\u202eevil [bold]x[/]"
+            for second, (at, reason, key) in enumerate(
+                (
+                    ("0:0", "invalid_json", "response-1"),
+                    ("0:1", "sequence_gap", "-         "),
+                    ("1:2", "invalid_json", "response-1"),
+                )
+            )
+        ),
         "3 dead letters: 2 invalid_json, 1 sequence_gap",
     ]
 
@@ -108,6 +118,36 @@ def test_the_newest_are_shown_and_all_are_counted(runner: CliRunner, letters: li
     assert len(runner.invoke(app, ["dead-letters", "list", "--json"]).stdout.splitlines()) == 250
     few = runner.invoke(app, ["dead-letters", "list", "--json", "-n", "3"]).stdout.splitlines()
     assert [json.loads(line)["offset"] for line in few] == [247, 248, 249]
+
+
+def test_a_code_that_no_dead_letter_bears_is_an_error_with_the_list(
+    runner: CliRunner, letters: list[DeadLetter]
+) -> None:
+    letters += [letter(0)]
+    for command in (["list"], ["replay", "--dry-run"]):
+        result = runner.invoke(app, ["dead-letters", *command, "--reason", "invalid_jason"])
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "'invalid_jason' is no code" in " ".join(result.stderr.split())
+        assert "wrong_partition" in result.stderr
+
+
+def test_every_code_that_is_raised_can_be_asked_for() -> None:
+    """Those that readers of the topic's events raise, by their source."""
+    package = Path(guardrail.__file__).parent
+    files = [
+        package / "events.py",
+        *sorted((package / "engine").rglob("*.py")),
+        *sorted((package / "session").rglob("*.py")),
+        package.parent / "consumers" / "guard.py",
+    ]
+    found: set[str] = set()
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                first = node.args[0]
+                if node.func.id in {"DecodeError", "ProtocolError", "InputError"}:
+                    found.add(str(first.value) if isinstance(first, ast.Constant) else WRONG_LANE)
+    assert found == set(REASONS)
 
 
 def test_filters(runner: CliRunner, letters: list[DeadLetter]) -> None:
@@ -248,7 +288,7 @@ def test_a_replay_tells_its_plan_and_what_it_did(runner: CliRunner, replays: Rep
     options = [
         "--yes",
         "--reason",
-        "x",
+        "sequence_gap",
         "--key",
         "k",
         "-n",
@@ -262,7 +302,7 @@ def test_a_replay_tells_its_plan_and_what_it_did(runner: CliRunner, replays: Rep
     result = runner.invoke(app, ["dead-letters", "replay", *options])
     assert result.exit_code == 0
     assert replays.requests == [
-        ReplayRequest(DeadLetterFilter("x", b"k"), "copy", from_beginning=True, limit=4)
+        ReplayRequest(DeadLetterFilter("sequence_gap", b"k"), "copy", from_beginning=True, limit=4)
     ]
     assert replays.groups == ["mine"]
     assert replays.runs == 1

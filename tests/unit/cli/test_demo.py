@@ -95,7 +95,9 @@ def test_into_a_pipe_it_writes_lines_and_a_summary_in_80_columns(program: Progra
     done = program("demo", "--speed", "500")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    lines, summary = done.stdout.split("\n\n", 1)
+    introduction, lines, summary = done.stdout.split("\n\n", 2)
+    assert introduction.startswith("14 prepared answers")
+    assert all(len(line) <= 100 for line in introduction.splitlines())
     assert {line.split()[0] for line in lines.splitlines()} == FIRST_WORDS
     assert all(len(line) <= 100 for line in summary.splitlines())
     for example in EXAMPLES:
@@ -129,7 +131,7 @@ def test_an_output_without_unicode_gets_ascii(program: Program) -> None:
 def test_one_kind_is_played_alone(program: Program) -> None:
     done = program("demo", "--speed", "500", "--only", "table")
     assert done.returncode == 0
-    assert {line.split()[1] for line in done.stdout.split("\n\n")[0].splitlines()} == {"table-wrong-cell"}
+    assert {line.split()[1] for line in done.stdout.split("\n\n")[1].splitlines()} == {"table-wrong-cell"}
 
 
 def test_an_unknown_kind_is_wrong_usage_and_the_kinds_are_named(runner: CliRunner) -> None:

@@ -27,7 +27,8 @@ def test_a_simple_terminal_gets_plain_lines(tmp_path: Path) -> None:
     status, text = OnTerminal(tmp_path, "demo", "--speed", "100", "--only", "date", TERM="dumb").ended()
     assert status == 0, text
     assert "\x1b" not in text
-    assert text.startswith("started")
+    assert text.startswith("1 prepared answer is written token by token")
+    assert "started  date-changed" in text
 
 
 def test_no_color_on_a_terminal_leaves_words_and_symbols(tmp_path: Path) -> None:

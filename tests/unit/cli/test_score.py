@@ -55,9 +55,74 @@ def test_a_verdict_for_every_line_in_their_order_and_a_table(program: Program, t
     assert [each.decision is Decision.RELEASE for each in found] == [True, False, True]
     assert found[2].score is None
     table = done.stdout.splitlines()
-    assert [row.split()[0] for row in table[1:4]] == ["good", "bad", "none"]
-    assert table[4].startswith("3 responses: 2 release, 1 ")
+    rows = [line for line in table[1:7] if not line.startswith(" ")]
+    assert [row.split()[0] for row in rows] == ["good", "bad", "none"]
+    assert [line.split(maxsplit=1)[0] for line in table[3:6]] == ["rule", "claim", "reason"]
+    assert WRONG_CLAIM in table[4]
+    assert "2,400" in table[5]
+    assert table[7].startswith("3 responses: 2 release, 1 ")
+    assert " by rule: " in table[8]
     assert all(len(line) <= 80 for line in table)
+    assert [each.mode for each in found] == ["stream"] * 3
+
+
+def test_without_out_there_is_the_table_alone(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(answer("bad", WRONG))
+    done = program("score", "in.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["response", "bad"]
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_show_prints_the_cases_that_it_names(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("\n".join([answer("good"), answer("bad", WRONG)]))
+
+    def shown(which: str) -> tuple[int, bool, bool]:
+        done = program("score", "in.jsonl", "--show", which, env={"COLUMNS": "120"})
+        cards = done.stdout[: done.stdout.index("response  ")]
+        assert "bad" in done.stdout[len(cards) :]
+        return done.returncode, "RELEASED · good" in cards, "BLOCKED · bad" in cards
+
+    assert shown("all") == (0, True, True)
+    assert shown("blocked") == (0, False, True)
+    assert shown("good") == (0, True, False)
+    done = program("score", "in.jsonl", "--show", "bad")
+    for words in ("THE DOCUMENTS (1)", "THE MODEL WROTE", "leaflet: ", "2,400 mg", "this answer is withheld"):
+        assert words in done.stdout
+    done = program("score", "in.jsonl", "--show", "nobody")
+    assert done.returncode == 1
+    assert "no answer has the id 'nobody'" in done.stderr
+
+
+def test_an_answer_cannot_steer_the_terminal_from_the_table(program: Program) -> None:
+    evil = "Do not take more than 9,999 mg\x1b[2J in 24 hours."
+    done = program("score", "-", "--show", "all", stdin=answer("bad", evil))
+    assert "9,999" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_route_that_nothing_names_is_told(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "my.yaml").write_text(
+        "policies: {other: {mode: observe}}\nroutes: [{route: sales, policy: other}]\n"
+    )
+    lines = "\n".join(answer(f"r{route}", route=route) for route in ("sales", "slaes", None))
+    done = program("score", "-", "-c", "my.yaml", stdin=lines)
+    table = done.stdout.splitlines()
+    at = table.index("no entry of routes names these, so the default policy holds:")
+    assert table[at + 1 :] == ["      1 route slaes"]
+
+
+def test_plain_lines_are_judged_and_get_ids(program: Program) -> None:
+    plain: list[dict[str, Any]] = [
+        {"question": "How much?", "contexts": [LEAFLET], "answer": WRONG},
+        {"id": 17, "contexts": [{"text": LEAFLET}, {"id": "x", "text": "No more."}], "answer": LEAFLET},
+    ]
+    done = program("score", "-", "--out", "-", stdin="\n".join(map(json.dumps, plain)))
+    assert done.returncode == 0, done.stderr
+    first, second = verdicts(done.stdout)
+    assert (first.response_id, second.response_id) == ("line-1", "17")
+    assert first.hallucinated_claims == (WRONG_CLAIM,)
+    assert {evidence.context_id for claim in second.claims for evidence in claim.evidence} == {"c1"}
 
 
 def test_claims_behind_one_that_blocks_are_judged_too(program: Program) -> None:
@@ -104,20 +169,25 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, t
 
     def score(**env: str) -> tuple[str, list[tuple[str, str]]]:
         done = program("score", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", env=env)
-        assert done.returncode == 0
-        logged = [json.loads(line) for line in done.stderr.splitlines()]
+        assert done.returncode == 1
+        *told, error = done.stderr.splitlines()
+        assert error.startswith(
+            "error: no claim could be judged: JudgeUnavailable: no connection to 127.0.0.1:1"
+        )
+        logged = [json.loads(line) for line in told]
+        failed = [each for each in logged if each["event"] == "judge.failed"]
+        assert all("no connection to 127.0.0.1:1" in each["error"] for each in failed)
         return done.stdout, [(each["level"], each["event"]) for each in logged]
 
     table, logged = score()
     assert {level for level, _ in logged} == {"warning"}
-    for told in ("self-judging: answers of", "no price is known", "judge failed: "):
-        assert [event for _, event in logged if event.startswith(told)] != []
-    summary = table.splitlines()[3:]
+    assert {event for _, event in logged} >= {"judge.self_judging", "judge.price_unknown", "judge.failed"}
+    summary = table.splitlines()[table.splitlines().index("2 claims: 2 unverified") :]
     assert summary[1].startswith("2 of 2 claims were not judged")
     assert summary[2].split(maxsplit=1)[0] == "2"
     assert "connection" in summary[2]
     assert summary[3].startswith("1 call of the judge: ")
-    assert any("judge.usage" in event for _, event in score(GUARDRAIL_LOGGING__LEVEL="info")[1])
+    assert any(event == "judge.usage" for _, event in score(GUARDRAIL_LOGGING__LEVEL="info")[1])
     assert score(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
 
 
@@ -161,7 +231,6 @@ def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -
     [
         (("missing.jsonl", "--out", "out.jsonl"), "missing.jsonl"),
         ((".", "--out", "out.jsonl"), "directory"),
-        (("in.jsonl",), "--out"),
         (("in.jsonl", "--out", "no/such/folder/out.jsonl"), "folder"),
         (("in.jsonl", "--out", "in.jsonl"), "is the file that is read"),
         (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "there are: default"),
@@ -247,7 +316,7 @@ def test_of_many_responses_the_table_shows_the_worst_and_says_how_many_it_leaves
     lines = [answer(f"r{number}", WRONG if number in {7, 58} else LEAFLET) for number in range(60)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     done = program("score", "in.jsonl", "--out", "out.jsonl")
-    table = done.stdout.splitlines()
+    table = [line for line in done.stdout.splitlines() if not line.startswith("  ")]
     assert [line.split()[0] for line in table[1:4]] == ["r7", "r58", "r0"]
     assert table[51] == "the 50 lowest scores, lowest first; 10 more responses are left out"
     assert table[52].startswith("60 responses")

@@ -4,9 +4,10 @@ import asyncio
 from typing import cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumers.dead_letters import PREFIX
-from consumers.guard import GuardConsumer
+from consumers.guard import GuardConsumer, Waiting
 from consumers.memory import MemoryTransport
 from consumers.transport import Record
 from guardrail.events import (
@@ -323,3 +324,31 @@ async def test_rubbish_too_large_for_a_dead_letter_does_not_stop_the_guard() -> 
     assert letter.value is None
     assert dict(letter.headers)[PREFIX + "value-bytes"] == b"20000"
     assert dict(letter.headers)[PREFIX + "offset"] == b"0"
+
+
+def test_a_long_wait_is_told_once_and_its_end() -> None:
+    now = 0.0
+    waiting = Waiting("give ids", lambda: now)
+
+    def look(at: float, waits_for: str) -> list[str]:
+        nonlocal now
+        now = at
+        with capture_logs() as logs:
+            waiting.look(waits_for, 6)
+        return [line["event"] for line in logs]
+
+    told = [look(at, "partitions") for at in (0.0, 2.9, 3.1, 9.0)]
+    assert told == [[], [], ["guard.waiting"], []]
+    assert look(10.0, "") == ["guard.ready"]
+    assert look(11.0, "") == []
+    assert look(12.0, "partitions") == []
+    assert look(13.0, "") == ["guard.ready"]
+    assert look(20.0, "partitions") == []
+    assert look(24.0, "partitions") == ["guard.waiting"]
+
+
+async def test_a_guard_that_reads_says_so() -> None:
+    with capture_logs() as logs:
+        async with running_guard(new_broker(), WordJudge()):
+            await until(lambda: any(line["event"] == "guard.ready" for line in logs))
+    assert [line["partitions"] for line in logs if line["event"] == "guard.ready"] != [0]

@@ -17,9 +17,9 @@ from aiokafka.errors import (
 from pydantic import ValidationError
 
 from consumers.kafka import client_options
-from consumers.kafka.client import quiet_client_log, translated
+from consumers.kafka.client import quiet_client_log, quiet_while, translated
 from consumers.kafka.security import sasl_password, ssl_context
-from consumers.settings import KafkaSettings, Topics
+from consumers.settings import KafkaSettings, Topics, load_settings
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
 
 LOGIN = {"security_protocol": "SASL_SSL", "sasl_username": "guard"}
@@ -132,3 +132,31 @@ def test_a_new_cluster_looking_for_its_coordinator_is_not_logged_as_an_error(
     assert [record.getMessage() for record in caplog.records] == [
         "Group Coordinator Request failed: KafkaError: worth knowing",
     ]
+
+
+def test_while_something_is_away_the_library_is_for_debugging(caplog: pytest.LogCaptureFixture) -> None:
+    quiet_client_log()
+    log = logging.getLogger("aiokafka.conn")
+    one, other = object(), object()
+    quiet_while(one, away=True)
+    quiet_while(other, away=True)
+    log.error("first: %s", "a")
+    quiet_while(one, away=False)
+    log.error("second: %s", "a")
+    with caplog.at_level(logging.DEBUG, "aiokafka.conn"):
+        log.error("for debugging: %s", "a")
+    quiet_while(other, away=False)
+    log.error("back: %s", "a")
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert told == [("DEBUG", "for debugging: a"), ("ERROR", "back: a")]
+
+
+def test_the_remedy_repeats_the_file_that_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "my settings.yaml"
+    path.write_text("kafka: {bootstrap_servers: 'kafka:9092'}\n")
+    assert load_settings(path).kafka.create_command == (
+        f"guardrail topics create -c '{path}' --bootstrap-servers kafka:9092"
+    )
+    assert load_settings().kafka.create_command == (
+        "guardrail topics create --bootstrap-servers localhost:9092"
+    )

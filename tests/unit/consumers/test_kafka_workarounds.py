@@ -129,7 +129,7 @@ def test_a_release_that_nobody_has_checked_is_told(
     check_client_library()
     (record,) = caplog.records
     assert (
-        f"aiokafka 0.14.99 is installed; the guard was checked with {CHECKED_WITH[0]}" in record.getMessage()
+        f"guard.aiokafka_unchecked installed='0.14.99' checked_with='{CHECKED_WITH[0]}" in record.getMessage()
     )
 
 

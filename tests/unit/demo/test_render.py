@@ -7,9 +7,10 @@ import io
 import pytest
 from rich.console import Console, RenderableType
 
+from guardrail.demo import Board
 from guardrail.demo.board import BoardEvent
 from guardrail.demo.views import answer_text, finished_card, running_card, symbols_for
-from guardrail.events import Decision
+from guardrail.events import Context, Decision, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
 from tests.unit.demo.events import blocked, card_of, claim, completed, segment, verdict
 
@@ -105,7 +106,7 @@ def test_a_finished_card_says_without_colour_what_happened_and_why(width: int) -
     flat = " ".join(text.replace("│", " ").split())
     for words in ("✘ BLOCKED", "CONTRADICTED", "Take no more than three.", "9 is not 3", "Ask a doctor."):
         assert words in flat
-    assert "10 characters were shown, then withdrawn" in flat
+    assert "10 verified characters were shown, then withdrawn" in flat
     assert all(len(line) <= width for line in text.splitlines())
 
 
@@ -117,7 +118,46 @@ def test_a_redacted_card_says_what_stands_in_place_of_the_segment() -> None:
     events: tuple[BoardEvent, ...] = (bad, cut, completed(Decision.REDACT), judged)
     for event in events:
         board.apply(event, 0.0)
-    assert "in its place the user reads: “[removed]”" in shown(finished_card(card, judged, UNICODE, 80))
+    lines = [line.strip("│ \n") for line in shown(finished_card(card, judged, UNICODE, 80)).splitlines()]
+    assert lines[lines.index("THE USER READS") + 1] == "[removed]"
+    assert "→ 1 passage replaced, the rest shown" in lines
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_card_shows_the_documents_and_what_was_written_and_read_apart(width: int) -> None:
+    board = Board()
+    source = "Some history first, of no use here. " * 9 + "Take no more than three. Then rest."
+    span = (source.index("Take no"), source.index(" Then"))
+    contexts = (Context(id="leaflet", text=source), Context(id="other", text="Not quoted. " * 40))
+    board.apply(ResponseStarted(response_id="r", question="How many?", contexts=contexts), 0.0)
+    card = board.apply(ResponseDelta(response_id="r", seq=0, text="Take nine."), 0.0)
+    assert card is not None
+    bad = claim("Take nine.", (0, 10), Verdict.CONTRADICTED, quote=source[slice(*span)])
+    evidence = bad.evidence[0].model_copy(update={"span": span})
+    bad = bad.model_copy(update={"evidence": (evidence,)})
+    judged = verdict(Decision.FLAG, (bad,), score=0.0)
+    for event in (bad, segment("Take nine.", (0, 10)), completed(Decision.FLAG), judged):
+        board.apply(event, 0.0)
+    text = shown(finished_card(card, judged, UNICODE, width), width)
+    flat = " ".join(text.replace("│", " ").split())
+    assert text.index("THE DOCUMENTS (2)") < text.index("THE MODEL WROTE") < text.index("THE USER READS")
+    assert ("THE MODEL WROTE" in next(line for line in text.splitlines() if "THE DOC" in line)) == (
+        width == 140
+    )
+    assert "leaflet: …" in flat
+    assert "other: Not quoted." in flat
+    assert "the policy of this route only flags" in flat
+    bold = shown(finished_card(card, judged, UNICODE, width), width, colour=True)
+    assert "\x1b[1mTake" in bold
+
+
+def test_a_card_of_an_answer_that_nobody_waited_for_says_what_would_become_of_it() -> None:
+    _, card = card_of(TEXT)
+    bad = claim("Take nine.", (10, 20), Verdict.CONTRADICTED, index=1)
+    card.claims = [bad]
+    text = shown(finished_card(card, verdict(Decision.BLOCK, (bad,)), UNICODE, 80, delivered=False))
+    assert "THE USER READS" not in text
+    assert "→ live, this answer is withheld" in text
 
 
 def test_an_answer_with_nothing_to_check_says_so() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from guardrail.demo import Board, DemoAnswer
-from guardrail.demo.board import BoardEvent
-from guardrail.demo.summary import as_expected, summary
+from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
+from guardrail.demo.board import BoardEvent, Card
+from guardrail.demo.summary import as_expected, introduction, summary
 from guardrail.demo.views import LiveView, PlainView, View, symbols_for
 from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
@@ -130,8 +130,39 @@ def test_the_summary_has_a_row_for_every_answer_and_says_what_was_caught() -> No
     text = out.getvalue()
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "2 answers: 1 released, 1 blocked; 3 claims: 2✔ 1✘" in text
-    assert "caught: 1 of 1 answer with one wrong detail" in text
+    assert "caught: 1 of 1 answer with one wrong detail: 1 blocked, as their policies say" in text
     assert "released untouched: 1 of 1 faithful answer" in text
+
+
+def test_what_was_caught_is_counted_by_what_became_of_it() -> None:
+    examples = load_examples()
+    cards = {}
+    for example in examples:
+        head = example.response
+        wrong = example.bad_claim or ""
+        found = claim(wrong, (0, 1), Verdict.CONTRADICTED, response_id=head.response_id)
+        card = Card(head, verdict=verdict(example.decision, (found,), response_id=head.response_id))
+        cards[head.response_id] = card
+    board = Board()
+    board.cards = cards
+    out = io.StringIO()
+    Console(file=out, width=120).print(summary(board, examples, symbols_for("utf-8"), 120))
+    assert (
+        "caught: 8 of 8 answers with one wrong detail: 3 blocked, 3 redacted, 2 shown and flagged, as their "
+        "policies say" in out.getvalue()
+    )
+
+
+def test_the_introduction_says_what_is_seen_and_what_marks_and_policies_mean() -> None:
+    settings, examples = load_demo_settings(), load_examples()
+    text = introduction(examples, settings, symbols_for("utf-8")).plain
+    assert text.startswith("14 prepared answers are written token by token")
+    assert "8 of them have one wrong detail" in text
+    assert "✔ supported  ≈ partially supported  ? unsupported  ✘ contradicted  ! unverified" in text
+    lines = [line.split(maxsplit=2) for line in text.splitlines() if " policy" in line]
+    assert {name for name, _, _ in lines} == {"careful", "cutting", "strict", "advisory", "shadow"}
+    assert all(what for *_, what in lines)
+    assert introduction(examples, settings, symbols_for("ascii")).plain.isascii()
 
 
 def test_the_summary_does_not_count_as_caught_what_was_blocked_for_another_claim() -> None:

@@ -55,7 +55,8 @@ def test_a_model_without_a_price_is_free_and_warned_of_once(caplog: pytest.LogCa
         assert table.cost_usd("gpt-4o-mini", 10, 0, 10) == 0.0
         assert table.cost_usd("gpt-4o-mini", 10, 0, 10) == 0.0
     assert [record.getMessage() for record in caplog.records] == [
-        "no price is known for the model 'gpt-4o-mini': its calls count as free of cost; add judge.prices"
+        "judge.price_unknown model='gpt-4o-mini' effect='its calls count as free of cost' "
+        "remedy='add judge.prices'"
     ]
 
 

@@ -100,7 +100,7 @@ async def test_with_a_signing_key_nothing_else_is_believed(
         assert await signing.get([KEY]) == [None]
     assert signing.counts.rejected == 5
     assert [r.getMessage() for r in caplog.records] == [
-        "the shared verdict cache holds an entry that no guard with this signing key wrote"
+        "judge.cache_entry_rejected written_by='no guard with this signing key'"
     ]
     await signing.aclose()
     await unsigned.aclose()
@@ -111,9 +111,7 @@ async def test_without_a_signing_key_none_is_spoken_of(url: str, caplog: pytest.
     await unsigned.put({KEY: b"first"}, 60)
     await unsigned._client.set(unsigned._name(KEY), b"rubbish")
     assert await unsigned.get([KEY]) == [None]
-    assert [r.getMessage() for r in caplog.records] == [
-        "the shared verdict cache holds an entry that no guard wrote"
-    ]
+    assert [r.getMessage() for r in caplog.records] == ["judge.cache_entry_rejected written_by='no guard'"]
     await unsigned.aclose()
 
 

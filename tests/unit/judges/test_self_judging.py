@@ -231,7 +231,7 @@ async def test_an_alternative_that_fails_is_named_in_the_verdict_and_so_is_who_w
         assert (judgement.verdict, judgement.judge) == (Verdict.UNVERIFIED, "llm:claude-3-5-haiku")
         assert (judgement.attempts, judgement.reasoning) == (3, "JudgeUnavailable: the server answered 500")
         assert judgement.degraded_from == ("llm:gpt-4o: not asked: its model wrote the answer",)
-    assert "judge failed: llm:claude-3-5-haiku" in caplog.text
+    assert "judge.failed judge='llm:claude-3-5-haiku'" in caplog.text
 
 
 async def test_an_alternative_that_is_the_generator_as_well_is_not_asked() -> None:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from guardrail.errors import InputError, JudgeUnavailable, ProtocolError
-from guardrail.events import Response, ResponseVerdict
+from guardrail.events import Context, Decision, Response, ResponseVerdict
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.offline.lines import InputLine
 from guardrail.offline.scorer import (
@@ -24,7 +24,7 @@ from guardrail.offline.scorer import (
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.judges import WordJudge
-from tests.unit.demo.events import verdict
+from tests.unit.demo.events import case, verdict
 
 
 def line(number: int, **changes: object) -> InputLine:
@@ -160,7 +160,11 @@ async def test_no_line_is_no_outcome() -> None:
         (b"not json", "not valid JSON"),
         (b'{"type": "response", "schema": 1, "response_id": "r"}', "answer"),
         (b'{"type": "response", "schema": 2, "response_id": "r", "answer": ""}', "schema"),
-        (b'{"type": "other"}', "type"),
+        (b'{"type": "other"}', "type 'other'"),
+        (b'{"type": ["\\u001b[2J"]}', "x1b[2J"),
+        (b"[1]", "no JSON object"),
+        (b'{"answer": "a", "contxts": ["b"]}', "contexts: missing"),
+        (b'{"type": "case.flagged", "omitted": ["contexts"]}', "without its documents"),
         (
             b'{"type": "response.delta", "schema": 1, "response_id": "r", "seq": 0, "text": "a"}',
             "whole answers",
@@ -176,6 +180,37 @@ def test_a_line_that_cannot_be_read_is_told_why(data: bytes | None, words: str) 
         decode_line(InputLine(7, data, 99_999_999))
     assert words in str(caught.value)
     assert "line 1" not in str(caught.value)
+
+
+def test_everything_wrong_with_a_line_is_told_at_once_and_nothing_of_it_quoted() -> None:
+    data = b'{"type": "response", "contexts": [{"id": "x"}, "secret"], "answer": 7, "route": 5}'
+    with pytest.raises(InputError) as caught:
+        decode_line(InputLine(1, data, len(data)))
+    message = str(caught.value)
+    for words in (
+        "response_id: Field required",
+        "contexts.0.text: Field required",
+        "contexts.1: ",
+        "answer: ",
+        "route: ",
+    ):
+        assert words in message
+    assert "secret" not in message
+
+
+def test_a_flagged_case_can_be_scored_again() -> None:
+    flagged = case(Decision.BLOCK).model_copy(
+        update={"answer": "Yes.", "contexts": (Context(id="c", text="No."),), "route": "sales"}
+    )
+    response = decode_line(InputLine(1, flagged.to_json(), 1))
+    assert (response.answer, response.route, response.response_id) == ("Yes.", "sales", "r")
+    assert response.contexts == flagged.contexts
+
+
+async def test_a_verdict_bears_the_mode_that_its_policy_has_live() -> None:
+    policy = Policy(name="strict", mode="hold")
+    check = checker(WordJudge(), PolicyRouter.single(judging_everything(policy)), modes={"strict": "hold"})
+    assert (await check(Response(response_id="r", answer="Yes."))).mode == "hold"
 
 
 def test_offline_every_claim_is_judged_under_the_same_rules() -> None:

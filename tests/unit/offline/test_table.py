@@ -51,6 +51,7 @@ def test_totals_leave_out_of_the_mean_what_has_no_score() -> None:
     totals.unreadable = 1
     assert [line.plain for line in totals.lines()] == [
         "3 responses: 2 release, 1 block, mean score 0.500",
+        "      1 block by rule: contradicted fact",
         "3 claims: 1 supported, 1 contradicted, 1 unverified",
         "1 of 3 claims were not judged, and count in no score: the events say why",
         "1 line could not be read",
@@ -67,7 +68,7 @@ def test_totals_tell_what_was_consumed_who_was_missed_and_why_claims_were_not_ju
     totals = Totals()
     for _ in range(2):
         totals.add(verdict(Decision.BLOCK, (late, failed), score=0.5).model_copy(update={"usage": usage}))
-    told = [line.plain for line in totals.lines()][2:]
+    told = [line.plain for line in totals.lines()][3:]
     assert told[0] == "2 of 4 claims were not judged, and count in no score: the events say why"
     assert told[1].split(maxsplit=1)[0] == "2"
     assert "connection" in told[1]

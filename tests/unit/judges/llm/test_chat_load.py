@@ -67,7 +67,8 @@ async def test_while_it_is_left_alone_the_fallback_has_all_the_time_and_no_call_
             asker = Asker(chat)
             assert await asker.ask() == ["c1", "c2"]
     assert (len(first.calls), len(second.calls)) == (2, 5)
-    assert asker.spent.models == ["llm:test: its recent calls failed, and it is left alone for a while"]
+    told = "llm:test: its recent calls failed: the server answered 500; it is left alone for a while"
+    assert asker.spent.models == [told]
     assert asker.spent.calls == 1
 
 

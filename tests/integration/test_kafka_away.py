@@ -1,0 +1,134 @@
+"""A guard whose Kafka goes, comes back, and comes back empty: it says so once, and goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import own_broker
+from tests.integration.test_run_process import call, command, environment
+from tests.integration.test_shutdown import EVENTS, answered_once, chat, configuration
+from tests.support.guard_groups import until
+from tests.support.kafka_broker import KafkaBroker, free_ports
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+
+class Running:
+    """One ``guardrail run``, its file of settings and its log."""
+
+    def __init__(self, config: Path, log: Path, process: subprocess.Popen[bytes]) -> None:
+        self.config = config
+        self.process = process
+        self._log = log
+
+    def lines(self, event: str = "") -> list[dict[str, Any]]:
+        """What it has logged, or of that one kind of event."""
+        whole = [line for line in self._log.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+        return [found for found in map(json.loads, whole) if event in {"", found["event"]}]
+
+    async def logs(self, event: str, times: int = 1) -> dict[str, Any]:
+        """Wait for an event; its latest line."""
+        await until(lambda: len(self.lines(event)) >= times or self.process.poll() is not None)
+        assert len(self.lines(event)) >= times, "the guard ended"
+        return self.lines(event)[-1]
+
+
+@contextmanager
+def running(folder: Path, config: dict[str, Any]) -> Iterator[Running]:
+    name = uuid.uuid4().hex
+    path, log = folder / f"{name}.yaml", folder / f"{name}.log"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    with log.open("wb") as out:
+        process = subprocess.Popen(command("run", "--config", str(path)), stderr=out, env=environment())
+    try:
+        yield Running(path, log, process)
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+
+
+@pytest.fixture
+def port() -> int:
+    (found,) = free_ports(1)
+    return found
+
+
+def broker(request: pytest.FixtureRequest, port: int) -> KafkaBroker:
+    return own_broker(request.config, port=port)
+
+
+async def test_a_broker_that_goes_and_comes_back_is_told_once_each(
+    request: pytest.FixtureRequest, port: int, tmp_path: Path
+) -> None:
+    with broker(request, port) as kafka:
+        config = configuration(kafka.bootstrap_servers)
+        async with chat(config) as side:
+            with running(tmp_path, config) as guard:
+                assert (await guard.logs("guard.ready"))["partitions"] == 2
+                await asyncio.to_thread(kafka.kill)
+                away = await guard.logs("guard.kafka_away")
+                assert away["servers"] == kafka.bootstrap_servers
+                await asyncio.to_thread(kafka.start)
+                await guard.logs("guard.kafka_back")
+                await side.send(EVENTS)
+                await answered_once(side)
+                assert len(guard.lines("guard.kafka_away")) == len(guard.lines("guard.kafka_back")) == 1
+                between = [line["event"] for line in guard.lines()]
+                at, end = between.index("guard.kafka_away"), between.index("guard.kafka_back")
+                quiet = [
+                    line for line in guard.lines()[at:end] if line.get("logger", "").startswith("aiokafka")
+                ]
+                assert quiet == []
+
+
+async def test_a_broker_that_comes_back_without_topics(
+    request: pytest.FixtureRequest, port: int, tmp_path: Path
+) -> None:
+    config = configuration(f"127.0.0.1:{port}")
+    with broker(request, port) as kafka:
+        async with chat(config):
+            pass  # makes the topics
+        with running(tmp_path, config) as guard:
+            await guard.logs("guard.ready")
+            await asyncio.to_thread(kafka.kill)
+            await guard.logs("guard.kafka_away")
+            with broker(request, port) as empty:
+                missing = await guard.logs("guard.topics_missing")
+                assert set(missing["topics"]) == set(config["kafka"]["topics"].values())
+                remedy = f"guardrail topics create -c {guard.config} --bootstrap-servers 127.0.0.1:{port}"
+                assert missing["remedy"] == f"make them with: {remedy}"
+                made = await asyncio.to_thread(call, *remedy.split()[1:], "--partitions", "2")
+                assert made.returncode == 0, made.stderr
+                await guard.logs("guard.topics_back")
+                await guard.logs("guard.ready", times=2)
+                async with chat(config) as side:
+                    await side.send(EVENTS)
+                    await answered_once(side)
+                assert len(guard.lines("guard.topics_missing")) == 1
+                assert empty.bootstrap_servers == kafka.bootstrap_servers
+
+
+async def test_the_successor_of_a_guard_that_was_killed_says_what_it_waits_for(
+    kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    config = configuration(kafka_bootstrap)
+    async with chat(config):
+        with running(tmp_path, config) as first:
+            await first.logs("guard.ready")
+            first.process.kill()
+        with running(tmp_path, config) as second:
+            waiting = await second.logs("guard.waiting")
+            assert waiting["waits_for"].startswith("partitions")
+            assert "session_timeout_ms, 6000 ms" in waiting["hint"]
+            assert "kafka.group_instance_id" in waiting["hint"]
+            await second.logs("guard.ready")
