@@ -8,12 +8,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 import yaml
 from markdown_it import MarkdownIt
+from playwright.async_api import async_playwright, expect
 
 import guardrail.client
 import guardrail.judges
@@ -175,3 +180,45 @@ def test_links_out_of_docs_lead_to_pages_of_the_site() -> None:
         "[a](overview.md#try-it) `[b](../x.md)` [c](benchmarks.md) [d](https://example.com)",
         ["README.md", "docs/benchmarks.md"],
     )
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The site as ``make docs-serve`` serves it."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_a_browser_shows_and_searches_it_and_asks_nobody_else(browser_path: str, site: Path) -> None:
+    flags = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
+    with served(site) as address:
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=browser_path, args=flags)
+            try:
+                page = await browser.new_page()
+                asked: list[str] = []
+                page.on("request", lambda request: asked.append(request.url))
+                for name in ("index.html", "security.html", "api/guardrail.html"):
+                    await page.goto(address + name)
+                    await expect(page.locator("article h1")).to_be_visible()
+                await page.keyboard.press("Control+k")
+                await page.keyboard.type("supply chain")
+                await expect(page.get_by_role("option", name="Questions of a reviewer")).to_be_visible()
+                size = "document.documentElement.scrollWidth <= window.innerWidth"
+                for width in (400, 1400):
+                    await page.set_viewport_size({"width": width, "height": 800})
+                    assert await page.evaluate(size), f"at {width} pixels it has to be moved sideways"
+            finally:
+                await browser.close()
+        assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
