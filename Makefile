@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka llm-test training-test bench lock helm-docs helm-record image-root clean
+.PHONY: help demo install test lint format types unit kafka-test kafka llm-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together.
@@ -63,6 +63,13 @@ lock: install ## Write uv.lock and docker/uv.txt anew, which the image is built 
 	sed -n '1,2p' docker/uv.txt >docker/uv.txt.new
 	sed -n '2s/^# //p' docker/uv.txt | $(BIN)/uv pip compile - --generate-hashes --no-header --no-annotate --quiet >>docker/uv.txt.new
 	mv docker/uv.txt.new docker/uv.txt
+
+docs: install ## Build the site of docs/ into build/site; a broken link is an error
+	$(BIN)/python -m scripts.docs_site build/pages
+	$(BIN)/zensical build --clean --strict
+
+docs-serve: docs ## Build the site and show it on http://127.0.0.1:8001 until Ctrl-C
+	$(BIN)/python -m http.server --directory build/site --bind 127.0.0.1 8001
 
 helm-docs: install ## Write the chart's README from the comments of its values
 	@scripts/deploy-tools.sh

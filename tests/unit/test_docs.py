@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import shlex
 import subprocess
 import sys
 import unicodedata
@@ -156,26 +155,6 @@ COMMANDS = dict(commands(get_command(app)))
 def test_the_page_on_the_command_line_names_every_command() -> None:
     named = re.findall(r"^\| `(guardrail [a-z -]+)` \|", page("command-line.md"), re.MULTILINE)
     assert sorted(named) == sorted(COMMANDS)
-
-
-def shown_commands() -> Iterator[str]:
-    """The commands in indented lines of all pages, each up to what the shell does with it."""
-    for path in PAGES:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if shown := re.match(r" {4}(?:[A-Z_]+=\S+ |zcat \S+ \| |\.venv/bin/)*(guardrail [a-z-].*)", line):
-                yield re.split(r" +[>|#]", shown[1])[0]
-
-
-@pytest.mark.parametrize("line", sorted(set(shown_commands())))
-def test_a_command_that_is_shown_exists_with_its_options(line: str) -> None:
-    words = shlex.split(line)
-    path = next(name for name in (" ".join(words[:3]), " ".join(words[:2])) if name in COMMANDS)
-    known = {
-        option
-        for parameter in COMMANDS[path].params
-        for option in (*parameter.opts, *parameter.secondary_opts)
-    }
-    assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
 
 
 # ----------------------------------------------------------------------------------------- links

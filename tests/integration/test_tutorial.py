@@ -1,0 +1,87 @@
+"""docs/tutorial-kafka-chat.md from its first command to its last, on a real Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import tutorial
+from tests.support.kafka_broker import KafkaBroker
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+
+_GUARDRAIL = "import sys; from guardrail.cli import main; main()"
+
+
+class Shell:
+    """Runs the page's programs in a folder, with the test's Kafka in place of localhost:9092."""
+
+    def __init__(self, folder: Path, bootstrap: str) -> None:
+        self._folder = folder
+        self._bootstrap = bootstrap
+
+    def save(self, name: str, text: str) -> None:
+        (self._folder / name).write_text(text.replace("localhost:9092", self._bootstrap), encoding="utf-8")
+
+    async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            *[each.replace("localhost:9092", self._bootstrap) for each in arguments],
+            cwd=self._folder,
+            env=os.environ | {"GUARDRAIL_OPS__PORT": "0"},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+
+    async def run(self, *arguments: str) -> str:
+        process = await self.start(*arguments)
+        out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        return out.decode()
+
+
+async def logged(guard: asyncio.subprocess.Process, event: str) -> None:
+    assert guard.stderr is not None
+    seen = b""
+    async for line in guard.stderr:
+        seen += line
+        if f'"{event}"'.encode() in line:
+            return
+    raise AssertionError(f"the guard ended without {event}: {seen.decode()}")
+
+
+async def test_the_tutorial(own_kafka: KafkaBroker, tmp_path: Path) -> None:
+    own_kafka.start()
+    shell = Shell(tmp_path, own_kafka.bootstrap_servers)
+    create = ("topics", "create", "--bootstrap-servers", "localhost:9092")
+    await shell.run("-c", _GUARDRAIL, *create, "--partitions", "6", "--replication-factor", "1")
+    shell.save("guardrail.yaml", tutorial.OBSERVING)
+    await shell.run("-c", _GUARDRAIL, "config", "check", "guardrail.yaml")
+    guard = await shell.start("-c", _GUARDRAIL, "run", "--config", "guardrail.yaml")
+    try:
+        await logged(guard, "guard.assigned")
+        shell.save("chat.py", tutorial.CHAT)
+        watched = await shell.run("chat.py")
+        assert "within 30 days" in watched
+        assert "I could not confirm" not in watched
+
+        shell.save("guardrail.yaml", tutorial.ENFORCING)
+        await logged(guard, "config.reloaded")
+        enforced = await shell.run("chat.py")
+        assert "The Pro plan costs $29 a month." in enforced
+        assert "within 30 days" not in enforced
+        assert "instead of all that: I could not confirm that." in enforced
+
+        shell.save("cases.py", tutorial.CASES)
+        cases = await shell.run("cases.py")
+        assert "block How long does a refund take?" in cases
+        assert "within 30 days" in cases
+    finally:
+        guard.send_signal(signal.SIGTERM)
+        await guard.communicate()
+    assert guard.returncode == 0

@@ -1,0 +1,263 @@
+"""Every code block of the README and of docs/ is run, or checked by what would read it.
+
+Python runs. YAML is taken as settings, or as values of the chart. JSON is read. Commands of ``guardrail`` are
+parsed by the command line itself, those of modules, make and pip are looked up. What can't be run here is in
+``ELSEWHERE`` with the reason and the test that runs it, or in ``NO_CODE`` and ``OTHERS``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from consumers.settings import GuardSettings
+from guardrail.cli import app
+from tests.support.code_blocks import ROOT, Block, code_blocks, shell_lines
+
+ELSEWHERE: Final = {
+    "README.md:python:1": (
+        "needs a Kafka; run below on a broker in memory",
+        "tests/unit/test_code_blocks.py",
+    ),
+    "docs/python.md:python:2": ("asks a model, whose place a server takes", "tests/unit/test_docs.py"),
+    "docs/cascade.md:python:0": (
+        "asks a model, whose place a server takes",
+        "tests/unit/judges/cascade/test_docs_cascade.py",
+    ),
+    "docs/other-judges.md:python:0": (
+        "a program that a judge starts and asks",
+        "tests/unit/judges/test_docs_other_judges.py",
+    ),
+    "docs/tutorial-kafka-chat.md:python:0": ("needs a Kafka", "tests/integration/test_tutorial.py"),
+    "docs/tutorial-kafka-chat.md:python:1": (
+        "a test of the file before, run by pytest",
+        "tests/unit/test_docs_tutorial.py",
+    ),
+    "docs/tutorial-kafka-chat.md:python:2": ("needs a Kafka", "tests/integration/test_tutorial.py"),
+    "docs/deploy.md:yaml:0": ("a policy of Kyverno, not ours", "tests/unit/helm/test_deploy_page.py"),
+    "docs/llm-judge.md:yaml:6": (
+        "examples for the prompt, not settings",
+        "tests/unit/judges/llm/test_docs_llm_judge.py",
+    ),
+}
+"""Blocks that are not run here: why, and which test runs them."""
+
+NO_CODE: Final = {
+    "CONTRIBUTING.md": "consumers ──►",
+    "docs/cascade.md": "judge.usage day=",
+    "docs/policies.md": "score = sum(",
+}
+"""By page, how a block begins that is a line of a log, a formula or a drawing. So are all of sizing.md's."""
+
+OTHERS: Final = {
+    "built": "a variable",
+    "cosign": "needs a registry and an identity",
+    "curl": "fetches what is public",
+    "digest": "a variable",
+    "docker": "no engine here; make image-root builds the Dockerfile",
+    "echo": "another program",
+    "git": "another program",
+    "helm": "tests/unit/helm runs it on the chart",
+    "identity": "a variable",
+    "image": "a variable",
+    "issuer": "a variable",
+    "jq": "another program",
+    "unzip": "another program",
+    "zcat": "another program",
+}
+"""Commands of others, which are neither run nor checked beyond the shell's grammar, and why."""
+
+BLOCKS: Final = list(code_blocks())
+CHART_SCHEMA: Final = json.loads((ROOT / "helm" / "guardrail" / "values.schema.json").read_text("utf-8"))
+MADE: Final = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+EXTRAS: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+    "optional-dependencies"
+]
+
+
+def of(*languages: str) -> list[Any]:
+    return [
+        pytest.param(block, id=block.name)
+        for block in BLOCKS
+        if block.language in languages and block.name not in ELSEWHERE and not is_no_code(block)
+    ]
+
+
+def is_no_code(block: Block) -> bool:
+    if block.language:
+        return False
+    begins = NO_CODE.get(block.page)
+    return block.page == "docs/sizing.md" or (begins is not None and block.text.startswith(begins))
+
+
+def test_every_block_says_what_it_is() -> None:
+    known = {"python", "yaml", "json", "text", "bash", ""}
+    assert [block.name for block in BLOCKS if block.language not in known] == []
+    assert len(BLOCKS) > 100
+
+
+def test_the_tables_name_blocks_that_exist_and_tests_that_know_their_page() -> None:
+    assert ELSEWHERE.keys() <= {block.name for block in BLOCKS}
+    for name, (_, test) in ELSEWHERE.items():
+        text = (ROOT / test).read_text("utf-8")
+        page = Path(name.partition(":")[0]).name
+        assert page in text or "support import tutorial" in text, f"{test} does not read {page}"
+    for page, begins in NO_CODE.items():
+        assert any(block.page == page and block.text.startswith(begins) for block in BLOCKS), page
+
+
+# ----------------------------------------------------------------------------------------- python
+
+
+def run(code: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("block", of("python"))
+def test_python_runs(block: Block, tmp_path: Path) -> None:
+    run(block.text, tmp_path)  # what the pages say that it prints, the tests of the pages compare
+
+
+def test_the_readmes_client_runs_on_a_broker_in_memory(tmp_path: Path) -> None:
+    first, second = (b.text for b in BLOCKS if (b.page, b.language) == ("README.md", "python"))
+    known = first.replace("asyncio.run(main())\n", "")  # CONTEXTS and model, as the README says
+    there = 'async with GuardClient("localhost:9092") as client:'
+    assert there in second
+    here = "async with MemoryGuard() as guard, GuardClient(transport=guard.transport()) as client:"
+    code = f"from guardrail.testing import MemoryGuard\n{known}\n{second.replace(there, here)}"
+    assert [line.strip() for line in run(code, tmp_path).splitlines()] == [
+        "The basic plan costs $49 a month.",
+        "[removed: not backed by the sources]",
+    ]
+
+
+# ------------------------------------------------------------------------------------ data
+
+
+@pytest.mark.parametrize("block", of("json"))
+def test_json_is_json(block: Block) -> None:
+    assert json.loads(block.text)
+
+
+@pytest.fixture
+def files_that_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the prompts of docs/llm-judge.md are read from."""
+    monkeypatch.chdir(tmp_path)
+    system = ROOT / "guardrail" / "judges" / "llm" / "prompts" / "system.md"
+    Path("judge-system.md").write_text(system.read_text("utf-8"), "utf-8")
+    [examples] = (block.text for block in BLOCKS if block.name == "docs/llm-judge.md:yaml:6")
+    Path("judge-examples.yaml").write_text(examples, "utf-8")
+
+
+@pytest.mark.usefixtures("files_that_settings_name")
+@pytest.mark.parametrize("block", of("yaml"))
+def test_yaml_is_settings_or_values_of_the_chart(block: Block) -> None:
+    data = yaml.safe_load(block.text)
+    if data.keys() <= GuardSettings.model_fields.keys():
+        GuardSettings.model_validate(data)
+    else:
+        assert [error.message for error in Draft202012Validator(CHART_SCHEMA).iter_errors(data)] == []
+        settings = data.get("config", {}).get("settings", {})
+        if "existingSecret" in data:
+            settings["kafka"]["sasl_password"] = "of the Secret"
+        GuardSettings.model_validate(settings)
+
+
+# ----------------------------------------------------------------------------------------- shell
+
+
+@pytest.mark.parametrize("block", of("", "bash"))
+def test_commands_exist_with_their_options(block: Block) -> None:
+    # A synopsis, with what may be left out in brackets, is no command.
+    text = re.sub(r"\[(-[^\]]*)\]", r"\1", block.text)
+    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for words in shell_lines(text):
+        check(words)
+
+
+def check(words: Sequence[str]) -> None:
+    program = words[0].removeprefix(".venv/bin/").partition("=")[0]
+    arguments = words[1:]
+    match program:
+        case "guardrail":
+            parse_guardrail(arguments)
+        case "python" if arguments[0] == "-m":
+            check_module(arguments[1], arguments[2:])
+        case "python":
+            assert any(
+                f"`{arguments[0]}`" in block.read_text("utf-8") for block in (ROOT / "docs").glob("*.md")
+            )
+        case "make":
+            assert arguments[0] in MADE, words
+        case "pip":
+            assert arguments[0] == "install"
+            for named in re.findall(r"(?:^|\s)(?:\.|streaming-guardrail)\[(.+?)\]", " ".join(arguments)):
+                assert set(named.split(",")) <= EXTRAS.keys(), words
+        case "pytest" | "ruff" | "mypy":
+            assert importlib.util.find_spec(program)
+        case _:
+            assert program in OTHERS, f"{' '.join(words)}: neither checked nor in OTHERS"
+            for file in re.findall(r"(?:docker|helm)/[\w./-]+", " ".join(arguments)):
+                assert (ROOT / file).exists(), file
+
+
+def parse_guardrail(arguments: Sequence[str]) -> None:
+    """Parse as the command line does, with types, choices and what is required; run nothing."""
+    command: Any = get_command(app)
+    context = command.make_context("guardrail", list(arguments))
+    while isinstance(command, TyperGroup):
+        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, rest, parent=context)
+
+
+@cache
+def options_of(module: str) -> set[str]:
+    """As its help tells them; where it needs PyTorch to be imported, as they stand in its source."""
+    command = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    if done.returncode == 0:
+        return set(re.findall(r"--?[a-z][a-z-]*", done.stdout))
+    assert "No module named 'torch'" in done.stderr, done.stderr
+    return set(
+        re.findall(r'"(--?[a-z][a-z-]*)"', ROOT.joinpath(*module.split(".")).with_suffix(".py").read_text())
+    )
+
+
+def check_module(module: str, arguments: Sequence[str]) -> None:
+    assert importlib.util.find_spec(module), module
+    if options := {word for word in arguments if re.match(r"--?[a-z]", word)}:
+        assert options <= options_of(module), module
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("nothing", "No such command"),
+        ("run --polcy x", "No such option"),
+        ("topics create --partitions many", "valid integer"),
+        ("dead-letters list --since", "requires an argument"),
+        ("config check a b c", "unexpected extra argument"),
+    ],
+)
+def test_a_wrong_command_is_noticed(line: str, told: str) -> None:
+    with pytest.raises(Exception, match=told):
+        parse_guardrail(line.split())
