@@ -134,7 +134,7 @@ def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
     if kind == "local":
         return frozenset({"local"})
     if kind == "llm":
-        paid = {"llm", "prices", "budgets", "cache", "self_judging", "usage_log_interval_s"}
+        paid = {"llm", "prices", "budgets", "cache", "self_judging"}
         return frozenset(paid | {"local"} if settings.budgets.on_budget == "local" else paid)
     return frozenset({kind, "cache"})
 
