@@ -551,15 +551,48 @@ class OpsSettings(BaseModel):
     )
 
 
+class FlaggedSettings(BaseModel):
+    """What ``guardrail flagged`` does with the cases of flagged answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    store: Secret | None = Field(
+        default=None,
+        description="Where cases are kept: sqlite:///FILE, or postgresql://USER@HOST/DATABASE with the extra "
+        "postgres. It may hold a password, so it can stand in a file or a variable.",
+    )
+    webhook_url: Secret | None = Field(
+        default=None,
+        description="Each new case is posted there, signed; none when left out. The whole case goes, with "
+        "question, contexts and answer.",
+    )
+    webhook_secret: Secret | None = Field(
+        default=None,
+        description="What posts are signed with: whsec_ and the base64 of 24 to 64 random bytes.",
+    )
+
+    @model_validator(mode="after")
+    def _signed(self) -> FlaggedSettings:
+        if self.webhook_url is not None and self.webhook_secret is None:
+            raise ValueError(
+                "webhook_url is set and webhook_secret is not; posts are signed: make a secret with "
+                "echo whsec_$(openssl rand -base64 32), and give it to the receiver too"
+            )
+        return self
+
+
 class _ProcessSections(BaseSettings):
     kafka: KafkaSettings = Field(
         default_factory=KafkaSettings, description="Brokers, consumer group, topics, security, the client."
     )
     ops: OpsSettings = Field(default_factory=OpsSettings, description="Health and metrics over HTTP.")
+    flagged: FlaggedSettings = Field(
+        default_factory=FlaggedSettings, description="What guardrail flagged does with cases for review."
+    )
 
 
 class GuardSettings(config.Settings, _ProcessSections):  # in this order ``kafka`` is shown first
-    """The whole configuration of a guard on Kafka: the core's sections, ``kafka`` and ``ops``."""
+    """The whole configuration on Kafka: the core's sections, ``kafka``, ``ops`` and ``flagged``."""
 
     model_config = config.Settings.model_config
 

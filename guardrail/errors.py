@@ -13,6 +13,7 @@
     ├── TooManyBadRecords     the operator: see what is written to the input topic
     ├── StateError            the operator: stored sessions were written by a newer version
     ├── UnreadableSession     nobody: one stored session makes no sense; its response ends blocked
+    ├── CaseStoreError        the operator: the store of flagged cases can't be used, the message says why
     └── TransportError        the process: stop, say so, be restarted
         ├── PartitionLost         nobody: another member of the group reads on from the last position
         ├── StepFailed            the consumer: restore the partition from what the broker has
@@ -91,6 +92,10 @@ class StateError(GuardrailError):
 
 class UnreadableSession(GuardrailError):
     """What is stored of one session makes no sense. The others are unaffected."""
+
+
+class CaseStoreError(GuardrailError):
+    """The store of flagged cases can't be reached, or refuses. The message holds no text of a case."""
 
 
 class TransportError(GuardrailError):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to what the tests need besides Python: Java 17 and Maven for a real Kafka, a Redis server for the shared
-# verdict cache, a Chromium for the page of the chat service, promtool for the alert rules, helm and what checks the
-# chart. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on: those tests
+# verdict cache, PostgreSQL for the store of flagged cases, a Chromium for the page of the chat service, promtool for
+# the alert rules, helm and what checks the chart. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on: those tests
 # then skip, or fail where CI is set.
 set -eu
 
@@ -26,6 +26,10 @@ redis_can_run() {
     command -v redis-server >/dev/null 2>&1
 }
 
+postgres_can_run() {
+    command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
+}
+
 browser_can_run() {
     [ -n "${GUARDRAIL_TEST_BROWSER:-}" ] && return 0
     command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1
@@ -38,11 +42,11 @@ promtool_can_run() {
 if ! "$(dirname -- "$0")/deploy-tools.sh"; then
     echo "test-requirements: without the tools of scripts/deploy-tools.sh the tests of the chart can't run." >&2
 fi
-if kafka_can_run && redis_can_run && browser_can_run && promtool_can_run; then
+if kafka_can_run && redis_can_run && postgres_can_run && browser_can_run && promtool_can_run; then
     exit 0
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "test-requirements: installing what the tests on a real Kafka, Redis, browser and Prometheus need" >&2
+    echo "test-requirements: installing what the tests on a real Kafka, Redis, PostgreSQL, browser and Prometheus need" >&2
     apt-get update -q >/dev/null
     packages=""
     if ! kafka_can_run; then
@@ -53,6 +57,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         packages="$java_package maven"
     fi
     redis_can_run || packages="$packages redis-server"
+    postgres_can_run || packages="$packages postgresql"
     # Ubuntu has it as a snap only, which no container can install: the tests are skipped there.
     browser_can_run || { apt-cache show chromium >/dev/null 2>&1 && packages="$packages chromium"; }
     promtool_can_run || packages="$packages prometheus"
@@ -68,6 +73,10 @@ fi
 if ! redis_can_run; then
     echo "test-requirements: redis-server is missing, so the tests of the shared verdict cache can't run." >&2
     echo "test-requirements: install it (Debian: apt-get install redis-server; macOS: brew install redis)" >&2
+fi
+if ! postgres_can_run; then
+    echo "test-requirements: PostgreSQL is missing, so its store of flagged cases can't be tested." >&2
+    echo "test-requirements: install it (Debian: apt-get install postgresql; macOS: brew install postgresql)" >&2
 fi
 if ! browser_can_run; then
     echo "test-requirements: chromium is missing, so the test of the chat service's page can't run." >&2

@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 
 from guardrail import __version__
-from guardrail.cli import config, dead_letters, demo, doctor, prompts, run, schema, score, top, topics
+from guardrail.cli import (
+    cases,
+    config,
+    dead_letters,
+    demo,
+    doctor,
+    flagged,
+    prompts,
+    run,
+    schema,
+    score,
+    tail,
+    top,
+    topics,
+)
 from guardrail.cli.terminal import GuardrailGroup
 
 __all__ = ["app", "main"]
@@ -62,6 +76,9 @@ app.command("run", epilog=run.EPILOG)(run.run_command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
 app.command("score", epilog=score.EPILOG)(score.score_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
+app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
+app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)
+app.add_typer(cases.cases_app, name="cases")
 app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
 app.command("schema", epilog=schema.EPILOG)(schema.schema_command)

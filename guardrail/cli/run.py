@@ -162,7 +162,7 @@ async def serve(
 
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
-    _stop_on_signals(stop, on_stop)
+    stop_on_signals(stop, on_stop)
     if source is not None:
         # Until there is anybody to ask; what the file says by then is read anyway.
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)
@@ -268,7 +268,7 @@ def _end_in_time(budget_s: float) -> None:
     timer.start()
 
 
-def _stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], None]) -> None:
+def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], None]) -> None:
     """SIGTERM or SIGINT sets ``stop``; the next one ends the process, with 128 + its number as status."""
     import structlog
 

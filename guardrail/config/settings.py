@@ -20,7 +20,7 @@ from guardrail.routing import Challenger, PolicyRouter, Route, check_challengers
 ENV_PREFIX: Final = "GUARDRAIL_"
 ENV_DELIMITER: Final = "__"
 BUILT_IN_POLICY: Final = "default"
-SECTIONS_OF_OTHERS: Final = frozenset({"kafka", "ops"})
+SECTIONS_OF_OTHERS: Final = frozenset({"flagged", "kafka", "ops"})
 """Sections of the same file that this package passes over: ``consumers.settings`` reads them."""
 
 _URL: Final = re.compile(r"[a-z][a-z0-9+.\-]*://\S+$", re.IGNORECASE)

@@ -179,14 +179,18 @@ _UNSUPPORTED_STYLE: Final = "underline"
 _NOT_SHOWN_STYLE: Final = "dim strike"
 
 
-def answer_text(card: Card, symbols: Symbols, *, running: bool, delivered: bool = True) -> Text:
+def answer_text(
+    card: Card, symbols: Symbols, *, running: bool, delivered: bool = True, shown_to: int | None = None
+) -> Text:
     """The answer as written so far: judged claims in the colour of their verdict with its symbol behind,
     words that have no support underlined, text not released yet dim, text that was kept back struck
-    through. ``delivered`` is False where there was nobody to show it to."""
+    through. ``delivered`` is False where there was nobody to show it to. It was released up to ``shown_to``;
+    when left out, as the card's segments say."""
     raw = visible(card.text)
     text = Text(raw)
     if delivered:
-        shown_to = max((segment.span[1] for segment in card.segments), default=0)
+        if shown_to is None:
+            shown_to = max((segment.span[1] for segment in card.segments), default=0)
         text.stylize(_PENDING_STYLE if running else _NOT_SHOWN_STYLE, shown_to)
     for claim in card.claims:
         text.stylize(VERDICT_STYLES[claim.verdict], *claim.span)
@@ -253,7 +257,7 @@ def finished_card(
         _side_by_side(_documents(card, verdict, symbols), _texts(card, verdict, symbols, delivered), width),
     ]
     doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
-    parts += [_claim_rows(claim, symbols, width) for claim in doubtful]
+    parts += [claim_rows(claim, symbols, width) for claim in doubtful]
     if not doubtful and verdict.claims:
         mark = symbols.verdicts[Verdict.SUPPORTED]
         parts.append(Text(f"{mark} all supported; what backs them is bold in the documents", "green"))
@@ -398,15 +402,16 @@ def _verdict_words(claim: ClaimVerdict, symbols: Symbols, limit: int = 48) -> Te
     )
 
 
-def _claim_rows(claim: ClaimVerdict, symbols: Symbols, width: int) -> RenderableType:
+def claim_rows(claim: ClaimVerdict, symbols: Symbols, width: int, *, whole: bool = False) -> RenderableType:
+    """What was judged of a claim: verdict, evidence, reason; in two lines each, or ``whole``."""
     rows = Table.grid(padding=(0, 1))
     rows.add_column(width=8, style="dim")
     rows.add_column(ratio=1)
-    limit = 2 * max(20, width - 14)
+    limit = 2_000 if whole else 2 * max(20, width - 14)
     opening, closing = symbols.quotes
     words = one_line(claim.text, limit, symbols.ellipsis)
     rows.add_row(Text("claim"), Text(words, VERDICT_STYLES[claim.verdict]))
-    for evidence in claim.evidence[:1]:
+    for evidence in claim.evidence[: None if whole else 1]:
         quote = Text(opening + one_line(evidence.quote, limit, symbols.ellipsis) + closing)
         quote.append(f" {one_line(evidence.context_id, 40, symbols.ellipsis)}", "cyan")
         rows.add_row(Text("evidence"), quote)

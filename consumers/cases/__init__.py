@@ -1,0 +1,27 @@
+"""Cases of flagged answers, kept for reviewers: in SQLite, or in PostgreSQL."""
+
+from __future__ import annotations
+
+from consumers.cases.store import (
+    CaseFilter,
+    CaseRow,
+    CaseStore,
+    DueCase,
+    NewCase,
+    WebhookState,
+    first_wrong_claim,
+    open_store,
+    row_of,
+)
+
+__all__ = [
+    "CaseFilter",
+    "CaseRow",
+    "CaseStore",
+    "DueCase",
+    "NewCase",
+    "WebhookState",
+    "first_wrong_claim",
+    "open_store",
+    "row_of",
+]

@@ -1,0 +1,164 @@
+"""The subscriber to flagged cases: each is stored once, and a webhook is told.
+
+Positions are committed only after the store has the cases, and a case's id is its key there. So whatever is
+killed, and whenever, every case is stored, and stored once. The webhook has a loop of its own over the
+store: a receiver that fails never keeps a case from being stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from typing import Final
+
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
+
+from consumers.cases import CaseStore, NewCase
+from consumers.kafka.client import (
+    close_consumer,
+    connect_admin,
+    groupless_options,
+    require_topics,
+    translated,
+)
+from consumers.reading import open_topic
+from consumers.settings import KafkaSettings
+from consumers.webhook import Webhook
+from guardrail.errors import CaseStoreError, DecodeError
+from guardrail.events import FlaggedCase, parse_output
+
+_POLL_MS: Final = 250
+_AT_ONCE: Final = 100
+_CLOSE_S: Final = 5.0
+_STORE_RETRIES_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""After these waits the process ends with the store's error, and whatever started it starts it again. In sum
+less than Kafka's max.poll.interval.ms, after which the partitions would go to another member."""
+
+_log = structlog.stdlib.get_logger("guardrail.flagged")
+
+
+def group_of(settings: KafkaSettings) -> str:
+    """The consumer group of the subscribers beside guards of this group."""
+    return f"{settings.group_id}-flagged"
+
+
+class FlaggedSubscriber:
+    """Reads ``topics.flagged`` in a group of its own, and stores. Any number of them share the partitions."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        store: CaseStore,
+        *,
+        webhook: Webhook | None = None,
+        retries_s: Sequence[float] = _STORE_RETRIES_S,
+    ) -> None:
+        """The caller opens and closes ``store`` and ``webhook``."""
+        self._settings = settings
+        self._store = store
+        self._webhook = webhook
+        self._retries_s = retries_s
+        self._topic = settings.topics.flagged
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until ``stop``: what was read by then is stored and committed, and posts under way are ended.
+
+        Raises TransportError, ConfigError, and CaseStoreError when the store stays away.
+        """
+        admin = await connect_admin(self._settings)
+        try:
+            await require_topics(admin, self._settings, [self._topic])
+        finally:
+            await admin.close()
+        async with AsyncExitStack() as stack:
+            consumer = AIOKafkaConsumer(
+                self._topic, **{**groupless_options(self._settings), "group_id": group_of(self._settings)}
+            )
+            stack.push_async_callback(close_consumer, consumer, _CLOSE_S)
+            try:
+                await consumer.start()
+            except (KafkaError, OSError) as error:
+                raise translated(error, f"reading topic {self._topic}") from error
+            _log.info("flagged.started", topic=self._topic, group=group_of(self._settings))
+            if self._webhook is None:
+                await self._read(consumer, stop)
+                return
+            leave = asyncio.Event()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._webhook.run(leave), name="webhook")
+                try:
+                    await self._read(consumer, stop)
+                finally:
+                    leave.set()
+                    self._webhook.wake()
+
+    async def _read(self, consumer: AIOKafkaConsumer, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                batches = await consumer.getmany(timeout_ms=_POLL_MS, max_records=_AT_ONCE)
+            except (KafkaError, OSError) as error:
+                raise translated(error, f"reading topic {self._topic}") from error
+            if not batches:
+                continue
+            found = [
+                _case_of(each.value, each.timestamp, each.partition, each.offset)
+                for records in batches.values()
+                for each in records
+            ]
+            cases = [case for case in found if case is not None]
+            new = await self._add(cases)
+            await self._commit(consumer, {tp: records[-1].offset + 1 for tp, records in batches.items()})
+            _log.info("flagged.stored", new=new, known=len(cases) - new)
+            if new and self._webhook is not None:
+                self._webhook.wake()
+
+    async def _add(self, cases: Sequence[NewCase]) -> int:
+        """Store them, with patience. Raises CaseStoreError."""
+        for wait_s in self._retries_s:
+            try:
+                return await self._store.add(cases, notify=self._webhook is not None)
+            except CaseStoreError as error:
+                _log.warning("flagged.store_away", error=str(error), again_in_s=wait_s)
+                await asyncio.sleep(wait_s)
+        return await self._store.add(cases, notify=self._webhook is not None)
+
+    async def _commit(self, consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
+        """What can't be committed is read again, by whoever has the partition, and found to be stored."""
+        try:
+            await consumer.commit(dict(positions))
+        except (CommitFailedError, IllegalStateError) as error:
+            _log.warning("flagged.partition_lost", error=type(error).__name__)
+        except KafkaError as error:
+            if not error.retriable:
+                raise translated(error, f"committing {self._topic}") from error
+            _log.warning("flagged.not_committed", error=type(error).__name__)
+
+
+def _case_of(value: bytes | None, at_ms: int, partition: int, offset: int) -> NewCase | None:
+    """The case that a record holds. What is none stays in the topic, and the log says where."""
+    body = value or b""
+    try:
+        event = parse_output(body)
+    except DecodeError as error:
+        reason = error.reason
+    else:
+        if isinstance(event, FlaggedCase):
+            return NewCase(event, body, at_ms)
+        reason = event.type
+    _log.warning("flagged.no_case", partition=partition, offset=offset, reason=reason)
+    return None
+
+
+async def read_cases(settings: KafkaSettings) -> AsyncGenerator[NewCase, None]:
+    """The cases that the topic holds now, in the order of each partition. Raises TransportError."""
+    async with (
+        open_topic(settings, settings.topics.flagged) as reader,
+        aclosing(reader.until_end()) as records,
+    ):
+        async for record in records:
+            case = _case_of(record.value, record.timestamp_ms, record.partition.index, record.offset)
+            if case is not None:
+                yield case

@@ -1,0 +1,112 @@
+"""Reading a topic without a group, for people who look on: what is there now, or what comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from consumers.kafka.client import (
+    close_consumer,
+    connect_admin,
+    groupless_options,
+    require_topics,
+    translated,
+)
+from consumers.settings import KafkaSettings
+from consumers.transport import Partition, Record
+from guardrail.errors import TransportError
+
+_POLL_MS: Final = 200
+_CLOSE_S: Final = 2.0
+
+
+class TopicReader:
+    """Reads all partitions of one topic. Made by ``open_topic``."""
+
+    def __init__(self, settings: KafkaSettings, topic: str, consumer: AIOKafkaConsumer) -> None:
+        self._topic = topic
+        self._consumer = consumer
+        self._patience_s = settings.request_timeout_ms / 1000
+        self._ends: dict[TopicPartition, int] = {}
+
+    async def begin(self, partitions: int, since_ms: int | None, *, at_end: bool) -> None:
+        """Take all partitions, from ``since_ms`` on, else from the beginning or, with ``at_end``, the end."""
+        tps = [TopicPartition(self._topic, index) for index in range(partitions)]
+        self._consumer.assign(tps)
+        begins = await self._consumer.beginning_offsets(tps)
+        self._ends = await self._consumer.end_offsets(tps)
+        starts = dict(self._ends if at_end and since_ms is None else begins)
+        if since_ms is not None:
+            found = await self._consumer.offsets_for_times(dict.fromkeys(tps, since_ms))
+            starts = {tp: self._ends[tp] if found.get(tp) is None else found[tp].offset for tp in tps}
+        for tp in tps:
+            self._consumer.seek(tp, starts[tp])
+
+    async def until_end(self) -> AsyncGenerator[Record, None]:
+        """What was committed when the reader was opened. Raises TransportError when nothing comes."""
+        loop = asyncio.get_running_loop()
+        moved = loop.time()
+        reached = await self._positions()
+        while any(reached[tp] < end for tp, end in self._ends.items()):
+            async for record in self._poll():
+                if record.offset < self._ends[TopicPartition(*record.partition)]:
+                    yield record
+            # Markers and aborted records move a position too, without a record.
+            now = await self._positions()
+            if now != reached:
+                reached, moved = now, loop.time()
+            elif loop.time() - moved > self._patience_s:
+                raise TransportError(
+                    f"reading {self._topic}: nothing came from Kafka for {self._patience_s:g} s; do the "
+                    "brokers answer?"
+                )
+
+    async def follow(self) -> AsyncGenerator[Record, None]:
+        """Records as they come, without end."""
+        while True:
+            async for record in self._poll():
+                yield record
+
+    async def _positions(self) -> dict[TopicPartition, int]:
+        return {tp: await self._consumer.position(tp) for tp in self._ends}
+
+    async def _poll(self) -> AsyncIterator[Record]:
+        try:
+            batches: dict[TopicPartition, list[Any]] = await self._consumer.getmany(timeout_ms=_POLL_MS)
+        except (KafkaError, OSError) as error:
+            raise translated(error, f"reading topic {self._topic}") from error
+        for tp, records in batches.items():
+            for one in records:
+                yield Record(
+                    Partition(*tp), one.offset, one.key, one.value, tuple(one.headers), one.timestamp
+                )
+
+
+@asynccontextmanager
+async def open_topic(
+    settings: KafkaSettings, topic: str, *, since_ms: int | None = None, at_end: bool = False
+) -> AsyncIterator[TopicReader]:
+    """A reader of ``topic``. Raises TransportUnavailable, TransportError, ConfigError."""
+    admin = await connect_admin(settings)
+    try:
+        await require_topics(admin, settings, [topic])
+        (described,) = await admin.describe_topics([topic])
+    finally:
+        await admin.close()
+    consumer = AIOKafkaConsumer(**groupless_options(settings))
+    try:
+        try:
+            async with asyncio.timeout(settings.request_timeout_ms / 1000):
+                await consumer.start()
+                reader = TopicReader(settings, topic, consumer)
+                await reader.begin(len(described["partitions"]), since_ms, at_end=at_end)
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise translated(error, f"reading topic {topic}") from error
+        yield reader
+    finally:
+        await close_consumer(consumer, _CLOSE_S)

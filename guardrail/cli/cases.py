@@ -1,0 +1,247 @@
+"""``guardrail cases``: what was flagged, from the store of ``guardrail flagged`` or from Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import json
+import time
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+from rich.cells import cell_len, set_cell_size
+from rich.table import Table
+from rich.text import Text
+
+from guardrail.cli.dead_letters import since_time_ms
+from guardrail.cli.flagged import StoreOption
+from guardrail.cli.options import BootstrapOption, ConfigOption, Options, settings_from
+from guardrail.cli.tail import MAX_WIDTH
+from guardrail.cli.terminal import err, out, replace_unencodable
+from guardrail.errors import GuardrailError
+from guardrail.printable import escape_controls, shorten
+
+if TYPE_CHECKING:
+    from consumers.cases import CaseFilter, CaseRow, NewCase
+    from consumers.settings import GuardSettings
+
+_SETTING: Final = "flagged.store"
+_FILTERS: Final = "Filters"
+_MAX_NAMED: Final = 20
+_COLUMNS: Final = ("at", "response", "decision", "rule", "route", "policy", "score", "first wrong claim")
+_CELL: Final = 60
+
+cases_app = typer.Typer(
+    no_args_is_help=True, help="Look at the answers that were flagged.", rich_markup_mode="rich"
+)
+
+LIST_EPILOG = """[bold]Examples[/]
+
+guardrail cases list --store sqlite:///cases.db --decision block --since 7d
+
+guardrail cases list --bootstrap-servers localhost:9092 --route support
+
+Without a store the cases are read from Kafka, as far as the topic keeps them."""
+
+SHOW_EPILOG = """[bold]Examples[/]
+
+guardrail cases show 3f9b2c --store sqlite:///cases.db
+
+guardrail cases show 3f9b2c --bootstrap-servers localhost:9092 --json | jq .claims"""
+
+
+@cases_app.command("list", epilog=LIST_EPILOG)
+def list_command(
+    config: ConfigOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    store: StoreOption = None,
+    decision: Annotated[
+        Literal["flag", "redact", "block"] | None,
+        typer.Option(rich_help_panel=_FILTERS, show_default=False, help="Only those decided so."),
+    ] = None,
+    route: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=_FILTERS, show_default=False, help="Only those of this route."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            rich_help_panel=_FILTERS,
+            show_default=False,
+            help="Only those since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, rich_help_panel=_FILTERS, help="The newest N.")
+    ] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Print a table of the cases, newest first.
+
+    It shows the first wrong claim of each, which is text of an answer.
+    """
+    from consumers.cases import CaseFilter
+    from guardrail.events import Decision
+
+    wanted = CaseFilter(
+        None if decision is None else Decision(decision),
+        route,
+        None if since is None else since_time_ms(since, time.time()),
+    )
+    settings, url = _source(config, bootstrap_servers, store)
+    replace_unencodable()
+    rows, total, routes = asyncio.run(_rows(settings, url, wanted, limit))
+    if route is not None and route not in routes:
+        raise typer.BadParameter(_unknown_route(route, routes), param_hint="--route")
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(asdict(row)))
+        return
+    print_rows(rows, total)
+
+
+@cases_app.command("show", epilog=SHOW_EPILOG)
+def show_command(
+    id_: Annotated[
+        str, typer.Argument(metavar="ID", help="The id of a response, or of a case, as the list shows it.")
+    ],
+    config: ConfigOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    store: StoreOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The event as the guard wrote it.")] = False,
+) -> None:
+    """Print one case: question, documents, answer, and each claim with its verdict, evidence and reason."""
+    from guardrail.demo.cases import case_card
+    from guardrail.demo.views import symbols_for
+    from guardrail.events import FlaggedCase, parse_output
+
+    settings, url = _source(config, bootstrap_servers, store)
+    replace_unencodable()
+    found = asyncio.run(_find(settings, url, id_))
+    if found is None:
+        raise GuardrailError(
+            f"there is no case of {shorten(id_, _CELL)!r}; 'guardrail cases list' shows those that there are"
+        )
+    row, body = found
+    if as_json:
+        typer.echo(body)
+        return
+    case = parse_output(body)
+    assert isinstance(case, FlaggedCase)  # noqa: S101 - nothing else is stored
+    console = out()
+    card = case_card(
+        case, symbols_for(console.encoding), min(console.width, MAX_WIDTH), at_ms=row.at_ms, whole=True
+    )
+    console.print(card)
+
+
+def _source(
+    config: ConfigOption, bootstrap_servers: str | None, store: str | None
+) -> tuple[GuardSettings, str | None]:
+    """The settings, and the URL of the store to read; None: read from Kafka."""
+    if store is not None and bootstrap_servers is not None:
+        raise typer.BadParameter(
+            "cases are read from a store or from Kafka; give one of --store and --bootstrap-servers",
+            param_hint="--store",
+        )
+    options: Options = {"kafka": {"bootstrap_servers": bootstrap_servers}, "flagged": {"store": store}}
+    settings = settings_from(config, options)
+    if bootstrap_servers is not None or settings.flagged.store is None:
+        return settings, None
+    return settings, settings.flagged.store.read(_SETTING, "store's URL")
+
+
+async def _rows(
+    settings: GuardSettings, url: str | None, wanted: CaseFilter, limit: int
+) -> tuple[Sequence[CaseRow], int, Collection[str]]:
+    """The newest, how many there are of them, and all routes."""
+    from consumers.cases import open_store, row_of
+
+    if url is not None:
+        async with open_store(url, _SETTING, create=False) as store:
+            routes = await store.routes() if wanted.route is not None else ()
+            return await store.newest(wanted, limit), await store.count(wanted), routes
+    rows: dict[str, CaseRow] = {}
+    async with aclosing(_read(settings)) as cases:
+        async for case in cases:
+            row = row_of(case)
+            rows[row.id] = row
+    found = [row for row in rows.values() if wanted.wants(row)]
+    newest = heapq.nlargest(limit, found, key=lambda row: row.at_ms)
+    return newest, len(found), {row.route for row in rows.values() if row.route is not None}
+
+
+async def _find(settings: GuardSettings, url: str | None, id_: str) -> tuple[CaseRow, bytes] | None:
+    from consumers.cases import open_store, row_of
+
+    if url is not None:
+        async with open_store(url, _SETTING, create=False) as store:
+            return await store.get(id_)
+    found = None
+    async with aclosing(_read(settings)) as cases:
+        async for case in cases:
+            if id_ in {case.case.id, case.case.response_id}:
+                found = case
+    return None if found is None else (row_of(found), found.body)
+
+
+def _read(settings: GuardSettings) -> AsyncGenerator[NewCase, None]:
+    from consumers.flagged import read_cases
+
+    return read_cases(settings.kafka)
+
+
+def _unknown_route(route: str, routes: Collection[str]) -> str:
+    named = sorted(routes)[:_MAX_NAMED]
+    known = ", ".join(escape_controls(shorten(name, _CELL)) for name in named)
+    more = f" and {len(routes) - len(named):,} more" if len(routes) > len(named) else ""
+    return f"no case has the route {route!r}; there are {known}{more}" if known else "no case has a route"
+
+
+def print_rows(rows: Sequence[CaseRow], total: int) -> None:
+    """The table, folded to its width on a terminal, elsewhere a line each; and how many more there are."""
+    from guardrail.demo.views import DECISION_STYLES
+    from guardrail.events import Decision
+
+    console = out()
+    if not rows:
+        err().print(Text("no cases", "dim"))
+        return
+    cells = [_cells(row) for row in rows]
+    if console.is_terminal:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for name in _COLUMNS:
+            table.add_column(name, overflow="fold", justify="right" if name == "score" else "left")
+        for row, shown in zip(rows, cells, strict=True):
+            style = DECISION_STYLES[Decision(row.decision)]
+            table.add_row(*(Text(cell, style if cell is shown[2] else "") for cell in shown))
+        console.print(table)
+    else:
+        widths = [max(cell_len(row[column]) for row in (_COLUMNS, *cells)) for column in range(len(_COLUMNS))]
+        for shown in (_COLUMNS, *cells):
+            padded = (set_cell_size(cell, width) for cell, width in zip(shown, widths, strict=True))
+            console.print(Text("  ".join(padded).rstrip()), soft_wrap=True)
+    if total > len(rows):
+        err().print(Text(f"the newest {len(rows):,} of {total:,}", "dim"))
+
+
+def _cells(row: CaseRow) -> tuple[str, ...]:
+    from guardrail.demo.cases import when
+    from guardrail.demo.views import one_line, score
+
+    return (
+        when(row.at_ms),
+        one_line(row.response_id, _CELL),
+        row.decision,
+        one_line(row.rule, _CELL),
+        one_line(row.route or "-", _CELL),
+        one_line(row.policy, _CELL),
+        score(row.score),
+        one_line(row.wrong_claim or "-", 2 * _CELL),
+    )

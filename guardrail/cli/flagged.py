@@ -1,0 +1,138 @@
+"""``guardrail flagged``: keeps flagged cases for reviewers, and tells a webhook."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from guardrail.cli.options import (
+    KAFKA_PANEL,
+    LOGS_PANEL,
+    BootstrapOption,
+    ConfigOption,
+    Options,
+    naming_places,
+    settings_from,
+)
+
+if TYPE_CHECKING:
+    from consumers.settings import GuardSettings
+
+EPILOG = """[bold]Examples[/]
+
+guardrail flagged --bootstrap-servers localhost:9092 --store sqlite:///cases.db
+
+GUARDRAIL_FLAGGED__WEBHOOK_SECRET=whsec_… guardrail flagged -c guardrail.yaml --webhook-url https://host/path
+
+[bold]Signals[/]: SIGTERM or SIGINT once ends what was begun, commits, and leaves with status 0. A second one
+leaves at once; nothing is lost by it."""
+
+_SETTING: Final = "flagged.store"
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        show_default="flagged.store",
+        help="sqlite:///FILE or postgresql://USER@HOST/DATABASE. Others on this machine can read options; a "
+        "password belongs in flagged.store as {env: …} or {file: …}, or in ~/.pgpass.",
+    ),
+]
+
+
+def flagged_command(
+    config: ConfigOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    group_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default="kafka.group_id, guardrail",
+            rich_help_panel=KAFKA_PANEL,
+            help="The guards' group; the position is kept in NAME-flagged.",
+        ),
+    ] = None,
+    store: StoreOption = None,
+    webhook_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            show_default="flagged.webhook_url, none",
+            help="Post every new case there, whole and signed with flagged.webhook_secret.",
+        ),
+    ] = None,
+    webhook_secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", show_default="flagged.webhook_secret", help="Holds whsec_ and base64, one line."
+        ),
+    ] = None,
+    log_format: Annotated[
+        Literal["auto", "json", "console"] | None,
+        typer.Option(
+            show_default="logging.format, auto",
+            rich_help_panel=LOGS_PANEL,
+            help="auto: console in a terminal, else one JSON object a line.",
+        ),
+    ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None,
+        typer.Option(
+            show_default="logging.level, info",
+            rich_help_panel=LOGS_PANEL,
+            help="The least level that is logged.",
+        ),
+    ] = None,
+) -> None:
+    """Store the case of every flagged, redacted or blocked answer, and post it to a webhook.
+
+    Runs until SIGTERM. A case is stored once, however often it is read, and its position is committed only
+    then. The webhook gets it at least once, with a key to know repeats by. Several processes share the work.
+    """
+    from guardrail.logs import configure_logging
+
+    secret = None if webhook_secret_file is None else {"file": str(webhook_secret_file)}
+    options: Options = {
+        "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
+        "flagged": {"store": store, "webhook_url": webhook_url, "webhook_secret": secret},
+        "logging": {"format": log_format, "level": log_level},
+    }
+    settings = settings_from(config, options)
+    configure_logging(settings.logging)
+    with naming_places(config, options):
+        asyncio.run(serve(settings))
+
+
+async def serve(settings: GuardSettings) -> None:
+    """Store and post until a signal comes. Raises ConfigError, CaseStoreError and TransportError."""
+    from consumers.cases import open_store
+    from consumers.flagged import FlaggedSubscriber
+    from consumers.webhook import Webhook, signing_key
+    from guardrail.cli.run import stop_on_signals
+    from guardrail.errors import ConfigError, only_cause
+
+    flagged = settings.flagged
+    if flagged.store is None:
+        raise ConfigError(f"{_SETTING}: no store is named; give --store sqlite:///FILE, or {_SETTING}")
+    stop = asyncio.Event()
+    stop_on_signals(stop, lambda: None)
+    async with AsyncExitStack() as stack:
+        url = flagged.store.read(_SETTING, "store's URL")
+        store = await stack.enter_async_context(open_store(url, _SETTING, create=True))
+        webhook = None
+        if flagged.webhook_url is not None and flagged.webhook_secret is not None:
+            key = signing_key(
+                flagged.webhook_secret.read("flagged.webhook_secret", "webhook's secret"),
+                "flagged.webhook_secret",
+            )
+            webhook = Webhook(store, flagged.webhook_url.read("flagged.webhook_url", "webhook's URL"), key)
+            stack.push_async_callback(webhook.aclose)
+        try:
+            await FlaggedSubscriber(settings.kafka, store, webhook=webhook).run(stop)
+        except BaseExceptionGroup as group:
+            raise only_cause(group) from group

@@ -1,0 +1,135 @@
+"""A flagged case as a reviewer reads it: in the demo's card, from the event alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.text import Text
+
+from guardrail.demo.board import Card
+from guardrail.demo.views import (
+    DECISION_STYLES,
+    DECISION_WORDS,
+    Symbols,
+    answer_text,
+    claim_rows,
+    one_line,
+    score,
+    visible,
+)
+from guardrail.events import Decision, FlaggedCase, ResponseHead, Verdict
+
+_DOCUMENT_CHARS = 4_000
+"""Of each document that is shown; the event has the rest."""
+
+
+def when(at_ms: int) -> str:
+    """Milliseconds since 1970 as a time in UTC; a time that no calendar has as its number."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{at_ms} ms"
+
+
+def case_card(
+    case: FlaggedCase, symbols: Symbols, width: int, *, at_ms: int | None = None, whole: bool = False
+) -> RenderableType:
+    """The case as a panel: question, answer with its claims highlighted, and what was wrong.
+
+    With ``whole`` also the documents and the claims that are supported. Texts are escaped.
+    """
+    style = DECISION_STYLES[case.decision]
+    dot = symbols.dot
+    title = Text.assemble(
+        (f"{symbols.decisions[case.decision]} {DECISION_WORDS[case.decision]}", f"bold {style}"),
+        (f" {dot} ", style),
+        (one_line(case.response_id, 40, symbols.ellipsis), "bold"),
+    )
+    facts = [case.rule, f"{case.policy.name} policy", f"score {score(case.score)}"]
+    facts += [f"route {case.route}"] if case.route is not None else []
+    facts += [when(at_ms)] if at_ms is not None else []
+    subtitle = one_line(f" {dot} ".join(facts), width - 8, symbols.ellipsis)
+    parts: list[RenderableType] = [_question(case, symbols, width, whole=whole)]
+    if whole:
+        parts += [_heading(f"{len(case.contexts)} documents"), *_documents(case, symbols), _heading("answer")]
+    card = Card(ResponseHead(response_id=case.response_id), case.answer, claims=list(case.claims))
+    parts.append(answer_text(card, symbols, running=False, shown_to=_shown_to(case)))
+    if whole:
+        parts.append(_heading(f"{len(case.claims)} claims"))
+    wanted = [claim for claim in case.claims if whole or claim.verdict is not Verdict.SUPPORTED]
+    parts += [claim_rows(claim, symbols, width, whole=whole) for claim in wanted]
+    parts += _delivered(case, symbols, width, whole=whole)
+    if case.omitted:
+        names = one_line(", ".join(case.omitted), width, symbols.ellipsis)
+        parts.append(Text(f"left out, as too large for a record: {names}", "yellow"))
+    if whole:
+        about = {"case": case.id, "tenant": case.tenant, "model": case.generator_model}
+        told = f" {dot} ".join(f"{name} {value}" for name, value in about.items() if value is not None)
+        parts.append(Text(one_line(told, width - 4, symbols.ellipsis), "dim"))
+    return Panel(
+        Group(*parts),
+        title=title,
+        title_align="left",
+        subtitle=Text(subtitle, "dim"),
+        subtitle_align="left",
+        border_style=style,
+        box=box.ROUNDED,
+        width=width,
+    )
+
+
+def _question(case: FlaggedCase, symbols: Symbols, width: int, *, whole: bool) -> Text:
+    if whole:
+        return Text(visible(f"Q: {case.question}"), "italic")
+    return Text(one_line(f"Q: {case.question}", width - 4, symbols.ellipsis), "italic")
+
+
+def _heading(words: str) -> Text:
+    return Text(words, "bold dim")
+
+
+def _documents(case: FlaggedCase, symbols: Symbols) -> list[RenderableType]:
+    shown: list[RenderableType] = []
+    for context in case.contexts:
+        line = Text(one_line(context.id, 80, symbols.ellipsis), "cyan")
+        if context.source:
+            line.append(f" {one_line(context.source, 120, symbols.ellipsis)}", "dim")
+        shown.append(line)
+        text = Text(visible(context.text[:_DOCUMENT_CHARS]))
+        left = len(context.text) - _DOCUMENT_CHARS
+        if left > 0:
+            text.append(f" {symbols.ellipsis} {left:,} more characters", "dim")
+        shown.append(text)
+    return shown
+
+
+def _shown_to(case: FlaggedCase) -> int:
+    """How far the answer was shown before a block. After a redaction in it, only the part before that."""
+    if case.decision is not Decision.BLOCK:
+        return len(case.answer)
+    pairs = zip(case.delivered, case.answer, strict=False)
+    return next((at for at, (one, two) in enumerate(pairs) if one != two), len(case.delivered))
+
+
+def _delivered(case: FlaggedCase, symbols: Symbols, width: int, *, whole: bool) -> list[RenderableType]:
+    opening, closing = symbols.quotes
+    match case.decision:
+        case Decision.BLOCK if not case.delivered:
+            return [Text(f"{symbols.arrow} nothing of it was shown", "red")]
+        case Decision.BLOCK:
+            # The event doesn't tell a mode: observed answers are shown whole, whatever is decided.
+            shown = (
+                "all" if case.delivered == case.answer else f"a part of {len(case.delivered):,} characters"
+            )
+            return [Text(f"{symbols.arrow} {shown} of it was shown before the decision", "red")]
+        case Decision.REDACT:
+            line = Text(f"{symbols.arrow} the user read: ", "dark_orange")
+            words = (
+                visible(case.delivered) if whole else one_line(case.delivered, 3 * width, symbols.ellipsis)
+            )
+            return [line.append(opening + words + closing)]
+        case _:
+            return []

@@ -1,0 +1,1 @@
+"""The guard inside the gateways of others. Nothing here is imported but by who uses that gateway."""

@@ -1,0 +1,470 @@
+"""The guard as a guardrail of LiteLLM's proxy: checks chat completions in the proxy's own process.
+
+In the proxy's configuration::
+
+    guardrails:
+      - guardrail_name: streaming-guardrail
+        litellm_params:
+          guardrail: guardrail.integrations.litellm.LiteLlmGuardrail
+          mode: [pre_call, post_call]
+          default_on: true
+          settings: guardrail.yaml      # judge and policies; the defaults when left out
+          missing_contexts: refuse      # or flag
+
+Text leaves as the policy releases it, as deltas of the running completion. A block is its message as content
+and ``finish_reason: content_filter``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, Final, Literal, cast
+
+from litellm.integrations.custom_guardrail import CustomGuardrail
+from litellm.types.guardrails import GuardrailEventHooks
+from litellm.types.utils import (
+    Delta,
+    ModelResponse,
+    ModelResponseStream,
+    StreamingChoices,
+    TextCompletionResponse,
+)
+
+from guardrail.errors import ConfigError, InputError, only_cause
+from guardrail.events import AnyOutputEvent, Decision, DeliveryBlocked, DeliveryCompleted, DeliverySegment
+from guardrail.guard import Guard
+from guardrail.integrations.chat_requests import EXTENSION, Grounding, grounding_of, taken_out
+
+REFUSED: Final = (
+    "This answer was withheld because the documents that it should rest on were not given, so that it could "
+    "not be checked."
+)
+FAILED: Final = "This answer was withheld because it could not be checked. Please try again later."
+_BLOCK: Final = "content_filter"
+_UNCHECKED: Final = ("reasoning_content", "thinking_blocks", "reasoning_items", "audio")
+"""Prose of the model beside the answer: dropped, for nobody has checked it."""
+_PASSED: Final = ("role", "tool_calls", "function_call", "annotations", "images", "refusal")
+_OTHER_PROSE: Final = ("text_completion", "anthropic_messages", "responses", "generate_content")
+"""Parts of the names of calls that answer in prose by another protocol than chat completions."""
+
+_log = logging.getLogger(__name__)
+
+
+class LiteLlmGuardrail(CustomGuardrail):
+    """Guards every choice of a chat completion, streamed or not, against the request's contexts.
+
+    ``settings`` is the path of a file as ``guardrail run`` takes it; ``missing_contexts`` is what happens to
+    text whose request gives none: ``refuse`` it, or let it through marked as flagged. Either way it never
+    counts as clean. Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: str | None = None,
+        missing_contexts: Literal["refuse", "flag"] = "refuse",
+        missing_contexts_message: str = REFUSED,
+        guard: Guard | None = None,
+        **options: Any,
+    ) -> None:
+        """``guard`` is an open one, which stays open; ``options`` are LiteLLM's."""
+        if missing_contexts not in {"refuse", "flag"}:
+            raise ConfigError(f"missing_contexts: {missing_contexts!r} is unknown; write refuse or flag")
+        modes = options.get("event_hook")
+        named = modes if isinstance(modes, list) else [modes]
+        if isinstance(modes, str | list) and GuardrailEventHooks.post_call.value not in named:
+            raise ConfigError("mode: without post_call nothing is guarded; write [pre_call, post_call]")
+        supported = [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
+        super().__init__(**{**options, "supported_event_hooks": supported})
+        self._settings = settings
+        self._missing = missing_contexts
+        self._missing_message = missing_contexts_message
+        self._guard = guard
+        self._closing: list[Any] = []
+        self._opening = asyncio.Lock()
+
+    async def aclose(self) -> None:
+        """Close what was opened for the first answer."""
+        self._guard = None
+        while self._closing:
+            await self._closing.pop()()
+
+    async def _opened(self) -> Guard:
+        async with self._opening:
+            if self._guard is None:
+                from guardrail.config import load_settings
+                from guardrail.judges.factory import JudgeSet
+
+                settings = await asyncio.to_thread(load_settings, self._settings)
+                router = settings.router()
+                judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
+                self._closing.append(judges.aclose)
+                guard = Guard(judges.default, router=router, judges=judges.by_kind, limits=settings.limits)
+                self._guard = await guard.__aenter__()
+                self._closing.append(lambda: guard.__aexit__(None, None, None))
+            return self._guard
+
+    # ------------------------------------------------------------------------------- LiteLLM's hooks
+
+    async def async_pre_call_hook(
+        self,
+        user_api_key_dict: Any,  # noqa: ARG002 - LiteLLM names its arguments
+        cache: Any,  # noqa: ARG002
+        data: dict[str, Any],
+        call_type: str,
+    ) -> dict[str, Any]:
+        """Take the documents' marks out of what the model gets. A wrong extension is the caller's error."""
+        if any(part in str(call_type) for part in _OTHER_PROSE):
+            raise _refusal(_unsupported(str(call_type)))
+        if "messages" in data:
+            try:
+                taken_out(data)
+            except InputError as error:
+                raise _refusal(str(error)) from None
+        return data
+
+    async def async_post_call_success_hook(
+        self,
+        data: dict[str, Any],
+        user_api_key_dict: Any,  # noqa: ARG002
+        response: Any,
+    ) -> Any:
+        """Guard a completion that came whole; of other calls, those that answer in prose are refused."""
+        if not isinstance(response, ModelResponse):
+            if isinstance(response, TextCompletionResponse) or _is_other_prose(response):
+                raise _refusal(_unsupported(type(response).__name__))
+            return response
+        told: list[dict[str, Any]] = []
+        for choice in response.choices:
+            message = choice.message
+            _drop_unchecked(message)
+            if not message.content:
+                continue
+            answer = _WholeAnswer()
+            await self._decide(data, [message.content], answer, str(response.model or ""))
+            if answer.text != message.content:
+                message.content = answer.text
+                if getattr(choice, "logprobs", None) is not None:
+                    choice.logprobs = None  # they spell out what was kept back
+            choice.finish_reason = answer.finish or choice.finish_reason
+            told.append({"choice": choice.index, **answer.told})
+        self._tell(data, told)
+        if told:
+            setattr(response, EXTENSION, told[0] if len(told) == 1 else told)
+        return response
+
+    async def async_post_call_streaming_iterator_hook(
+        self,
+        user_api_key_dict: Any,  # noqa: ARG002
+        response: Any,
+        request_data: dict[str, Any],
+    ) -> AsyncGenerator[ModelResponseStream, None]:
+        """Guard a completion while it is written: what is released is yielded, each choice in its order."""
+        stream = _Stream(self, request_data)
+        # A task of its own: a group of tasks must not live across the yields of a generator.
+        work = asyncio.ensure_future(stream.run(response))
+        work.add_done_callback(lambda _: stream.out.put_nowait(None))
+        try:
+            while (chunk := await stream.out.get()) is not None:
+                yield chunk
+            try:
+                await work
+            except BaseExceptionGroup as group:
+                raise only_cause(group) from None
+        finally:
+            work.cancel()
+            await asyncio.wait([work])
+            if not work.cancelled():
+                work.exception()  # raised above, unless the client left
+            self._tell(request_data, stream.told)
+
+    # --------------------------------------------------------------------------------------- inside
+
+    async def _decide(
+        self, request: Mapping[str, Any], deltas: Any, answer: _Answer, generator_model: str
+    ) -> None:
+        """Guard one choice's text, and hand ``answer`` what becomes of it. Whatever fails withholds it."""
+        try:
+            grounding = grounding_of(request)
+            if not grounding.contexts:
+                await self._without_contexts(deltas, answer)
+                return
+            async with aclosing(_events(await self._opened(), grounding, deltas, generator_model)) as events:
+                async for event in events:
+                    match event:
+                        case DeliverySegment() if event.text:
+                            answer.show(event.text)
+                        case DeliveryBlocked():
+                            answer.block(event.message, _told_of_block(event))
+                        case DeliveryCompleted():
+                            answer.end(_told_of_end(event))
+        except UpstreamFailed:
+            raise
+        except InputError as error:
+            _log.warning("the answer can't be checked: %s", error.reason)
+            answer.block(FAILED, {"decision": "block", "rule": error.reason})
+        except Exception as error:  # noqa: BLE001 - closed rather than open, whatever it is
+            # Its message may quote texts.
+            _log.error("the guard failed: %s", type(error).__name__)
+            answer.block(FAILED, {"decision": "block", "rule": "guard failed"})
+
+    async def _without_contexts(self, deltas: Any, answer: _Answer) -> None:
+        rule = "no contexts"
+        if self._missing == "refuse":
+            answer.block(self._missing_message, {"decision": "block", "rule": rule})
+            return
+        if isinstance(deltas, list):
+            answer.show("".join(deltas))
+        else:
+            async for text in deltas:
+                answer.show(text)
+        answer.end({"decision": "flag", "rule": rule})
+
+    def _tell(self, request: dict[str, Any], told: list[dict[str, Any]]) -> None:
+        """Leave in LiteLLM's logs and headers what was decided; no texts."""
+        from litellm.proxy.common_utils.callback_utils import add_guardrail_to_applied_guardrails_header
+
+        if not told:
+            return
+        changed = any(each["decision"] in {Decision.BLOCK, Decision.REDACT} for each in told)
+        self.add_standard_logging_guardrail_information_to_request_data(
+            guardrail_json_response=told,
+            request_data=request,
+            guardrail_status="guardrail_intervened" if changed else "success",
+        )
+        add_guardrail_to_applied_guardrails_header(request, self.guardrail_name)
+
+
+class UpstreamFailed(Exception):
+    """The model's stream broke."""
+
+
+class _Answer:
+    """Where the text of one choice goes. After ``block`` or ``end`` nothing more comes."""
+
+    def show(self, text: str) -> None:
+        raise NotImplementedError
+
+    def block(self, message: str, told: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def end(self, told: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class _WholeAnswer(_Answer):
+    def __init__(self) -> None:
+        self.text = ""
+        self.finish: str | None = None
+        self.told: dict[str, Any] = {}
+
+    def show(self, text: str) -> None:
+        self.text += text
+
+    def block(self, message: str, told: dict[str, Any]) -> None:
+        # Nothing of it has been read yet: the message stands in its place.
+        self.text, self.finish, self.told = message, _BLOCK, told
+        told.pop("replace_all", None)
+
+    def end(self, told: dict[str, Any]) -> None:
+        self.told = told
+
+
+class _StreamedChoice(_Answer):
+    """One choice of a stream: what came of it goes in, what is released of it comes out."""
+
+    def __init__(self, stream: _Stream, index: int) -> None:
+        self._stream = stream
+        self._shown = False
+        self.index = index
+        self.inbox: asyncio.Queue[str | None] = asyncio.Queue()
+        self.task: asyncio.Task[None] | None = None
+        self.finish: str | None = None
+        self.closed = False
+
+    async def deltas(self) -> AsyncIterator[str]:
+        """The text as it comes. Raises UpstreamFailed where it breaks off."""
+        while (text := await self.inbox.get()) is not None:
+            yield text
+        if self.finish is None:
+            raise UpstreamFailed
+
+    def upstream_ended(self, *, broken: bool) -> None:
+        """No more comes. LiteLLM leaves out why choices but the first end: an end in order is a stop."""
+        if not broken and self.finish is None:
+            self.finish = "stop"
+        self.inbox.put_nowait(None)
+        if not broken and self.task is None and not self.closed:
+            self._close(self.finish or "stop", None)
+
+    def show(self, text: str) -> None:
+        self._shown = True
+        self._stream.put(self.index, Delta(content=text))
+
+    def block(self, message: str, told: dict[str, Any]) -> None:
+        if not self.closed:
+            # What was shown can't be taken back here: the message stands apart from it.
+            self._stream.put(self.index, Delta(content=f"\n\n{message}" if self._shown else message))
+            self._close(_BLOCK, told)
+
+    def end(self, told: dict[str, Any]) -> None:
+        if not self.closed and self.finish is not None:
+            self._close(self.finish, told)
+
+    def _close(self, finish: str, told: dict[str, Any] | None) -> None:
+        self.closed = True
+        self._stream.close(self.index, finish, told)
+
+
+class _Stream:
+    """One completion under way."""
+
+    def __init__(self, guardrail: LiteLlmGuardrail, request: dict[str, Any]) -> None:
+        self._guardrail = guardrail
+        self._request = request
+        self._choices: dict[int, _StreamedChoice] = {}
+        self._latest: ModelResponseStream | None = None
+        self._last: ModelResponseStream | None = None
+        self.out: asyncio.Queue[ModelResponseStream | None] = asyncio.Queue()
+        self.told: list[dict[str, Any]] = []
+
+    async def run(self, response: Any) -> None:
+        """Take all that comes, and put into ``out`` what may go; raises what the model's stream raised."""
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as group:
+            try:
+                async for chunk in response:
+                    self._take(chunk, group)
+            except Exception as error:  # noqa: BLE001 - raised again, once what was verified is out
+                failure = error
+            finally:
+                if isinstance(response, AsyncGenerator):
+                    await response.aclose()
+            for choice in self._choices.values():
+                choice.upstream_ended(broken=failure is not None)
+        if failure is not None:
+            raise failure
+        if self._last is not None:
+            self.out.put_nowait(self._last)
+
+    def _take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
+        if not isinstance(chunk, ModelResponseStream):
+            raise _refusal(_unsupported(type(chunk).__name__))
+        self._latest = chunk
+        if getattr(chunk, "usage", None) is not None:
+            # Of the whole completion: after what is still to come of it.
+            self._last = chunk.model_copy(update={"choices": []})
+        elif not chunk.choices:
+            self.out.put_nowait(chunk)
+        for part in chunk.choices:
+            choice = self._choices.setdefault(part.index, _StreamedChoice(self, part.index))
+            if choice.closed:
+                continue
+            self._pass(part)
+            text = getattr(part.delta, "content", None)
+            if text:
+                if choice.task is None:
+                    choice.task = group.create_task(self._guarded(choice), name="guarded-choice")
+                choice.inbox.put_nowait(text)
+            if part.finish_reason:
+                choice.finish = part.finish_reason
+                choice.upstream_ended(broken=False)
+
+    async def _guarded(self, choice: _StreamedChoice) -> None:
+        model = str(getattr(self._latest, "model", None) or "")
+        try:
+            await self._guardrail._decide(self._request, choice.deltas(), choice, model)
+        except UpstreamFailed:
+            return  # what was verified is out; run says how it ended
+
+    def _pass(self, part: StreamingChoices) -> None:
+        """Let through what is no prose: role, calls of tools."""
+        delta = part.delta
+        kept = {name: found for name in _PASSED if (found := getattr(delta, name, None)) is not None}
+        if kept:
+            self.put(part.index, Delta(**kept))
+
+    def put(self, index: int, delta: Delta, finish: str | None = None, told: Any = None) -> None:
+        """A chunk of the running completion: its id, its model, its time."""
+        assert self._latest is not None  # noqa: S101 - a chunk came first
+        part = StreamingChoices(index=index, delta=delta, finish_reason=finish)
+        chunk = self._latest.model_copy(update={"choices": [part]})
+        if getattr(chunk, "usage", None) is not None:
+            del chunk.usage
+        if told is not None:
+            setattr(chunk, EXTENSION, told)
+            # The proxy writes a chunk without these by a short way, which knows no other field.
+            chunk.provider_specific_fields = {**(chunk.provider_specific_fields or {}), EXTENSION: told}
+        self.out.put_nowait(chunk)
+
+    def close(self, index: int, finish: str, told: dict[str, Any] | None) -> None:
+        """The last chunk of a choice."""
+        told = None if told is None else {"choice": index, **told}
+        self.put(index, Delta(), finish, told)
+        if told is not None:
+            self.told.append(told)
+
+
+def _drop_unchecked(message: Any) -> None:
+    for name in _UNCHECKED:
+        if getattr(message, name, None) is not None:
+            setattr(message, name, None)
+    more = getattr(message, "provider_specific_fields", None)
+    if isinstance(more, dict):
+        message.provider_specific_fields = {
+            name: each for name, each in more.items() if name not in _UNCHECKED and name != "reasoning"
+        }
+
+
+def _events(
+    guard: Guard, grounding: Grounding, deltas: Any, generator_model: str
+) -> AsyncGenerator[AnyOutputEvent, None]:
+    stream = guard.stream(
+        grounding.question,
+        grounding.contexts,
+        deltas,
+        route=grounding.route,
+        tenant=grounding.tenant,
+        generator_model=generator_model[:256] or None,
+    )
+    return cast("AsyncGenerator[AnyOutputEvent, None]", stream)  # which it is
+
+
+def _told_of_block(event: DeliveryBlocked) -> dict[str, Any]:
+    told = {
+        "response_id": event.response_id,
+        "decision": Decision.BLOCK.value,
+        "rule": event.rule,
+        "score": event.score,
+    }
+    # A stream can't take back what it has sent: the client is to replace it.
+    return {**told, "replace_all": True} if event.released_chars else told
+
+
+def _told_of_end(event: DeliveryCompleted) -> dict[str, Any]:
+    return {
+        "response_id": event.response_id,
+        "decision": event.decision.value,
+        "rule": event.rule,
+        "score": event.score,
+    }
+
+
+def _is_other_prose(response: Any) -> bool:
+    if isinstance(response, Mapping):
+        return response.get("type") == "message"
+    return type(response).__name__ == "ResponsesAPIResponse"
+
+
+def _unsupported(what: str) -> str:
+    return f"{what}: only chat completions can be guarded; ask /v1/chat/completions, or exempt this route"
+
+
+def _refusal(message: str) -> Exception:
+    from fastapi import HTTPException
+
+    refusal: Exception = HTTPException(status_code=400, detail={"error": message})
+    return refusal

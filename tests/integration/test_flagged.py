@@ -1,0 +1,204 @@
+"""``guardrail flagged`` on a real Kafka: every case stored, once, whatever fails or is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from consumers.cases import CaseFilter, CaseRow, CaseStore, NewCase, open_store
+from consumers.flagged import FlaggedSubscriber, group_of, read_cases
+from consumers.settings import KafkaSettings
+from consumers.topics import create_topics
+from consumers.webhook import Webhook
+from guardrail.errors import CaseStoreError, TransportUnavailable
+from tests.support.cases import flagged_case
+from tests.support.kafka_guards import own_settings
+from tests.support.webhook_server import WebhookServer
+from tests.unit.cli.conftest import clean_environment
+
+pytestmark = pytest.mark.kafka
+
+KEY = bytes(range(32))
+
+
+class Side:
+    """A flagged topic of its own, and a transactional writer, as the guard is one."""
+
+    def __init__(self, settings: KafkaSettings, url: str) -> None:
+        self.settings = settings
+        self.url = url
+        self.producer = AIOKafkaProducer(
+            bootstrap_servers=settings.bootstrap_servers, transactional_id=settings.group_id
+        )
+
+    async def write(self, *values: bytes, abort: bool = False) -> None:
+        await self.producer.begin_transaction()
+        for number, value in enumerate(values):
+            await self.producer.send_and_wait(self.settings.topics.flagged, value, key=b"%d" % number)
+        await (self.producer.abort_transaction() if abort else self.producer.commit_transaction())
+
+    async def write_cases(self, *numbers: int, abort: bool = False) -> None:
+        await self.write(*(flagged_case(number).to_json() for number in numbers), abort=abort)
+
+    async def stored(self, least: int) -> Sequence[CaseRow]:
+        """The cases in the store, once there are so many."""
+        async with asyncio.timeout(60), open_store(self.url, "store", create=True) as store:
+            while True:
+                rows = await store.newest(CaseFilter(), 999)
+                if len(rows) >= least:
+                    return rows
+
+    async def committed(self) -> int:
+        from aiokafka.admin import AIOKafkaAdminClient
+
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.settings.bootstrap_servers)
+        await admin.start()
+        try:
+            found = await admin.list_consumer_group_offsets(group_of(self.settings))
+            return sum(max(0, one.offset) for one in found.values())
+        finally:
+            await admin.close()
+
+
+@pytest.fixture
+async def side(kafka_bootstrap: str, tmp_path: Path) -> AsyncIterator[Side]:
+    made = Side(own_settings(kafka_bootstrap), f"sqlite:///{tmp_path}/cases.db")
+    await create_topics(made.settings, partitions=2, replication_factor=1)
+    await made.producer.start()
+    yield made
+    await made.producer.stop()
+
+
+@asynccontextmanager
+async def subscribed(
+    side: Side, store: CaseStore, webhook: Webhook | None = None, retries_s: Sequence[float] = (0.01,) * 3
+) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    subscriber = FlaggedSubscriber(side.settings, store, webhook=webhook, retries_s=retries_s)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(subscriber.run(stop))
+        yield
+        stop.set()
+
+
+async def test_committed_cases_are_stored_once_and_what_is_none_is_passed_over(side: Side) -> None:
+    await side.write_cases(1, 2)
+    await side.write_cases(7, abort=True)
+    await side.write(b"not json", b'{"type":"case.flagged","schema":99}', b"")
+    await side.write_cases(2, 3)
+    async with open_store(side.url, "store", create=True) as store:
+        async with subscribed(side, store):
+            rows = await side.stored(3)
+        assert {row.id for row in rows} == {"case-1", "case-2", "case-3"}
+        assert {row.webhook for row in rows} == {"none"}
+        before = await side.committed()
+        await side.write_cases(4)
+        async with subscribed(side, store):
+            assert len(await side.stored(4)) == 4
+        assert await side.committed() > before > 0
+
+
+async def test_nothing_is_committed_that_the_store_did_not_take(side: Side) -> None:
+    class Full:
+        def __init__(self, store: CaseStore, fails: int) -> None:
+            self.store = store
+            self.fails = fails
+
+        async def add(self, cases: Sequence[NewCase], *, notify: bool) -> int:
+            self.fails -= 1
+            if self.fails >= 0:
+                raise CaseStoreError("disk full")
+            return await self.store.add(cases, notify=notify)
+
+    await side.write_cases(1, 2, 3)
+    async with open_store(side.url, "store", create=True) as store:
+        with pytest.raises(ExceptionGroup) as raised:
+            async with subscribed(side, Full(store, 99)):  # type: ignore[arg-type]
+                await asyncio.Event().wait()
+        assert raised.group_contains(CaseStoreError, match="disk full")
+        assert await side.committed() == 0
+        async with subscribed(side, Full(store, 2)):  # type: ignore[arg-type]
+            assert len(await side.stored(3)) == 3
+
+
+async def test_a_webhook_that_fails_keeps_no_case_from_being_stored(side: Side) -> None:
+    async with WebhookServer([0, 500, 500]) as server, open_store(side.url, "store", create=True) as store:
+        webhook = Webhook(store, server.url, KEY)
+        async with subscribed(side, store, webhook):
+            await side.write_cases(1, 2, 3)
+            await side.stored(3)
+            await server.got(3)
+            await side.write_cases(4)
+            await side.stored(4)
+            await server.got(4)
+        await webhook.aclose()
+        rows = {row.id: row for row in await store.newest(CaseFilter(), 9)}
+        assert rows["case-4"].webhook == "sent"
+        assert {rows[f"case-{number}"].webhook for number in (1, 2, 3)} == {"pending"}
+
+
+async def test_a_process_that_is_killed_goes_on_where_it_was(side: Side, tmp_path: Path) -> None:
+    """Killed twice by SIGKILL while cases come, then ended by SIGTERM: all are stored and posted."""
+    async with WebhookServer() as server:
+        secret = "whsec_" + base64.b64encode(KEY).decode()
+        arguments = [
+            *(sys.executable, "-c", "from guardrail.cli import main; main()", "flagged"),
+            *("--bootstrap-servers", side.settings.bootstrap_servers, "--group-id", side.settings.group_id),
+            *("--store", side.url, "--webhook-url", server.url),
+        ]
+        environment = clean_environment(
+            GUARDRAIL_KAFKA__TOPICS__FLAGGED=side.settings.topics.flagged,
+            GUARDRAIL_FLAGGED__WEBHOOK_SECRET=secret,
+            GUARDRAIL_KAFKA__CLIENT__SESSION_TIMEOUT_MS="6000",
+            GUARDRAIL_KAFKA__CLIENT__HEARTBEAT_INTERVAL_MS="1000",
+        )
+        told = b""
+        for number, ending in enumerate((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)):
+            process = await asyncio.create_subprocess_exec(
+                *arguments, env=environment, stderr=asyncio.subprocess.PIPE, cwd=tmp_path
+            )
+            try:
+                await side.write_cases(*range(20 * number, 20 * number + 20))
+                await side.stored(20 * number + 20)
+                await server.got(1)
+                if ending == signal.SIGTERM:
+                    # The first processes' leases end by themselves; those posts aren't waited for.
+                    await server.got(20 * number)
+                os.kill(process.pid, ending)
+                told += (await process.communicate())[1]
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.communicate()
+        assert process.returncode == 0, told.decode()
+        rows = await side.stored(60)
+        assert {row.id for row in rows} == {f"case-{number}" for number in range(60)}
+        posted = {post.headers["webhook-id"] for post in server.posts}
+        assert {row.id for row in rows if row.webhook == "sent"} <= posted
+    assert b"Returns" not in told
+    assert secret.encode() not in told
+
+
+async def test_a_missing_topic_is_said(side: Side) -> None:
+    topics = side.settings.topics.model_copy(update={"flagged": "there-is-none"})
+    settings = side.settings.model_copy(update={"topics": topics})
+    async with open_store(side.url, "store", create=True) as store:
+        with pytest.raises(TransportUnavailable, match="no topic there-is-none"):
+            await FlaggedSubscriber(settings, store).run(asyncio.Event())
+
+
+async def test_cases_are_read_from_the_topic_alone(side: Side) -> None:
+    await side.write_cases(1, 2)
+    await side.write(b"not json")
+    await side.write_cases(3, abort=True)
+    found = [case.case.id async for case in read_cases(side.settings)]
+    assert sorted(found) == ["case-1", "case-2"]

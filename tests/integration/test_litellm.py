@@ -1,0 +1,332 @@
+"""The guardrail in LiteLLM's real proxy, streamed and not, by the real client of OpenAI.
+
+The model behind the proxy is a stand-in server; the judge is the local one. The proxy runs in a virtual
+environment of its own (tests/support/litellm_proxy.py); where that can't be made the tests skip, in CI they
+fail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+import openai
+import pytest
+import pytest_asyncio
+import yaml
+
+from tests.support.litellm_proxy import LitellmMissing, environment, litellm_proxy
+from tests.support.llm_server import Act, Cut, LlmServer, Recorded, Reply, StreamError
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
+
+TERMS = "Returns are accepted within 14 days of delivery. Shipping to the EU costs 5 euros."
+RIGHT = "Returns are accepted within 14 days of delivery."
+WRONG = " Shipping to the EU costs 9 euros."
+QUESTION = "How long can I return, and what does shipping cost?"
+WITHHELD = "Withheld by the test's policy."
+REFUSED = "the documents that it should rest on were not given"
+
+
+def delta(**changes: Any) -> dict[str, Any]:
+    return {"index": 0, "delta": changes, "finish_reason": None}
+
+
+TOOL = {"index": 0, "id": "call-1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+
+
+def answer(call: Recorded) -> Act:
+    """What the model does, by the name that it is asked under."""
+    match call.body["model"]:
+        case "right":
+            return Reply(RIGHT)
+        case "wrong":
+            return Reply(RIGHT + WRONG + " Thank you.")
+        case "broken":
+            return StreamError(after=5, reply=Reply(RIGHT + WRONG))
+        case "cut":
+            return Cut(chunks=5, reply=Reply(RIGHT + WRONG))
+        case "reasoning":
+            if call.streamed:
+                return Reply(
+                    None,
+                    choices=[
+                        delta(role="assistant", reasoning_content="Perhaps 99 days."),
+                        delta(content=RIGHT),
+                        {"index": 0, "delta": {}, "finish_reason": "stop"},
+                    ],
+                )
+            message: dict[str, Any] = {
+                "role": "assistant",
+                "content": RIGHT,
+                "reasoning_content": "Perhaps 99 days.",
+            }
+            return Reply(None, choices=[{"index": 0, "finish_reason": "stop", "message": message}])
+        case "tools":
+            if call.streamed:
+                last = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
+                return Reply(None, choices=[delta(role="assistant", tool_calls=[TOOL]), last])
+            message = {"role": "assistant", "content": None, "tool_calls": [TOOL]}
+            return Reply(None, choices=[{"index": 0, "finish_reason": "tool_calls", "message": message}])
+        case "two":
+            texts = {0: RIGHT + WRONG, 1: RIGHT}
+            if call.streamed:
+                parts = [
+                    {"index": n, "delta": {"content": text}, "finish_reason": None}
+                    for n, text in texts.items()
+                ]
+                return Reply(
+                    None,
+                    choices=[*parts, *({"index": n, "delta": {}, "finish_reason": "stop"} for n in texts)],
+                )
+            return Reply(
+                None,
+                choices=[
+                    {"index": n, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+                    for n, text in texts.items()
+                ],
+            )
+        case other:
+            raise AssertionError(other)
+
+
+class Place:
+    """A model, two proxies before it, and clients of both."""
+
+    def __init__(self, model: LlmServer, *proxies: tuple[str, str]) -> None:
+        self.model = model
+        self.refusing, self.flagging = (
+            openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, timeout=60)
+            for url, key in proxies
+        )
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    try:
+        venv = await asyncio.to_thread(environment)
+    except LitellmMissing as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    one, two = tmp_path_factory.mktemp("refusing"), tmp_path_factory.mktemp("flagging")
+    settings = one / "guardrail.yaml"
+    settings.write_text(
+        yaml.safe_dump({"policies": {"default": {"mode": "stream", "fallback_message": WITHHELD}}})
+    )
+    options = {
+        "guardrail": "guardrail.integrations.litellm.LiteLlmGuardrail",
+        "mode": ["pre_call", "post_call"],
+        "default_on": True,
+        "settings": str(settings),
+    }
+    async with (
+        LlmServer(answer) as model,
+        litellm_proxy(venv, one, model.url, options) as refusing,
+        litellm_proxy(venv, two, model.url, {**options, "missing_contexts": "flag"}) as flagging,
+    ):
+        made = Place(model, refusing, flagging)
+        yield made
+        await made.refusing.close()
+        await made.flagging.close()
+
+
+def blocks(role: str = "system") -> list[Any]:
+    source = {"type": "grounding_source", "text": TERMS, "id": "terms"}
+    told = {"type": "text", "text": "Answer from the documents."}
+    return [
+        {"role": role, "content": [told, source]},
+        {"role": "user", "content": [{"type": "query", "text": QUESTION}]},
+    ]
+
+
+PLAIN: list[Any] = [{"role": "user", "content": QUESTION}]
+EXTENSION = {"guardrail": {"contexts": [{"id": "terms", "text": TERMS}], "route": "shop"}}
+
+
+class Got:
+    """A completion as a client has it at its end, streamed or not."""
+
+    def __init__(self) -> None:
+        self.texts: dict[int, str] = {}
+        self.finishes: dict[int, str] = {}
+        self.tool_calls: list[Any] = []
+        self.told: list[Any] = []
+        self.usage: Any = None
+        self.ids: set[str] = set()
+        self.models: set[str] = set()
+        self.pieces = 0
+        self.after_finish = 0
+        self.raw = ""
+
+    def take(self, chunk: Any) -> None:
+        self.ids.add(chunk.id)
+        self.models.add(chunk.model)
+        self.raw += chunk.model_dump_json()
+        self.usage = chunk.usage or self.usage
+        if getattr(chunk, "guardrail", None):
+            self.told.append(chunk.guardrail)
+        for choice in chunk.choices:
+            part: Any = getattr(choice, "delta", None) or getattr(choice, "message", None)
+            self.after_finish += choice.index in self.finishes
+            if part.content:
+                self.pieces += 1
+                self.texts[choice.index] = self.texts.get(choice.index, "") + part.content
+            self.tool_calls += part.tool_calls or []
+            if choice.finish_reason:
+                self.finishes[choice.index] = choice.finish_reason
+
+
+async def ask(
+    client: openai.AsyncOpenAI,
+    model: str,
+    messages: list[Any],
+    *,
+    stream: bool,
+    got: Got | None = None,
+    **more: Any,
+) -> Got:
+    got = got or Got()
+    if not stream:
+        got.take(await client.chat.completions.create(model=model, messages=messages, **more))
+        return got
+    options: Any = {"stream": True, "stream_options": {"include_usage": True}}
+    async for chunk in await client.chat.completions.create(
+        model=model, messages=messages, **options, **more
+    ):
+        got.take(chunk)
+    return got
+
+
+BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+
+
+@BOTH
+@pytest.mark.parametrize("where", ["blocks", "developer", "body", "metadata"])
+async def test_what_is_backed_is_released_unchanged(place: Place, stream: bool, where: str) -> None:
+    messages = {"blocks": blocks(), "developer": blocks("developer")}.get(where, PLAIN)
+    extra: Any = {"body": EXTENSION, "metadata": {"metadata": EXTENSION}}.get(where, {})
+    got = await ask(place.refusing, "right", messages, stream=stream, extra_body=extra)
+    assert got.texts == {0: RIGHT}
+    assert got.finishes == {0: "stop"}
+    assert got.told[0]["decision"] == "release"
+    assert (got.usage.prompt_tokens, got.usage.completion_tokens) == (100, 20)
+    assert len(got.ids) == len(got.models) == 1
+
+
+@BOTH
+async def test_what_is_wrong_is_blocked_with_the_message_and_the_usage(place: Place, stream: bool) -> None:
+    got = await ask(place.refusing, "wrong", blocks(), stream=stream)
+    assert WRONG.strip() not in got.raw
+    assert "9 euros" not in got.raw
+    assert got.texts[0].split() == (f"{RIGHT} {WITHHELD}" if stream else WITHHELD).split()
+    assert got.finishes == {0: "content_filter"}
+    assert got.after_finish == 0
+    assert got.told[0]["decision"] == "block"
+    assert got.told[0].get("replace_all", False) is stream
+    assert got.usage.total_tokens == 120
+    assert len(got.ids) == len(got.models) == 1
+
+
+@BOTH
+async def test_each_choice_is_guarded_for_itself(place: Place, stream: bool) -> None:
+    got = await ask(place.refusing, "two", blocks(), stream=stream, n=2)
+    assert got.finishes == {0: "content_filter", 1: "stop"}
+    assert got.texts[1] == RIGHT
+    assert got.texts[0].endswith(WITHHELD)
+    assert "9 euros" not in got.raw
+
+
+@BOTH
+async def test_calls_of_tools_pass_untouched_and_need_no_documents(place: Place, stream: bool) -> None:
+    got = await ask(place.refusing, "tools", PLAIN, stream=stream)
+    (call,) = got.tool_calls
+    assert (call.id, call.function.name, call.function.arguments) == ("call-1", "look_up", "{}")
+    assert got.finishes == {0: "tool_calls"}
+    assert got.texts == {}
+
+
+@BOTH
+async def test_prose_beside_the_answer_is_dropped(place: Place, stream: bool) -> None:
+    got = await ask(place.refusing, "reasoning", blocks(), stream=stream)
+    assert got.texts == {0: RIGHT}
+    assert "99 days" not in got.raw
+
+
+@BOTH
+@pytest.mark.parametrize("role", ["user", "tool", None])
+async def test_without_trusted_documents_the_answer_is_refused(
+    place: Place, stream: bool, role: str | None
+) -> None:
+    """Whoever can write a message of a user or a tool could ground any claim in it."""
+    messages = PLAIN
+    if role == "user":
+        messages = blocks("user")
+    elif role == "tool":
+        call = {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{k: v for k, v in TOOL.items() if k != "index"}],
+        }
+        messages = [call, {**blocks("tool")[0], "tool_call_id": "call-1"}, *PLAIN]
+    got = await ask(place.refusing, "right", messages, stream=stream)
+    assert REFUSED in got.texts[0]
+    assert RIGHT not in got.raw
+    assert got.finishes == {0: "content_filter"}
+    assert got.told == [{"choice": 0, "decision": "block", "rule": "no contexts"}]
+    assert got.usage.total_tokens == 120
+
+
+@BOTH
+async def test_without_documents_it_may_be_flagged_and_is_never_clean(place: Place, stream: bool) -> None:
+    got = await ask(place.flagging, "wrong", PLAIN, stream=stream)
+    assert got.texts == {0: RIGHT + WRONG + " Thank you."}
+    assert got.finishes == {0: "stop"}
+    assert got.told == [{"choice": 0, "decision": "flag", "rule": "no contexts"}]
+
+
+async def test_text_is_released_in_pieces_before_the_model_has_ended(place: Place) -> None:
+    got = await ask(place.refusing, "wrong", blocks(), stream=True)
+    assert got.pieces >= 2
+
+
+@pytest.mark.parametrize("model", ["broken", "cut"])
+async def test_a_stream_that_breaks_is_told_and_shows_nothing_unverified(place: Place, model: str) -> None:
+    got = Got()
+    with pytest.raises(openai.APIError):
+        await ask(place.refusing, model, blocks(), stream=True, got=got)
+    assert "9 euros" not in got.raw
+    assert "stop" not in got.finishes.values()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "wrong", [{"contexts": "text"}, {"contexts": [{"id": "a"}]}, {"context": []}, {"route": 7}, []]
+)
+async def test_a_wrong_extension_is_the_callers_error(place: Place, stream: bool, wrong: Any) -> None:
+    with pytest.raises(openai.BadRequestError, match="guardrail"):
+        await ask(place.refusing, "right", PLAIN, stream=stream, extra_body={"guardrail": wrong})
+
+
+async def test_the_model_gets_plain_text_and_no_extension(place: Place) -> None:
+    await ask(place.refusing, "right", blocks(), stream=False, extra_body=EXTENSION)
+    body = place.model.calls[-1].body
+    assert "guardrail" not in body
+    assert "guardrail" not in (body.get("metadata") or {})
+    kinds = {part["type"] for message in body["messages"] for part in message["content"]}
+    assert kinds == {"text"}
+    assert TERMS in str(body["messages"])
+
+
+async def test_other_protocols_are_refused_rather_than_left_unguarded(place: Place) -> None:
+    for path, body in (
+        ("/completions", {"model": "right", "prompt": "x"}),
+        ("/messages", {"model": "right", "max_tokens": 9, "messages": PLAIN}),
+        ("/responses", {"model": "right", "input": "x"}),
+    ):
+        calls = len(place.model.calls)
+        with pytest.raises(openai.BadRequestError, match="only chat completions can be guarded"):
+            await place.refusing.post(path, body=body, cast_to=object)
+        assert len(place.model.calls) == calls

@@ -1,0 +1,287 @@
+"""The store of cases: the same behaviour in SQLite and in a real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from consumers.cases import CaseFilter, CaseStore, open_store
+from guardrail.errors import CaseStoreError, ConfigError
+from guardrail.events import Decision, parse_output
+from tests.support.cases import new_case
+from tests.support.kafka_broker import free_ports
+from tests.support.postgres_server import PostgresMissing, postgres_server
+
+EVERYTHING = CaseFilter()
+
+
+@pytest.fixture(scope="module")
+def postgres_url() -> Iterator[str]:
+    try:
+        with postgres_server() as url:
+            yield url
+    except PostgresMissing as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+async def empty(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    await connection.execute("DROP TABLE IF EXISTS guardrail_cases")
+    await connection.close()
+
+
+@pytest.fixture
+async def postgres(postgres_url: str) -> str:
+    """An empty database."""
+    await empty(postgres_url)
+    return postgres_url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+    """An empty store."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/cases.db"
+        return
+    url: str = request.getfixturevalue("postgres_url")
+    await empty(url)
+    yield url
+
+
+def opened(url: str, *, create: bool = True) -> AbstractAsyncContextManager[CaseStore]:
+    return open_store(url, "flagged.store", create=create)
+
+
+async def test_a_case_that_is_stored_again_is_known_also_by_another_process(url: str) -> None:
+    async with opened(url) as store:
+        assert await store.add([new_case(1), new_case(2)], notify=False) == 2
+        assert await store.add([new_case(2), new_case(3)], notify=True) == 1
+    async with opened(url) as store:
+        assert await store.add([new_case(1), new_case(2), new_case(3)], notify=True) == 0
+        assert [row.id for row in await store.newest(EVERYTHING, 10)] == ["case-3", "case-2", "case-1"]
+
+
+async def test_two_processes_that_start_at_once_store_each_case_once(url: str) -> None:
+    async def one() -> int:
+        async with opened(url) as store:
+            return await store.add([new_case(number) for number in range(20)], notify=False)
+
+    assert sum(await asyncio.gather(one(), one(), one())) == 20
+
+
+async def test_the_event_comes_back_byte_for_byte_by_either_id(url: str) -> None:
+    case = new_case(1)
+    odd = case._replace(body=case.body.replace(b'"schema":1', b'"schema":1,"of_a_later_version":"\xc3\xa9"'))
+    async with opened(url) as store:
+        await store.add([odd], notify=False)
+    async with opened(url, create=False) as store:
+        for id_ in ("case-1", "r-1"):
+            found = await store.get(id_)
+            assert found is not None
+            assert found[1] == odd.body
+            assert parse_output(found[1]) == case.case
+        assert await store.get("case-2") is None
+        assert await store.get("case-2\x00") is None
+
+
+async def test_texts_that_databases_stumble_over_are_stored(url: str) -> None:
+    text = "a\x00b '; DROP TABLE guardrail_cases; -- \u202e 💥"
+    case = new_case(1, response_id=text, route=text, rule=text, question=text, answer=text, claims=())
+    async with opened(url) as store:
+        assert await store.add([case], notify=False) == 1
+        (row,) = await store.newest(EVERYTHING, 10)
+        assert row.response_id == row.route == row.rule == text.replace("\x00", "\ufffd")
+        found = await store.get("case-1")
+        assert found is not None
+        assert parse_output(found[1]) == case.case
+
+
+async def test_filters_count_and_routes(url: str) -> None:
+    async with opened(url) as store:
+        await store.add(
+            [
+                new_case(1, decision=Decision.FLAG, route=None),
+                new_case(2, route="sales"),
+                new_case(3),
+                new_case(4, claims=(), score=None),
+            ],
+            notify=False,
+        )
+        since = CaseFilter(since_ms=new_case(3).at_ms)
+        assert [row.id for row in await store.newest(since, 10)] == ["case-4", "case-3"]
+        assert [row.id for row in await store.newest(CaseFilter(Decision.FLAG), 10)] == ["case-1"]
+        both = CaseFilter(Decision.BLOCK, "support")
+        assert [row.id for row in await store.newest(both, 1)] == ["case-4"]
+        assert await store.count(both) == 2
+        assert await store.count(EVERYTHING) == 4
+        assert set(await store.routes()) == {"sales", "support"}
+        newest = await store.newest(EVERYTHING, 10)
+        assert [row.wrong_claim for row in newest] == [None, *["Returns take 30 days."] * 3]
+        assert [row.score for row in newest] == [None, 0.4, 0.4, 0.4]
+
+
+async def test_what_is_due_is_leased_to_one_and_comes_back_when_nobody_reports(url: str) -> None:
+    async with opened(url) as one, opened(url) as two:
+        await one.add([new_case(number) for number in range(3)], notify=True)
+        assert [case.id for case in await one.claim_due(1_000, 500, 2)] == ["case-0", "case-1"]
+        assert [case.id for case in await two.claim_due(1_000, 500, 2)] == ["case-2"]
+        assert await two.claim_due(1_499, 500, 2) == []
+        again = await two.claim_due(1_500, 500, 9)
+        assert [(case.id, case.attempt) for case in again] == [("case-0", 2), ("case-1", 2), ("case-2", 2)]
+        assert again[0].body == new_case(0).body
+
+
+async def test_what_came_of_a_webhook_is_kept(url: str) -> None:
+    async with opened(url) as store:
+        await store.add([new_case(number) for number in range(4)], notify=True)
+        await store.claim_due(0, 500, 9)
+        await store.sent("case-0")
+        await store.not_sent("case-1", "HTTP 500", 700)
+        await store.not_sent("case-2", "HTTP 500", None)
+    async with opened(url) as store:
+        rows = {
+            row.id: (row.webhook, row.attempts, row.webhook_error)
+            for row in await store.newest(EVERYTHING, 9)
+        }
+        assert rows == {
+            "case-0": ("sent", 1, None),
+            "case-1": ("pending", 1, "HTTP 500"),
+            "case-2": ("failed", 1, "HTTP 500"),
+            "case-3": ("pending", 1, None),
+        }
+        assert [case.id for case in await store.claim_due(600, 500, 9)] == ["case-3"]
+
+
+async def test_a_store_that_is_only_read_is_not_made(url: str) -> None:
+    with pytest.raises(CaseStoreError, match="no cases yet"):
+        async with opened(url, create=False):
+            raise AssertionError
+    async with opened(url):
+        pass
+    async with opened(url, create=False) as store:
+        assert await store.newest(EVERYTHING, 1) == []
+
+
+async def test_a_store_of_a_later_version_is_refused(url: str) -> None:
+    async with opened(url):
+        pass
+    if url.startswith("sqlite"):
+        with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+            file.execute("PRAGMA user_version = 2")
+        file.close()
+    else:
+        connection = await asyncpg.connect(url)
+        await connection.execute("COMMENT ON TABLE guardrail_cases IS 'version 2'")
+        await connection.close()
+    with pytest.raises(ConfigError, match="version 2"):
+        async with opened(url):
+            raise AssertionError
+
+
+# --------------------------------------------------------------------------------------- SQLite
+
+
+async def test_the_file_is_the_owners_alone_and_has_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "cases.db"
+    async with opened(f"sqlite:///{path}") as store:
+        await store.add([new_case(1)], notify=False)
+        for name in ("cases.db", "cases.db-wal"):
+            assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+async def test_a_write_that_fails_is_an_error_of_the_store_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "cases.db"
+    async with opened(f"sqlite:///{path}") as store:
+        with sqlite3.connect(path) as file:
+            file.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON guardrail_cases WHEN NEW.id = 'case-2' "
+                "BEGIN SELECT RAISE(FAIL, 'disk full'); END"
+            )
+        file.close()
+        with pytest.raises(CaseStoreError, match="disk full"):
+            await store.add([new_case(1), new_case(2)], notify=False)
+        assert await store.count(EVERYTHING) == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("mysql://root:secret@host/db", "'mysql' is no store; write sqlite:///FILE"),
+        ("cases.db", "'no scheme' is no store"),
+        ("sqlite://", "'sqlite' is no store"),
+        ("sqlite:////nowhere/at/all.db", "No such file or directory"),
+        ("postgresql://u:secret@[/db", "no URL of a database"),
+        ("postgresql://u:secret@127.0.0.1:notaport/db", "no URL of a database"),
+    ],
+)
+async def test_what_is_no_store_is_said_without_a_password(url: str, says: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        async with opened(url):
+            raise AssertionError
+    assert str(raised.value).startswith("flagged.store: ")
+    assert says in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+async def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Not a database. " * 100)
+    with pytest.raises(ConfigError, match="no SQLite file"):
+        async with opened(f"sqlite:///{path}"):
+            raise AssertionError
+    assert path.read_text() == "Not a database. " * 100
+
+
+# ------------------------------------------------------------------------------------ PostgreSQL
+
+
+async def test_postgres_away_is_an_error_of_the_store() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(CaseStoreError, match="can't be reached"):
+        async with opened(f"postgresql://u:secret@127.0.0.1:{port}/db"):
+            raise AssertionError
+
+
+async def test_postgres_with_another_encoding_is_refused(postgres: str) -> None:
+    connection = await asyncpg.connect(postgres)
+    await connection.execute("DROP DATABASE IF EXISTS latin")
+    await connection.execute(
+        "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+    )
+    await connection.close()
+    with pytest.raises(ConfigError, match="encoding LATIN1"):
+        async with opened(postgres.replace("/postgres", "/latin")):
+            raise AssertionError
+
+
+async def test_postgres_without_the_database_is_a_matter_of_settings(postgres: str) -> None:
+    with pytest.raises(ConfigError, match="refuses the login"):
+        async with opened(postgres.replace("/postgres", "/none")):
+            raise AssertionError
+
+
+async def test_postgres_that_closed_its_connections_is_used_again(postgres: str) -> None:
+    async with opened(postgres) as store:
+        killer = await asyncpg.connect(postgres)
+        await killer.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        await killer.close()
+        for _ in range(3):
+            try:
+                await store.add([new_case(1)], notify=False)
+                break
+            except CaseStoreError:
+                continue
+        assert await store.count(EVERYTHING) == 1

@@ -1,0 +1,105 @@
+"""A flagged case on a terminal: what a reviewer needs, and nothing that a hostile text does to it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from guardrail.demo.cases import case_card
+from guardrail.demo.views import symbols_for
+from guardrail.events import Context, Decision
+from tests.support.cases import ANSWER, flagged_case
+
+UNICODE = symbols_for("utf-8")
+
+
+def shown(card: object, *, colour: bool = False, width: int = 100) -> str:
+    stream = io.StringIO()
+    Console(
+        file=stream,
+        width=width,
+        force_terminal=colour,
+        color_system="truecolor" if colour else None,
+        no_color=not colour,
+    ).print(card)
+    return stream.getvalue()
+
+
+def test_a_card_has_the_answer_with_its_claims_marked_and_what_was_wrong() -> None:
+    text = shown(case_card(flagged_case(1), UNICODE, 100, at_ms=1_700_000_000_000))
+    for wanted in (
+        "✘ BLOCKED · r-1",
+        "Q: How long do returns take?",
+        "Returns take 30 days. ✘ Shipping is free. ✔",
+        "✘ CONTRADICTED normal",
+        "“within 14 days” doc-1",
+        "14, not 30",
+        "nothing of it was shown",
+        "contradicted · default policy · score 0.40 · route support · 2023-11-14 22:13:20Z",
+    ):
+        assert wanted in text
+    assert "it says so" not in text
+    assert "terms.pdf" not in text
+
+
+def test_a_whole_card_has_the_documents_and_every_claim() -> None:
+    text = shown(case_card(flagged_case(1, tenant="acme"), UNICODE, 100, whole=True))
+    for wanted in ("1 documents", "doc-1 terms.pdf", "Returns are accepted within 14 days.", "2 claims"):
+        assert wanted in text
+    for wanted in ("it says so", "14, not 30", "case case-1 · tenant acme"):
+        assert wanted in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"delivered": ANSWER[:21]}, "a part of 21 characters of it was shown before the decision"),
+        ({"delivered": ANSWER}, "all of it was shown before the decision"),
+        (
+            {"decision": Decision.REDACT, "delivered": "[removed] Shipping is free."},
+            "the user read: “[removed]",
+        ),
+        ({"omitted": ("contexts",)}, "left out, as too large for a record: contexts"),
+    ],
+)
+def test_what_the_user_got(changes: dict[str, object], says: str) -> None:
+    assert says in shown(case_card(flagged_case(1, **changes), UNICODE, 100))
+
+
+def test_what_was_kept_back_is_struck_through_and_what_was_shown_is_not() -> None:
+    kept = shown(case_card(flagged_case(1, claims=()), UNICODE, 100), colour=True)
+    part = shown(case_card(flagged_case(1, claims=(), delivered=ANSWER[:22]), UNICODE, 100), colour=True)
+    assert "\x1b[2;9mReturns take 30 days. Shipping is free." in kept
+    assert "\x1b[2;9mShipping is free." in part
+    assert "\x1b[2;9mReturns" not in part
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_hostile_texts_can_do_nothing_to_the_terminal(whole: bool) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07 [red]markup[/] \u202e\x9b31m\r\n"
+    claims = [
+        claim.model_copy(
+            update={"text": evil, "reasoning": evil, "severity_reasons": (evil,), "span": (3, 99_999)}
+        )
+        for claim in flagged_case(1).claims
+    ]
+    case = flagged_case(
+        1,
+        response_id=evil,
+        question=evil,
+        answer=evil * 3,
+        delivered=evil,
+        decision=Decision.REDACT,
+        rule=evil,
+        route=evil,
+        tenant=evil,
+        claims=tuple(claims),
+        contexts=(Context(id=evil, text=evil * 3_000, source=evil),),
+        omitted=(evil,),
+    )
+    text = shown(case_card(case, UNICODE, 100, whole=whole))
+    assert not {"\x1b", "\x07", "\x9b", "\r", "\u202e"} & set(text)
+    assert "[red]markup[/]" in text
+    assert max(map(len, text.splitlines())) <= 100
