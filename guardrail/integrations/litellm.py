@@ -18,7 +18,6 @@ and ``finish_reason: content_filter``.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, Final, Literal, cast
@@ -33,6 +32,7 @@ from litellm.types.utils import (
     TextCompletionResponse,
 )
 
+from guardrail.log_events import EventLog
 from guardrail.errors import ConfigError, InputError, only_cause
 from guardrail.events import AnyOutputEvent, Decision, DeliveryBlocked, DeliveryCompleted, DeliverySegment
 from guardrail.guard import Guard
@@ -50,7 +50,7 @@ _PASSED: Final = ("role", "tool_calls", "function_call", "annotations", "images"
 _OTHER_PROSE: Final = ("text_completion", "anthropic_messages", "responses", "generate_content")
 """Parts of the names of calls that answer in prose by another protocol than chat completions."""
 
-_log = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 class LiteLlmGuardrail(CustomGuardrail):
@@ -204,11 +204,11 @@ class LiteLlmGuardrail(CustomGuardrail):
         except UpstreamFailed:
             raise
         except InputError as error:
-            _log.warning("the answer can't be checked: %s", error.reason)
+            _log.warning("litellm.not_checkable", reason=error.reason)
             answer.block(FAILED, {"decision": "block", "rule": error.reason})
         except Exception as error:  # noqa: BLE001 - closed rather than open, whatever it is
             # Its message may quote texts.
-            _log.error("the guard failed: %s", type(error).__name__)
+            _log.error("litellm.guard_failed", error=type(error).__name__)
             answer.block(FAILED, {"decision": "block", "rule": "guard failed"})
 
     async def _without_contexts(self, deltas: Any, answer: _Answer) -> None:

@@ -29,6 +29,7 @@ from guardrail.cli import app
 from tests.support.code_blocks import ROOT, Block, code_blocks, shell_lines
 
 ELSEWHERE: Final = {
+    "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/test_litellm.py"),
     "README.md:python:1": (
         "needs a Kafka; run below on a broker in memory",
         "tests/unit/test_code_blocks.py",
@@ -60,6 +61,7 @@ NO_CODE: Final = {
     "CONTRIBUTING.md": "consumers ──►",
     "docs/cascade.md": "judge.usage day=",
     "docs/policies.md": "score = sum(",
+    "docs/review.md": "UPDATE guardrail_cases",
 }
 """By page, how a block begins that is a line of a log, a formula or a drawing. So are all of sizing.md's."""
 
