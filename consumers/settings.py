@@ -15,6 +15,7 @@ import inspect
 import ipaddress
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -347,6 +348,13 @@ def _describe_client(schema: JsonDict) -> None:
     schema["additionalProperties"] = False
 
 
+@dataclass(frozen=True)
+class _ReadFrom:
+    """The file that settings came from. The same settings of another file are equal to them."""
+
+    path: Path | None = field(default=None, compare=False)
+
+
 class KafkaSettings(BaseModel):
     """Connection, group membership, reading and writing."""
 
@@ -360,12 +368,13 @@ class KafkaSettings(BaseModel):
     """How long a partition that is taken over, or whose transaction failed, waits for the broker; then the
     guard stops. Long enough for a rolling restart of the brokers."""
 
-    _file: Path | None = PrivateAttr(default=None)
+    _file: _ReadFrom = PrivateAttr(default=_ReadFrom())
 
     @property
     def create_command(self) -> str:
         """The command that makes the topics of these settings; errors name it as the remedy."""
-        given = "" if self._file is None else f" -c {shlex.quote(str(self._file))}"
+        path = self._file.path
+        given = "" if path is None else f" -c {shlex.quote(str(path))}"
         return f"guardrail topics create{given} --bootstrap-servers {shlex.quote(self.bootstrap_servers)}"
 
     bootstrap_servers: str = Field(
@@ -603,7 +612,7 @@ def load_settings(
     """As ``guardrail.config.load_settings``, with the section ``kafka``. Raises SettingsError."""
     settings = config.load_settings(path, overrides, kind=GuardSettings)
     if path is not None:
-        settings.kafka._file = Path(path)
+        settings.kafka._file = _ReadFrom(Path(path))
     return settings
 
 
