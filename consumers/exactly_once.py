@@ -159,8 +159,8 @@ class Lane:
         self._wake.set()
 
     def throw_away(self) -> None:
-        """Another lane or another guard reads its records again, so code that still holds this lane must not
-        add to it.
+        """Another lane or another guard reads its records again; code that still refers to this lane can't
+        add to it any more.
         """
         self.admitting = False
         self.waiting.clear()
