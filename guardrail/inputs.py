@@ -1,4 +1,4 @@
-"""What callers of ``Guard`` and ``GuardClient`` hand in, made into input events."""
+"""Turns what callers of ``Guard`` and ``GuardClient`` pass in into input events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Event = TypeVar("_Event", ResponseStarted, ResponseDelta, Response)
 
 
 def event_of(kind: type[_Event], response_id: str | None, fields: dict[str, Any]) -> _Event:
-    """An event of ``kind``, with an id of its own where none is given. Raises InputError naming the field."""
+    """An event of ``kind``, with a new id if none is given. Raises InputError, which names the field."""
     try:
         return kind.model_validate({"response_id": response_id or uuid4().hex, **fields})
     except ValidationError as error:
@@ -28,7 +28,7 @@ def event_of(kind: type[_Event], response_id: str | None, fields: dict[str, Any]
 
 
 def named_contexts(contexts: Sequence[ContextLike]) -> tuple[Context | Mapping[str, Any], ...]:
-    """Contexts as they are; mere texts are named c1, c2, …"""
+    """Contexts as they are; plain texts get the ids c1, c2, …"""
     if isinstance(contexts, str):
         raise TypeError("contexts: give a list of contexts, not one text")
     return tuple(
@@ -38,7 +38,7 @@ def named_contexts(contexts: Sequence[ContextLike]) -> tuple[Context | Mapping[s
 
 
 def require_unicode(event: Event) -> bytes:
-    """The event as JSON. Raises InputError where a text of it can't be written in UTF-8."""
+    """The event as JSON. Raises InputError if a text of it can't be encoded as UTF-8."""
     try:
         return event.to_json()
     except PydanticSerializationError:
@@ -48,7 +48,7 @@ def require_unicode(event: Event) -> bytes:
 
 
 async def one_by_one(texts: Iterable[str]) -> AsyncGenerator[str, None]:
-    """The texts of a plain iterable, with a turn for other tasks after each."""
+    """The texts of a plain iterable; other tasks get a turn after each."""
     for text in texts:
         yield text
         await asyncio.sleep(0)

@@ -7,11 +7,11 @@ with one future each: same wire format, same idempotence, about a third of the t
 A step of exactly once is one Kafka transaction. The client library leaves these gaps, which this module
 fills:
 
-- A failed send does not fail the library's transaction, which would commit without the record. So every send is
-  awaited before the commit.
+- A failed send does not fail the library's transaction, which would commit without the record. So every send
+  is awaited before the commit.
 - None of its calls has its own time limit, and giving up on one leaves the outcome open.
-- After a fatal error its calls end in AssertionError or AttributeError. After any failure the producer is useless
-  and a new one takes its place.
+- After a fatal error its calls end in AssertionError or AttributeError. After any failure the producer is
+  useless and a new one takes its place.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The client library leaves these gaps, which this module fills:
 
-- A rebalance runs in a background task of the library, which assigns new partitions, fetches for them and only
-  then calls back, and it swallows exceptions of the callback. Here no record leaves ``poll`` before
+- A rebalance runs in a background task of the library, which assigns new partitions, fetches for them and
+  only then calls back, and it swallows exceptions of the callback. Here no record leaves ``poll`` before
   ``on_assigned`` has returned, and its exceptions come out of the next ``poll``.
 - Positions are set explicitly after the callback, from the group's committed offsets read together with their
   metadata, which the consumer's own ``committed`` drops.
