@@ -4,7 +4,7 @@ Use a judge with ``async for judgement in judge.judge(request)``. Each judgement
 stream means that there are no more, and a claim without a judgement is UNVERIFIED. A JudgeError ends the
 stream too, and leaves earlier judgements standing. A request reports back through two objects only:
 
-- the ``Meter``, in which a judge records what its calls consume, and which it asks before making another call.
+- the ``Meter``, in which a judge records what its calls consume, and which it asks before each further call.
   The meter's owner reads it, however the request ended. A judge that wraps another and wants its own count
   passes on its own meter, which forwards everything.
 - the ``Gathering``, with which a judge may leave claims to the next request.
