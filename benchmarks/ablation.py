@@ -3,10 +3,11 @@
     python -m benchmarks.ablation --data DIR [--rows N] [--pairs N] [--answers N] [--only WORD ...]
 
 ``DIR`` holds ``pool-val.jsonl.gz``, ``expertqa-val.jsonl`` and ``lfqa-val.jsonl.gz``. Measured are the claims
-of ``benchmarks.offline_sets``, the real answers of ``benchmarks.real_answers`` and the development part of
-``benchmarks.chat_answers``. What the verifier said of a pair of texts is kept, so a rule costs little more
-than the work around the verifier. ``--only`` names rules by a part of their names. Nothing is fitted again:
-where a feature is left out, the combiner is told its mean, so a new fit might make up for some of the loss.
+of ``benchmarks.offline_sets``, the real answers of ``benchmarks.real_answers`` and two parts of
+``benchmarks.chat_answers``, development and reckoning. What the verifier said of a pair of texts is kept, so
+a rule costs little more than the work around the verifier. ``--only`` names rules by a part of their names.
+Nothing is fitted again: where a feature is left out, the combiner is told its mean, so a new fit might make
+up for some of the loss.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from guardrail.claims import cutter, detector, severity
 from guardrail.claims.detector import Assertion
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.events import Severity
-from guardrail.figures import FigureCheck, State, calendar, check_figures
+from guardrail.figures import FigureCheck, State, calendar, check_figures, source
 from guardrail.figures import check as figures_check
-from guardrail.figures.comparing import Compared
+from guardrail.figures.equations import Written
 from guardrail.judges.factory import build_judge
-from guardrail.judges.local import check, reader, search, verdict
+from guardrail.judges.local import check, reader, search
 from guardrail.judges.local.combiner import word_features
 from guardrail.judges.model import Verifier
 from guardrail.logs import configure_logging
@@ -73,21 +74,15 @@ def _told(**instead: float) -> Callable[..., dict[str, float]]:
     return lambda *given: word_features(*given) | instead
 
 
-_VERDICT: Final = verdict._verdict
-_COMPARED: Final[Patch] = (figures_check, "compared", lambda *_: Compared())
 RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "figures: all": ((check, "check_figures", lambda *_: ()),),
     "figures: conflicts": ((figures_check, "_rival", _nothing),),
     "figures: exchanged": ((figures_check, "exchanged", lambda *_: {}),),
+    "figures: opening hours": ((figures_check, "opening_hours", lambda *_: ()),),
+    "figures: written equations": ((source, "written", lambda *_: Written()),),
     "figures: opposite limits": ((figures_check, "_limits_otherwise", _no),),
     "figures: absent": ((check, "check_figures", _without(State.ABSENT)),),
-    "figures: reckoning": (
-        (figures_check, "_reckoned", _nothing),
-        (figures_check, "_derived", _nothing),
-        _COMPARED,
-    ),
-    "figures: two things compared": (_COMPARED,),
-    "figures: reckoned of the claim's things": ((figures_check._Operands, "meant", lambda *_: True),),
+    "figures: reckoning": ((figures_check, "_derived", _nothing),),
     "figures: ages and none": ((figures_check, "_of_an_age", _nothing), (figures_check, "_none", _nothing)),
     "figures: counts that say little": ((figures_check, "_says_little", _no),),
     "figures: calendar": (
@@ -96,9 +91,6 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     ),
     "combiner: share of words": ((check, "word_features", _told(share=_SHARE)),),
     "combiner: figures": ((check, "word_features", _told(figures_absent=0.0, figures_conflicting=0.0)),),
-    "verdict: reckoned, no contradiction": (
-        (verdict, "_verdict", lambda *given, **_: _VERDICT(*given, reckoned=False)),
-    ),
     "silence": ((check, "silence_of", _nothing),),
     "citations: cited first": ((check, "_cited", lambda *_: frozenset()),),
     "reading: question of a short answer": ((reader, "_asking", lambda *_: ""),),
@@ -123,7 +115,7 @@ class Material:
     sets: Mapping[str, list[Row]]
     pairs: Mapping[str, list[Row]]
     answers: Sequence[LabelledAnswer]
-    chats: Sequence[ChatCase]
+    chats: Mapping[str, Sequence[ChatCase]]
     settings: Settings
 
 
@@ -169,8 +161,10 @@ async def _measured(material: Material) -> dict[str, float]:
     finally:
         await judge.aclose()
     cases = await real_answers.decided(material.answers, known, settings)
-    chat = chat_answers.report(await chat_answers.judged(material.chats, settings))
-    return _of_claims(judged, changed) | _of_answers(cases) | _of_chat(chat)
+    found = _of_claims(judged, changed) | _of_answers(cases)
+    for name, chats in material.chats.items():
+        found |= _of_chat(name, chat_answers.report(await chat_answers.judged(chats, settings)))
+    return found
 
 
 def _of_claims(judged: Any, changed: Any) -> dict[str, float]:
@@ -198,9 +192,9 @@ def _of_answers(cases: Sequence[answer_figures.Case]) -> dict[str, float]:
     }
 
 
-def _of_chat(found: Mapping[str, Any]) -> dict[str, float]:
+def _of_chat(name: str, found: Mapping[str, Any]) -> dict[str, float]:
     return {
-        f"chat {which} {outcome}": found[which][outcome]["share"] or 0.0
+        f"{name} {which} {outcome}": found[which][outcome]["share"] or 0.0
         for which in ("right", "wrong")
         for outcome in ("untouched", "withheld")
     }
@@ -234,7 +228,7 @@ def main() -> None:
         labelled_sets(options.data, options.rows, seed),
         changed_sentences(options.data, options.pairs, seed) | written_claims(4 * options.pairs, seed),
         read_answers(options.data / LFQA, options.answers),
-        load("development"),
+        {"chat": load("development"), "reckoning": load("reckoning")},
         load_settings(None),
     )
     chosen = {name: rule for name, rule in RULES.items() if any(word in name for word in options.only)}

@@ -57,7 +57,7 @@ class ContextNames:
     are ignored if the name stays unambiguous. The name of a source refers to all its contexts.
     """
 
-    __slots__ = ("_bare", "_exact", "_links", "_loose", "_names", "order")
+    __slots__ = ("_bare", "_exact", "_links", "_loose", "_names", "has_titles", "order")
 
     def __init__(self, contexts: Sequence[Named]) -> None:
         self.order: Ids = tuple(by for by, _ in contexts)
@@ -72,6 +72,8 @@ class ContextNames:
         bare = Counter(name.partition("?")[0] for name in self._links)
         queried = {name: ids for name, ids in self._links.items() if bare[name.partition("?")[0]] == 1}
         self._bare = {name.partition("?")[0]: ids for name, ids in queried.items()}
+        self.has_titles = any(" " in source.strip() for source, _ in sources)
+        """Whether a context is called something of several words."""
         last = _last_parts((*whole, *sources))
         for level in (whole, sources, last):
             self._add(self._names, [(fold(name), by) for name, by in level])

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from guardrail.claims.citation_names import ContextNames, Ids, fold, joined, one_of, words
@@ -47,6 +48,7 @@ _ROUND: Final = {"(": ")", "（": "）", "{": "}", "｛": "｝", "<": ">", "〈"
 _SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 _MAX_CONTENT: Final = 600
 _MAX_ITEMS: Final = 40
+_MAX_FOOTNOTES: Final = 200
 
 
 def _brackets(opening: str, closing: str) -> re.Pattern[str]:
@@ -59,7 +61,10 @@ def _brackets(opening: str, closing: str) -> re.Pattern[str]:
 
 
 _PAIRS: Final = {a: _brackets(a, b) for a, b in (*_SQUARE.items(), *_ROUND.items())}
-_STARTS: Final = re.compile(rf"[{re.escape(''.join(_PAIRS))}`{_SUPERSCRIPTS}]")
+_STARTS: Final = re.compile(rf"[{re.escape(''.join(_PAIRS))}`{_SUPERSCRIPTS}\ue200]")
+# What OpenAI's models write: "filecite", references and lines, with signs of their own around them.
+_PRIVATE: Final = re.compile(r"\ue200([^\ue200\ue201\n]{1,200})\ue201")
+_TURN: Final = re.compile(r"turn\d{1,4}[a-z]{1,12}(\d{1,4})")
 _TARGET: Final = re.compile(
     r"\([ ]{0,3}<?([^\s()<>]{1,1000}+(?:\([^\s()]{0,100}+\)[^\s()<>]{0,300}+)?)>?"
     r"(?:[ ]{1,3}\"[^\"\n]{0,200}\")?[ ]{0,3}\)"
@@ -115,7 +120,7 @@ _ENDS: Final = re.compile(r"[*_]{0,2}\s*(?:[.!?;)]|\Z)")
 # In running text: "document 3", "documents 2 and 3", "source kb-2214", "according to pricing.pdf".
 _RUNNING: Final = re.compile(
     rf"(?<![\w-])(?:(?P<label>{one_of('labels')})\.?:?(?:\s(?:no\.|nr\.|№))?|{one_of('attributions')})"
-    r"[ \u00a0#]{1,3}(?=[\w\"'“`])",
+    r"[ \u00a0#]{1,3}(?=[\w\"'“‘«*_`])",
     re.IGNORECASE,
 )
 # Looking for a word in a table is much faster than for all of them at every character.
@@ -131,7 +136,14 @@ _RUNNING_NUMBER: Final = re.compile(r"(\d{1,3})(?![\w%]|[.,:/-]\d)")
 _RUNNING_JOINT: Final = re.compile(rf"\s?[,&–-]\s?|\s{one_of('joints')}\s", re.IGNORECASE)
 _PLURAL: Final = ("s", "en", "ti")
 _RUNNING_NAME: Final = re.compile(r"[\"'“`]{0,2}(\w[\w./:@#-]{1,511}+)")
+_SETS_OFF: Final = "\"'“”‘’«»*_`"
+_SET_OFF: Final = re.compile(rf"[{re.escape(_SETS_OFF)}]{{0,4}}")
+_PART_OF_TITLE: Final = re.compile(r"\w[\w.'’&/-]*+")
+_MOST_WORDS: Final = 10
 _IDENTIFIER: Final = re.compile(r"[^\W\d_][^\d._/-]*[\d._/-]|\d[^a-zA-Z]*[^\W\d_]")
+_NUMBER_BEFORE: Final = re.compile(r"([^\d]{0,4}|\A)(\d[\d.,']*)\Z")
+_IN_FORMULA: Final = re.compile(r"\s{0,2}[=×·*÷^/+⋅−<>≤≥≈]\s{0,2}\Z|\s{0,2}[=×·*÷^/+⋅−<>≤≥≈]")
+_IN_MARKUP: Final = re.compile(r"\]\(\s{0,4}<?\Z|[=\"']\s{0,4}\Z")  # where an image, or an element, leads
 _VERB: Final = re.compile(rf"\b{one_of('verbs_before')}\s+\Z", re.IGNORECASE)
 _NO_VERB: Final = re.compile(rf"\b{one_of('to_after')}\s+to\s+\Z", re.IGNORECASE)
 _REACH: Final = 60
@@ -167,7 +179,7 @@ class CitationReader:
     text that may contain a mark is.
     """
 
-    __slots__ = ("_contexts", "_known", "_links", "_pattern")
+    __slots__ = ("_contexts", "_footnotes", "_known", "_links", "_pattern")
 
     def __init__(
         self, contexts: Sequence[Context], pattern: str | None = None, links: KnownLinks | None = None
@@ -177,12 +189,16 @@ class CitationReader:
         self._pattern = compile_pattern(pattern) if pattern else None
         self._links = links
         self._known: ContextNames | None = None
+        self._footnotes: dict[str, Ids] = {}
 
     def find(self, raw: str) -> tuple[Citation, ...]:
-        """The citations in ``raw``, ascending and apart. Linear in its length; never raises."""
+        """The citations in ``raw``, ascending and apart. Linear in its length; never raises.
+
+        A footnote that an earlier text defined ("[^1]: Price list") names what that definition says.
+        """
         found: list[_Found] = []
         code: list[_Found] = []
-        for find in (self._own, self._announced, self._marked, self._running):
+        for find in (self._own, self._announced, self._marked, self._addressed, self._running):
             more = _apart(find(raw, code), found)
             if more:
                 found += more
@@ -266,6 +282,8 @@ class CitationReader:
             if char == "`":
                 after = ticks.close(at)
                 code.append((at, after, ()))
+            elif char == "\ue200":
+                found, after = self._private(raw, at)
             elif char in _SUPERSCRIPTS:
                 found, after = self._superscript(raw, at)
             else:
@@ -274,12 +292,23 @@ class CitationReader:
                 yield found
             start = _STARTS.search(raw, after)
 
+    def _private(self, raw: str, at: int) -> tuple[_Found | None, int]:
+        """OpenAI's mark. The places of its references are counted from 0."""
+        match = _PRIVATE.match(raw, at)
+        if match is None:
+            return None, at + 1
+        order = self._names.order
+        places = [int(place) for place in _TURN.findall(match[1])]
+        ids = joined(order[place : place + 1] for place in places)
+        return (at, match.end(), ids), match.end()
+
     def _bracketed(self, raw: str, at: int, char: str) -> tuple[_Found | None, int]:
         """The mark that a bracket opens, if it is one, and where to look on."""
         if char == "<":
             tag = _SUP_TAG.match(raw, at)
             if tag:
-                ids = None if _is_power(raw, at) else self._read(tag[1], "[")
+                ids = self._read(tag[1], "[")
+                ids = ids if self._cites(raw, at, tag.end(), ids) else None
                 return (None if ids is None else (at, tag.end(), ids)), tag.end()
         pair = _PAIRS[char].match(raw, at)
         if pair is None:
@@ -329,6 +358,8 @@ class CitationReader:
         said = raw[label.end() + 1 : end].strip()
         ids = self._listed(said.strip(_EDGES), "[", numbers=False) if said else None
         if ids:
+            if len(self._footnotes) < _MAX_FOOTNOTES and _FOOTNOTE.fullmatch(label[1]):
+                self._footnotes[label[1]] = ids
             return at, end, ids
         target = Link((0, 0), said.split(maxsplit=1)[0].strip("<>")) if said else None
         if mark and target and self._is_foreign(target):
@@ -337,22 +368,45 @@ class CitationReader:
 
     def _superscript(self, raw: str, at: int) -> tuple[_Found | None, int]:
         match = _SUPERSCRIPT.match(raw, at)
-        if match is None or raw[match.end() : match.end() + 1] in ("⁺", "⁻", "ⁿ") or _is_power(raw, at):
+        if match is None or raw[match.end() : match.end() + 1] in ("⁺", "⁻", "ⁿ"):
             return None, match.end() if match else at + 1
         said = match[0].translate(_SUPERSCRIPT_DIGITS)
         ids = self._read(said, "[")
         if said.isdigit() and len(said) > 1 and not ids:  # "¹²" behind one another
             each = [self._names.numbered(digit) for digit in said]
             ids = joined(each) if all(each) else ids
-        return (None if ids is None else (at, match.end(), ids)), match.end()
+        cites = self._cites(raw, at, match.end(), ids)
+        return ((at, match.end(), ids) if cites and ids is not None else None), match.end()
+
+    def _cites(self, raw: str, start: int, end: int, ids: Ids | None) -> bool:
+        """Whether what is raised cites: it is no power; behind a number that may have one, it names a
+        context."""
+        if not _is_power(raw, start):
+            return ids is not None
+        return bool(ids) and _ends_figure(raw, start, end)
+
+    def _addressed(self, raw: str, code: list[_Found]) -> Iterator[_Found]:
+        """The address of a context, as it is."""
+        if "://" not in raw and "www." not in raw:
+            return
+        for link in find_addresses(raw):
+            start, end = link.span
+            part = _within(start, code) or _IN_MARKUP.search(raw[max(0, start - _REACH) : start])
+            ids = None if part else self._names.linked(link.target)
+            if ids:
+                around = raw[start - 1 : start] == "<" and raw[end : end + 1] == ">"
+                yield start - around, end + around, ids
 
     def _running(self, raw: str, code: list[_Found]) -> Iterator[_Found]:
         """Numbers and ids in running text: the words around them belong to the sentence."""
-        if not _MAY_NAME.search(raw) or _FIRST_WORDS.isdisjoint(_WORD.findall(raw.lower())):
+        if _FIRST_WORDS.isdisjoint(_WORD.findall(raw.lower())):
             return
+        if not _MAY_NAME.search(raw) and not self._names.has_titles:
+            return
+        done = 0
         for word in _WORD.finditer(raw):
             match = _RUNNING.match(raw, word.start()) if word[0].lower() in _FIRST_WORDS else None
-            if match is None:
+            if match is None or match.end() < done:
                 continue
             at = match.end()
             label = match["label"]
@@ -362,12 +416,34 @@ class CitationReader:
             if number:
                 yield from self._numbers(raw, number, several=label.lower().endswith(_PLURAL))
                 continue
+            if title := self._titled(raw, at):
+                done = title[1]
+                yield title
+                continue
             name = _RUNNING_NAME.match(raw, at)
             said = name[1].rstrip(_EDGES) if name else ""
             if name and _IDENTIFIER.match(said):
                 ids = self._names.named(said)
                 if ids:
                     yield name.start(1), name.start(1) + len(said), ids
+
+    def _titled(self, raw: str, at: int) -> _Found | None:
+        """The title of a context that begins at ``at``, of several words, with what sets it off."""
+        if not self._names.has_titles:
+            return None
+        begin = at
+        while begin > 0 and raw[begin - 1] in _SETS_OFF:
+            begin -= 1
+        set_off = _SET_OFF.match(raw, begin)
+        first = set_off.end() if set_off else at
+        ends = [
+            word.end() for word in islice(_PART_OF_TITLE.finditer(raw, first, first + _REACH), _MOST_WORDS)
+        ]
+        for end in reversed(ends[1:]):
+            if ids := self._names.named(raw[first:end]):
+                closes = _SET_OFF.match(raw, end) if set_off and set_off.end() > begin else None
+                return begin, closes.end() if closes else end, ids
+        return None
 
     def _numbers(self, raw: str, first: re.Match[str], *, several: bool) -> Iterator[_Found]:
         number: re.Match[str] | None = first
@@ -387,6 +463,8 @@ class CitationReader:
             return whole
         text = content.strip(_EDGES + "{}" if bracket == "{" else _EDGES)
         if bracket in _SQUARE and _FOOTNOTE.fullmatch(text):
+            if (defined := self._footnotes.get(text)) is not None:
+                return defined
             said = text[1:]
             ids = self._names.named(said)
             return self._names.numbered(said) if ids is None and _NUMBER.fullmatch(said) else ids or ()
@@ -587,6 +665,14 @@ def _is_power(raw: str, at: int) -> bool:
         return True
     letters = _LAST_LETTERS.search(raw[max(0, at - 14) : at])
     return letters is not None and letters[0].lower() in _POWERED
+
+
+def _ends_figure(raw: str, start: int, end: int) -> bool:
+    """Whether what is raised behind a number stands in prose: those of formulas, and of ten, are powers."""
+    number = _NUMBER_BEFORE.search(raw[max(0, start - _REACH) : start])
+    if number is None or number[2] == "10":
+        return False
+    return not _IN_FORMULA.search(number[1]) and not _IN_FORMULA.match(raw, end)
 
 
 def _is_verb(raw: str, at: int) -> bool:

@@ -33,6 +33,10 @@ _AMOUNT: Final = pattern("amount")
 _FINITE: Final = pattern("finite")
 _PERMISSIONS: Final = words("permissions") | lexicon().lists["modals"]
 _DENIALS: Final = words("denials")
+_EXCLAIMING: Final = words("exclaiming")
+_POINTING: Final = frozenset("at on via under here in from".split())  # noqa: SIM905
+_MOST_POINTING: Final = 7  # words
+_MOST_EXCLAIMED: Final = 10  # words
 _INTERROGATIVES: Final = words("interrogatives")
 _LINK: Final = re.compile(r"[a-z]{2,6}://|www\.|[^\s@]{1,64}@")
 _MONTH: Final = re.compile(r"\bmay(?= \d|\W*\Z)")
@@ -187,7 +191,7 @@ def classify(
         return FoundStatement(Statement.CLAIM, 0, len(text))
     if plain.endswith(ASKS, start, end) and _is_question(plain[start:end]):
         return _asked(plain, start, end, len(text))
-    return _sentence(plain, start, end)
+    return _sentence(plain, start, end, cited=cited)
 
 
 def fold(text: str) -> str:
@@ -238,10 +242,14 @@ def _asked(plain: str, start: int, end: int, whole: int) -> FoundStatement:
     return FoundStatement(Statement.QUESTION)
 
 
-def _sentence(plain: str, start: int, end: int) -> FoundStatement:
+def _sentence(plain: str, start: int, end: int, *, cited: bool) -> FoundStatement:
     whole = FoundStatement(Statement.CLAIM, 0, len(plain))
-    stated, said, last = _stated(plain, start, end)
     sentence = plain[start:end]
+    if cited and _points(sentence):
+        return FoundStatement(Statement.CITATION)
+    if _exclaims(sentence):
+        return FoundStatement(Statement.GREETING)
+    stated, said, last = _stated(plain, start, end)
     if stated is None:
         if said is Statement.META and sentence.endswith(_COLONS):
             return FoundStatement(Statement.LEAD_IN)
@@ -260,6 +268,20 @@ def _sentence(plain: str, start: int, end: int) -> FoundStatement:
     return FoundStatement(
         Statement.CLAIM, 0 if stated == start else stated, len(plain) if last >= end else last
     )
+
+
+def _points(sentence: str) -> bool:
+    """Whether a sentence, without its mark, only says where to look: "You can read more at"."""
+    said = words_of(sentence)
+    return 1 < len(said) <= _MOST_POINTING and said[-1] in _POINTING and not _DIGIT.search(sentence)
+
+
+def _exclaims(sentence: str) -> bool:
+    """Whether a sentence wishes or praises, without a verb that would state something: "Happy hiking!"."""
+    if not sentence.endswith("!") or _ADDRESS.search(sentence) or _FINITE.search(sentence):
+        return False
+    said = words_of(sentence)
+    return bool(said) and len(said) <= _MOST_EXCLAIMED and said[0] in _EXCLAIMING and not permits(sentence)
 
 
 def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, int]:

@@ -47,6 +47,10 @@ _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _GOES_BEFORE: Final = re.compile(r"[\w@-]\Z|(?<!www)(?<!WWW)\.\Z")
 _GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
 _REACH: Final = 4
+# Query parameters that tell a page how its reader got there, and change nothing that it shows.
+_TRACKING: Final = re.compile(
+    r"(?:utm_\w{1,40}|[gf]bclid|gclid|msclkid|mc_[ce]id)=[^&]{0,200}", re.IGNORECASE
+)
 # Anchors within the page and telephone numbers: not addresses that a source could have.
 _PLACELESS: Final = ("#", "tel:", "sms:")
 # What runs or holds its content: in angle brackets, or behind a label, "[f]:", which may be cut off.
@@ -101,14 +105,22 @@ def _plain(target: str) -> str:
 
 
 def fold_address(target: str) -> str:
-    """``target`` as addresses are compared: without scheme, "www.", fragment; the host in lower case."""
+    """``target`` as addresses are compared: without scheme, "www.", fragment and what only tells where a
+    reader comes from; the host in lower case."""
     scheme = _SCHEME.match(target)
     bare = target[scheme.end() :] if scheme else target
-    bare = bare.partition("#")[0]
+    bare = without_tracking(bare.partition("#")[0])
     host, slash, path = bare.partition("/")
     if "@" in host:
         host = host.partition("?")[0]
     return (host.lower().removeprefix("www.") + slash + path).rstrip("/" + _TRAILING)
+
+
+def without_tracking(address: str) -> str:
+    """``address`` without "utm_source=…" and the like in its query."""
+    path, asks, query = address.partition("?")
+    kept = [each for each in query.split("&") if not _TRACKING.fullmatch(each)] if asks else []
+    return path + asks + "&".join(kept) if kept else path
 
 
 def any_absent(links: Iterable[Link], contexts: Iterable[Context]) -> bool:

@@ -4,10 +4,10 @@ One expression with bounded repeats finds everything, so a reading is linear in 
 
 The first part finds text that looks different from what it says, which can't support what is shown: controls
 that reverse the direction of text with nothing in it to reverse, digits of several scripts in one number,
-zero-width characters inside a word or number, letters of another script that look like their neighbours,
-marks laid over digits and letters, struck-through words, pictures for words, and HTML that hides. Hebrew and
-Arabic need marks and isolates to display well, and Persian and the scripts of India joiners to spell: these
-pass.
+blanks and controls inside a word, hyphens that may show inside a number, letters of another script that look
+like their neighbours, marks laid over digits and letters, struck-through words, pictures for words, and HTML
+that hides. Zero-width characters that display as if they weren't there don't count. Hebrew and Arabic need
+marks and isolates to display well, and Persian and the scripts of India joiners to spell: these pass.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _RIGHT_TO_LEFT: Final = re.compile(
 )
 # Soft hyphens are for words that may be parted; selectors choose the form of the picture before them.
 _HIDDEN: Final = re.compile(rf"(?<=\w)(?:(?![\ufe00-\ufe0f])[{INVISIBLE}]){{1,64}}(?=\w)")
+_UNHYPHENED: Final = frozenset("\u200b\u200c\u200d\u2060\ufeff")
+_WIDTHLESS: Final = _UNHYPHENED | {"\u00ad"}
 _JOINED: Final = re.compile(
     "[\u0590-\u0fff\u1000-\u109f\u1780-\u17ff\u1800-\u18af\u0e00-\u0eff\u3040-\u9fff\uac00-\ud7af]"
 )
@@ -125,12 +127,14 @@ def _turned(text: str) -> Iterator[Span]:
 
 
 def _concealed(text: str) -> Iterator[Span]:
-    """Zero-width characters between two letters or two digits, in scripts that have no use for them."""
+    """Invisible characters between two letters or two digits, in scripts that have no use for them, except those
+    that don't change how the text displays. A hyphen within a number may show.
+    """
     for match in _HIDDEN.finditer(text):
         before, after = text[match.start() - 1], text[match.end()]
         if before.isdigit() != after.isdigit() or _JOINED.match(before) or _JOINED.match(after):
             continue
-        if match[0] == "\u00ad" and not before.isdigit():
+        if (_UNHYPHENED if before.isdigit() else _WIDTHLESS).issuperset(match[0]):
             continue
         yield match.start() - 1, match.end() + 1
 
@@ -261,6 +265,9 @@ _SIGNS: Final = re.compile(
     re.VERBOSE,
 )
 _FORMULA: Final = ("(", ")")  # around a formula, for whoever shows one
+_TEX_FORMULA: Final = re.compile(
+    r"(?<![\\$\w])(?P<begin>\${1,2})(?=[^\s$])(?=[^$\n\\]{0,200}\\)(?:[^$\\\n]|\\.){1,400}+(?<!\s)(?P<end>\${1,2})(?!\d)"
+)
 _ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
 # Each begins with one set of characters, which is searched for much faster than alternatives.
 _MAY_MARK: Final = re.compile(
@@ -339,7 +346,7 @@ def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Re
     at = _line_begins(reading, 0)
     length = len(text)
     match = _SIGNS.search(text, at)
-    for start, end in (*apart([*_enumerators(text), *left_out]), (length, length)):
+    for start, end in (*apart([*_enumerators(text), *_formulas(text), *left_out]), (length, length)):
         while at < start:
             # Looked for again only behind it: a sign far away would be searched for from every span.
             if match is not None and match.start() < at:
@@ -515,6 +522,13 @@ def _picture(reading: ReadCharacters, match: re.Match[str]) -> int:
         reading.put(said, start, end)
         return end
     return reading.omit(end)
+
+
+def _formulas(text: str) -> Iterator[Span]:
+    """The signs around TeX's formulas, "$3 \\times 14$", which are no dollars."""
+    for match in _TEX_FORMULA.finditer(text) if "$" in text and "\\" in text else ():
+        yield match.span("begin")
+        yield match.span("end")
 
 
 def _enumerators(text: str) -> Iterator[Span]:

@@ -123,7 +123,7 @@ _HIRAGANA: Final = re.compile(r"[\u3041-\u309f]")
 
 # Marks of citations behind the full stop: "[3]", "[2, 5–7]", "[doc 4]", "[[3]](https://…)", "【3†source】";
 # ids and file names, "[kb-2214]", "(pricing.pdf)"; "[Source: Guided tours]", "(see document 2)"; superscripts
-# in tags; a link that ends its line. Texts are cut alike whichever contexts there are.
+# in tags; OpenAI's marks; a link that ends its line. Texts are cut alike whichever contexts there are.
 _LABEL: Final = r"(?:[A-Za-z_]{1,12}[ :#._-]?)?"
 _NAMED: Final = rf"(?i:(?:see (?:also )?)?{one_of('labels')}\b)"
 _LONGEST_NAMED: Final = 32  # a content this long shows whether it begins so
@@ -133,19 +133,21 @@ _CITATION: Final = re.compile(
     rf"[ \t]{{0,4}}(?:\[\[?\^?{_LABEL}[0-9]{{1,4}}"
     rf"(?:[-–, ;:.†]{{1,3}}{_LABEL}[0-9]{{1,4}}){{0,8}}(?:†\w{{1,12}})?\]\]?"
     r"(?:\([^\s()]{1,300}\))?|【[^】\n]{1,40}】"
+    r"|\ue200[^\ue200\ue201\n]{1,200}\ue201"
     rf"|\[(?:{_ID}|{_NAMED}[^\[\]\n]{{1,120}})\](?!\()|\((?:{_ID}|{_NAMED}[^()\n]{{1,120}})\)"
     rf"|<sup>{_IN_TAG}{{1,260}}</sup>|\[[^\[\]\n]{{1,80}}\]\([^\s()]{{1,300}}\)(?=[ \t]{{0,4}}(?:\n|\Z)))"
 )
 _CITATION_BEGUN: Final = re.compile(
     r"[ \t]{0,4}(?:|\[\[?\^?(?:[A-Za-z_]{0,12}[ :#._-]?"
     r"(?:[0-9][0-9A-Za-z_ ,;:.†–-]{0,60}(?:\]\]?(?:\([^\s()]{0,300})?)?)?)?|【[^】\n]{0,40}"
+    r"|\ue200[^\ue200\ue201\n]{0,200}"
     rf"|\[(?:[^\s\[\]]{{0,80}}|{_NAMED}[^\[\]\n]{{0,120}})"
     rf"|\((?:[^()\n]{{0,{_LONGEST_NAMED}}}|[^\s()]{{0,80}}|{_NAMED}[^()\n]{{0,120}})"
     rf"|<(?:s(?:u(?:p(?:>{_IN_TAG}{{0,260}})?)?)?)?"
     rf"|\[(?:[^\[\]\n]{{0,80}}|{_NAMED}[^\[\]\n]{{0,120}})"
     r"(?:\](?:\([^\s()]{0,300}(?:\)[ \t]{0,4})?)?)?)\Z"
 )
-_OPENS_CITATION: Final = re.compile(r"[\[【(<]")
+_OPENS_CITATION: Final = re.compile(r"[\[【(<\ue200]")
 _CONTINUES: Final = ",;:-–—/%)]}’"
 
 

@@ -27,6 +27,7 @@ from guardrail.verdicts import Judgement, spans_within, total, unverified
 
 # Characters to scan, once per link, that take less time than handing them to a thread: 0.1 ms.
 _AT_ONCE: Final = 100_000
+_ABSENT_LINK: Final = "A link or address in it stands in no source."
 _MISMATCH: Final = "The claim displays otherwise than it reads."
 
 
@@ -66,6 +67,7 @@ def take_in(judgement: Judgement, claim: Claim, absent_links: Collection[str] = 
             )
     if judgement.claim_id in absent_links:
         findings.append(Finding.LINK_ABSENT)
+        judgement = replace(judgement, reasoning=f"{judgement.reasoning or ''} {_ABSENT_LINK}".strip())
     if any(not citation.context_ids for citation in claim.citations):
         findings.append(Finding.CITATION_ABSENT)
     if len(findings) > len(judgement.findings):

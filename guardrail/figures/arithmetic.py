@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
-from enum import Enum, auto
-from itertools import chain, combinations, pairwise, permutations
+from itertools import chain, combinations, permutations
 from typing import Final, NamedTuple
 
 from guardrail.figures.agreement import base, dimension, same_rate
 from guardrail.figures.model import Bound, Day, Figure, Kind
-from guardrail.figures.tables import OPERATORS, find_unit, same_currency
+from guardrail.figures.tables import find_unit, same_currency
 
 _MONTH: Final = 2_629_746  # seconds
 #: In seconds; a month is a twelfth of a year.
@@ -23,8 +21,6 @@ _EXACT: Final = 1e-6
 _ABOUT: Final = 0.03  # what "roughly" may be off
 _MAX_OPERANDS: Final = 12
 _MAX_OWN: Final = 8
-_GAP: Final = 24  # code points between two figures that an operator joins
-_BRACKETS: Final = re.compile(r"[()\[\]*_`]*(?:[-–](?=[^\W\d]))?")
 _ADDED: Final = frozenset({"money", "number", "percent", "time", "length", "mass", "volume", "area", "data"})
 _SHARED: Final = frozenset({Kind.MONEY, Kind.QUANTITY, Kind.NUMBER})
 _MINUTE: Final = 60
@@ -44,16 +40,6 @@ _TAKEN: Final = frozenset({"mass", "volume"})  # what a dose is measured in
 _NO_PERIOD: Final[frozenset[str]] = frozenset()
 
 
-class Derivation(Enum):
-    """How a figure is reckoned, as far as that asks for more in the words around it."""
-
-    OF_ONE = auto()  # of one figure of the sources, times or divided by what the claim says
-    OF_SEVERAL = auto()
-    LENGTH = auto()  # how long it is from one moment to another
-    CHANGE = auto()  # by how many percent the first is more or less than the second
-    REST = auto()  # what is missing to 100%
-
-
 class Reckoning(NamedTuple):
     """A value, what it is reckoned from, how exact it must be, whether it needs no word that says so, whether
     one operand at least must be the claim's or the question's own, whether it compares two figures, and per
@@ -66,7 +52,6 @@ class Reckoning(NamedTuple):
     own: bool = False
     compares: bool = False
     per: frozenset[str] | None = _NO_PERIOD
-    way: Derivation = Derivation.OF_SEVERAL
 
 
 class Cues(NamedTuple):
@@ -96,7 +81,6 @@ def derived(
     theirs: Sequence[Figure],
     cues: Cues,
     later: Sequence[Figure] = (),
-    meant: Callable[[Reckoning], bool] = lambda _: True,
     changes: Sequence[Figure] = (),
 ) -> tuple[Figure, ...] | None:
     """The operands that a claim's figure is reckoned from, or None.
@@ -132,7 +116,7 @@ def derived(
             continue
         if compares and not all(same_rate(claim, part) for part in parts):
             continue  # "$30 a year more", of prices per month
-        if not (_per_the_same(claim, reckoning.per, cues) and meant(reckoning)):
+        if not _per_the_same(claim, reckoning.per, cues):
             continue
         named = sum(part in said for part in parts)
         alike = all(dimension(part) == dimension(claim) for part in parts)  # added, not multiplied
@@ -227,62 +211,6 @@ def _comes_to(claim: Figure, value: float, target: float, loss: float, place: fl
     return abs(gap) <= (min(error, place) if loss == _LOSS else error) + _EXACT * abs(target)
 
 
-class Written(NamedTuple):
-    """What a text reckons with signs or words ("2 × €5 plus €3"): the results, whose ``text`` is the whole,
-    the figures that went in, and those of them that are bare factors."""
-
-    results: tuple[Figure, ...]
-    operands: tuple[Figure, ...]
-    factors: tuple[Figure, ...]
-
-
-def written(text: str, figures: Sequence[Figure]) -> Written:
-    """The reckonings of a text; linear."""
-    runs = [[("", figure)] for figure in figures[:1]]
-    for before, after in pairwise(figures):
-        if sign := _operator(text, before, after):
-            runs[-1].append((sign, after))
-        else:
-            runs.append([("", after)])
-    results: list[Figure] = []
-    operands: list[Figure] = []
-    factors: list[Figure] = []
-    for run in runs:
-        if len(run) > 1 and (result := _result(run)) is not None:
-            start, end = run[0][1].start, run[-1][1].end
-            results.append(replace(result, start=start, end=end, text=text[start:end]))
-            operands += (figure for _, figure in run)
-            pairs = ((one, other) for (_, one), (sign, other) in pairwise(run) if sign == "*")
-            factors += (f for pair in pairs for f in pair if dimension(f) in ("number", "time"))
-    return Written(tuple(results), tuple(operands), tuple(factors))
-
-
-def _operator(text: str, before: Figure, after: Figure) -> str | None:
-    """The sign between two figures; "2×" and "twice" hold theirs."""
-    between = text[before.end : after.start] if after.start - before.end <= _GAP else "?"
-    said = _BRACKETS.sub("", between.casefold()).strip()
-    holds = before.unit == "time" and before.kind is Kind.QUANTITY and not before.per
-    return "*" if not said and holds else OPERATORS.get(said)
-
-
-def _result(run: Sequence[tuple[str, Figure]]) -> Figure | None:
-    """What comes out of factors and addends, in the unit of the first that has one."""
-    total, product, sense = 0.0, 0.0, 1.0
-    for sign, figure in run:
-        if not figure.values or figure.upper is not None:
-            return None
-        value = figure.values[0] / (100 if figure.kind is Kind.PERCENT else 1)
-        if sign in ("*", "/"):
-            product = product * value if sign == "*" else product / value if value else 0.0
-        else:
-            total += sense * product
-            product, sense = value, -1.0 if sign == "-" else 1.0
-            product *= total if figure.kind is Kind.PERCENT and sign else 1.0
-    figures = [f for _, f in run if f.kind in (Kind.MONEY, Kind.QUANTITY, Kind.NUMBER)]
-    order = sorted(figures, key=lambda f: (f.kind is not Kind.MONEY, dimension(f) == "number"))
-    return replace(order[0], values=(total + sense * product,), per=None) if order else None
-
-
 def _amount(figure: Figure) -> float:
     return figure.values[0] if figure.kind is Kind.DATE else base(figure)[0][0]
 
@@ -309,10 +237,10 @@ def _reckonings(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[R
         for one, share in ((a, b) for a in same for b in operands if _is_share(b) and a is not b):
             part = _amount(one) * _amount(share) / 100
             for value in (part, _amount(one) - part):
-                yield Reckoning(value, (one, share), per=_periods(one), way=Derivation.OF_ONE)
+                yield Reckoning(value, (one, share), per=_periods(one))
         yield from _other_periods(claim, same, spans, cues)
     if measure == "percent":
-        yield from (Reckoning(100 - _amount(one), (one,), way=Derivation.REST) for one in same)
+        yield from (Reckoning(100 - _amount(one), (one,)) for one in same)
     if claim.kind is Kind.NUMBER and claim.unit is None:
         years = [f for f in moments if f.kind is Kind.DATE]
         yield from (Reckoning(a.values[0] - b.values[0], (a, b), per=None) for a, b in permutations(years, 2))
@@ -344,15 +272,15 @@ def _products(claim: Figure, one: Figure, count: Figure, cues: Cues) -> Iterator
         parts = set((one.per or "").split("/"))
         kept = set((claim.per or "").split("/")) - _periods(claim) - {""}  # "per person"
         if not kept or (kept <= parts and count.noun in parts - kept):
-            yield Reckoning(product, (one, count), per=_periods(one) - {count.noun}, way=Derivation.OF_ONE)
-        yield Reckoning(quotient, (one, count), per=_periods(one), way=Derivation.OF_ONE)
+            yield Reckoning(product, (one, count), per=_periods(one) - {count.noun})
+        yield Reckoning(quotient, (one, count), per=_periods(one))
     elif not _periods(one):
         asked = often == _periods(claim) or (not _periods(claim) and often <= cues.periods)
         if asked and (not cues.often or bool(_periods(claim))):
             plain, own = not cues.often, cues.often
-            yield Reckoning(product, (one, count), plain=plain, own=own, per=often, way=Derivation.OF_ONE)
+            yield Reckoning(product, (one, count), plain=plain, own=own, per=often)
     elif _periods(one) == often:
-        yield Reckoning(quotient, (one, count), own=True, way=Derivation.OF_ONE)
+        yield Reckoning(quotient, (one, count), own=True)
 
 
 def _lengths(claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure]) -> Iterator[Reckoning]:
@@ -380,7 +308,7 @@ def _lengths(claim: Figure, own: Sequence[Figure], theirs: Sequence[Figure]) -> 
     few = len(found) <= _FEW_LENGTHS
     for each in found:
         told = all(part in own for part in each.parts)
-        yield each._replace(plain=told or few, own=not few, per=None, way=Derivation.LENGTH)
+        yield each._replace(plain=told or few, own=not few, per=None)
 
 
 def _between(first: Day, last: Day) -> Iterator[float]:
@@ -425,7 +353,7 @@ def _rates(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[Reckon
         for one in much:
             if (found := _for_so_much(rate, one)) is not None:
                 value, per = found
-                yield Reckoning(value, (rate, one), own=True, per=per, way=Derivation.OF_ONE)
+                yield Reckoning(value, (rate, one), own=True, per=per)
             for each in much:
                 if dimension(each) == dimension(one) and _amount(each) and each is not one and not rate.per:
                     value = _amount(rate) * _amount(one) / _amount(each)
@@ -434,7 +362,7 @@ def _rates(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[Reckon
     for rate, one in ((r, o) for r in _like(claim, operands) for o in much if claim.per and not r.per):
         if one.values[0] and one.unit in rated:  # "€17 per square metre"
             value = _amount(rate) / one.values[0]
-            yield Reckoning(value, (rate, one), own=True, per=_periods(claim), way=Derivation.OF_ONE)
+            yield Reckoning(value, (rate, one), own=True, per=_periods(claim))
     yield from _shares(claim, operands, cues)
 
 
@@ -453,9 +381,7 @@ def _shares(claim: Figure, operands: list[Figure], cues: Cues) -> Iterator[Recko
             change = 100 * (share - 1)
             if change and cues.compared and cues.way * change >= 0 and _common(part, whole) is not None:
                 loss, change = claim.step / 2 / abs(change), abs(change)
-                yield Reckoning(
-                    change, (part, whole), loss, own=True, compares=True, per=None, way=Derivation.CHANGE
-                )
+                yield Reckoning(change, (part, whole), loss, own=True, compares=True, per=None)
         elif claim.unit == "time" and share > 1:
             yield Reckoning(share, (part, whole), own=True, compares=True, per=None)
         elif unit is not None and unit.dimension == measure:
@@ -532,7 +458,7 @@ def _two_steps(claim: Figure, own: list[Figure], cues: Cues) -> Iterator[Reckoni
     for high, low in permutations(rates, 2):  # what a lower rate saves over a year
         if high.per == low.per and (apart := _amount(high) - _amount(low)) > 0:
             for r in _other_periods(claim, [replace(high, values=(apart,))], lengths, cues):
-                yield r._replace(parts=(high, low), own=True, plain=False, way=Derivation.OF_SEVERAL)
+                yield r._replace(parts=(high, low), own=True, plain=False)
     single = [(_amount(a), (a,), _periods(a)) for a in same]
     for (one, first, per), (other, second, other_per) in chain(
         combinations(products, 2), ((p, s) for p in products for s in single)
@@ -558,11 +484,11 @@ def _other_periods(
                 exact = {unit, seconds} <= {_MONTH, 12 * _MONTH}
                 loss, value = _LOSS if exact else _CALENDAR, _amount(one) * seconds / (unit or 1)
                 per = (left | {name}) if said else None
-                yield Reckoning(value, (one,), loss, plain=name in said, per=per, way=Derivation.OF_ONE)
+                yield Reckoning(value, (one,), loss, plain=name in said, per=per)
         for span in spans if unit else ():
             value = _amount(one) * _amount(span) / (unit or 1)
-            yield Reckoning(value, (one, span), _CALENDAR, per=left, way=Derivation.OF_ONE)
+            yield Reckoning(value, (one, span), _CALENDAR, per=left)
         whole = next((PERIODS[name] for name in said if name in PERIODS), None)
         if not one.per and whole:
             value = _amount(one) * whole / (12 * _MONTH)
-            yield Reckoning(value, (one,), _CALENDAR, own=True, per=None, way=Derivation.OF_ONE)
+            yield Reckoning(value, (one,), _CALENDAR, own=True, per=None)

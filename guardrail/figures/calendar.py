@@ -188,12 +188,19 @@ def read_weekday(tokens: list[Token], i: int) -> FoundMoment | None:
 
 
 def _weekday(tokens: list[Token], i: int) -> int | None:
-    """The number of a weekday; a short name counts in a list or range only."""
+    """The number of a weekday; a short name counts in a list or range, or in front of hours, only."""
     token = tokens[i]
     short = token.low in WEEKDAYS_SHORT and token.text.istitle()
-    if short and ((tokens[i - 1].text if i else "") in _BESIDE or tokens[i + 1].text in _BESIDE):
+    beside = (tokens[i - 1].text if i else "") in _BESIDE or tokens[i + 1].text in _BESIDE
+    if short and (beside or _begins_hours(tokens, i + 1)):
         return WEEKDAYS_SHORT[token.low]
     return WEEKDAYS.get(token.low)
+
+
+def _begins_hours(tokens: list[Token], i: int) -> bool:
+    """ "Mon 9–12", "Sat 10:30"."""
+    first = tokens[i]
+    return first.kind is Tok.TIME or (first.kind is Tok.NUMBER and tokens[i + 1].low in TO | _AM | _PM)
 
 
 def read_period(tokens: list[Token], i: int) -> FoundMoment | None:

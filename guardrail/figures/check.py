@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -22,14 +21,13 @@ from guardrail.figures.agreement import (
     of_a_sort,
     opposed,
 )
-from guardrail.figures.arithmetic import Cues, Derivation, Reckoning, derived
-from guardrail.figures.comparing import Compared, compared
+from guardrail.figures.arithmetic import Cues, derived
 from guardrail.figures.model import Bound, Figure, Kind
+from guardrail.figures.opening import opening_hours
 from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import (
-    CHANGING,
     COMPARING,
     DOWNWARD,
     LASTING,
@@ -73,6 +71,7 @@ _INSTEAD: Final = re.compile(r"\W{1,4}(?:instead\sof|rather\sthan|(?:and\s)?not)
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
 _MOST_OF_A_SORT: Final = 32  # figures of a sentence whose parts are told apart
+_MOST_TOLD: Final = 3  # stretches of the sources that days follow from
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
 _ENOUGH: Final = 0.5  # of the words around a length of time or a rest, that the sources must say of it
@@ -89,7 +88,8 @@ _UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | 
 
 class State(StrEnum):
     """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources. ECHOED: it is the
-    question's. CONFLICT: a source has another figure for the same thing. ABSENT: no source has it, or only
+    question's. CONFLICT: a source has another figure for the same thing, or the claim's own equation comes to
+    another. ABSENT: no source has it, or only
     of other matters, where a sentence says all the rest of the claim and has a figure of the sort."""
 
     FOUND = "found"
@@ -104,8 +104,9 @@ class FigureCheck:
     """What became of one figure of a claim.
 
     ``sentence`` is the number of the sentence that decides and ``source`` its figure, whose ``text`` stands
-    there verbatim; both None for ABSENT. ``frame`` is how much of what the claim says around the figure that
-    sentence says too, 0..1; for ABSENT, the best sentence.
+    there verbatim; both None for ABSENT. Of a CONFLICT without a sentence ``source`` is what the claim's own
+    equation comes to, and its ``text`` what is reckoned. ``frame`` is how much of what the claim says around
+    the figure that sentence says too, 0..1; for ABSENT, the best sentence.
     """
 
     figure: Figure
@@ -167,7 +168,9 @@ def check_figures(
     for number, figure in enumerate(claim.figures):
         if stopped():
             break
-        if number < _CLOSELY:
+        if (right := claim.written.right(figure)) is not None:
+            checks.append(FigureCheck(figure, State.CONFLICT, 1.0, source=right))
+        elif number < _CLOSELY:
             beside = checks[-1] if checks and checks[-1].state is State.DERIVED else None
             instead = beside and _INSTEAD.fullmatch(claim_text, beside.figure.end, figure.start)
             said = said._replace(operands=beside.operands if beside and instead else ())
@@ -176,7 +179,29 @@ def check_figures(
             checks.append(_looked_up(figure, source, near, stopped))
         else:
             checks.append(FigureCheck(figure, State.ABSENT, 0.0))
-    return tuple(_with_exchanges(claim, list(_with_counts(checks, source, near)), source, near))
+    checks = list(_with_counts(checks, source, near))
+    checks = list(_with_exchanges(claim, checks, source, near))
+    return tuple(_with_hours(claim, checks, source, near))
+
+
+def _with_hours(
+    claim: Sentence, checks: Sequence[FigureCheck], source: FigureSource, near: Sequence[int]
+) -> Sequence[FigureCheck]:
+    """The checks, where the days on which the claim has something open or closed are so, or otherwise."""
+    found = list(checks)
+    for said in opening_hours(claim, source, near):
+        start, end = said.figure.start, said.figure.end
+        within = [i for i, check in enumerate(found) if start <= check.figure.start < end]
+        if within and not said.agreed:
+            found[within[0]] = FigureCheck(said.figure, State.CONFLICT, 1.0, said.number, said.sources[0])
+        elif within and not (said.alike and all(found[at].state is State.FOUND for at in within)):
+            for at in within[1:]:
+                if found[at].state is not State.FOUND:
+                    found[at] = FigureCheck(found[at].figure, State.DERIVED, 0.0, said.number)
+            found[within[0]] = FigureCheck(
+                said.figure, State.DERIVED, 0.0, operands=said.sources[:_MOST_TOLD]
+            )
+    return found
 
 
 def _with_exchanges(
@@ -235,8 +260,6 @@ def _check(
     stopped: Callable[[], bool],
 ) -> FigureCheck:
     frame = _frame(claim, figure)
-    before = said_before.before
-    of_two = compared(claim, figure, source, near, (*before.written.results, *before.figures))
     found: FigureCheck | None = None
     conflict: FigureCheck | None = None
     best = rivalled = 0.0
@@ -262,14 +285,13 @@ def _check(
                 found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None and (parted := _other_half_of_week(figure, frame, source, near)) is not None:
         return parted
-    if of_two.wrong:
-        return FigureCheck(figure, State.ABSENT, best)
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
         return _derived(claim, figure, source, near, said_before, True) or conflict
     if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
-        found = _reckoned(claim, figure, source, near, said_before, of_two, best)
+        doubted = best >= _FRAME and not claim.is_difference(figure)
+        found = _derived(claim, figure, source, near, said_before, doubted)
     if found is None:
         found = (
             _of_an_age(claim, figure, source, near)
@@ -523,22 +545,6 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozens
     return said / whole if whole else 1.0
 
 
-def _reckoned(
-    claim: Sentence,
-    figure: Figure,
-    source: FigureSource,
-    near: list[int],
-    said_before: _Said,
-    of_two: Compared,
-    best: float,
-) -> FigureCheck | None:
-    """Whether a figure is reckoned, where no source has it of what the claim says it of."""
-    doubted = best >= _FRAME and not claim.is_difference(figure)
-    if of_two.operands and not (of_two.added and doubted):
-        return FigureCheck(figure, State.DERIVED, 0.0, operands=of_two.operands)
-    return _derived(claim, figure, source, near, said_before, doubted) if of_two.reckoned else None
-
-
 def _derived(
     claim: Sentence,
     figure: Figure,
@@ -549,16 +555,18 @@ def _derived(
 ) -> FigureCheck | None:
     """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
     asked, before, question, meant_before = said_before
-    terms = (Sentence(question).terms | before.terms) - _UNSAID
-    written, spent, factors = claim.written
-    others = (r for r in written if not r.start <= figure.start < r.end)  # those that it is no part of
-    results = (*others, *before.written.results)
-    if figure in factors:
+    spent = claim.written.spent
+    others = (r for r in claim.written.results if not r.start <= figure.start < r.end)
+    results = (*others, *before.written.results)  # those that it is no part of
+    if figure in claim.written.factors:
         return FigureCheck(figure, State.DERIVED, 0.0)
-    if (result := next((r for r in results if agrees(figure, r)), None)) is not None:
+    stated = next((result for own, result in claim.written.stated if own is figure), None)
+    if (result := stated or next((r for r in results if agrees(figure, r)), None)) is not None:
         return FigureCheck(figure, State.DERIVED, 0.0, operands=(result,))
+    counted = any(_counts_the_same(figure, factor) for factor in claim.written.factors)
+    multiplied = FigureCheck(figure, State.DERIVED, 0.0) if counted else None
     if figure.name or (doubted and figure.kind is Kind.NUMBER and not (figure.fraction or figure.per)):
-        return None
+        return multiplied
     echo = next((other for other in asked if agrees(figure, other)), None)
     if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
         return FigureCheck(figure, State.ECHOED, 0.0)
@@ -577,15 +585,20 @@ def _derived(
     mine = [f for f in mine if _tells_age(f)] if aged else mine
     used = {(f.kind, f.values) for f in spent}
     cues = _cues(claim, figure, question)
-    fits = _Operands(claim, figure, source, near[:_OPERANDS_FROM], frozenset(mine), terms, cues)
     for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
         theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
         theirs = [f for f in theirs if (f.kind, f.values) not in used and (not aged or _tells_age(f))]
         changes = [*own, *(f for number in numbers for f in source.sentence(number).changes)]
-        operands = derived(figure, mine, theirs, cues, (*later, *meant), fits.meant, changes)
+        operands = derived(figure, mine, theirs, cues, (*later, *meant), changes)
         if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
             return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
-    return None
+    return multiplied
+
+
+def _counts_the_same(figure: Figure, factor: Figure) -> bool:
+    """Whether a figure is what a written reckoning multiplies with: "three" of "three tickets: 3 × €5"."""
+    counts = dimension(figure) in ("number", "time") and not figure.name
+    return counts and agrees(replace(factor, noun=None), figure)
 
 
 def _tells_age(figure: Figure) -> bool:
@@ -603,133 +616,6 @@ def _replaces(own: Figure, asked: Figure) -> bool:
     counted = own.unit or own.noun
     alike = own.kind is asked.kind and counted is not None and counted == (asked.unit or asked.noun)
     return alike and own.values != asked.values
-
-
-class _Operands:
-    """Whether what a claim's figure would be reckoned from is of what the claim speaks of.
-
-    The right number may come out of the wrong things: the hours between opening and closing are no break, and
-    what Pro costs a year is nothing that Basic costs.
-    """
-
-    def __init__(
-        self,
-        claim: Sentence,
-        figure: Figure,
-        source: FigureSource,
-        near: Sequence[int],
-        own: frozenset[Figure],
-        asked: frozenset[int],
-        cues: Cues,
-    ) -> None:
-        self._claim, self._figure, self._source, self._own = claim, figure, source, own
-        self._asked, self._cues = asked, cues
-        self._near = near
-
-    @cached_property
-    def _told(self) -> dict[tuple[str, int], tuple[int, Figure, frozenset[int]]]:
-        """What the near sentences say in the part of each of their figures, by its text and place."""
-        found: dict[tuple[str, int], tuple[int, Figure, frozenset[int]]] = {}
-        for number in reversed(self._near):
-            sentence = self._source.sentence(number)
-            leaning = self._source.terms(number) - sentence.terms
-            figures = sentence.figures[:MANY]
-            for each in figures:
-                sort = [other for other in figures if _alike(each, other)]
-                told = sentence.told(sort) if len(sort) <= _MOST_OF_A_SORT else None
-                terms = sentence.terms if told is None else told[sort.index(each)]
-                found[each.text, each.start] = number, each, terms | leaning
-        return found
-
-    def _of(self, part: Figure) -> tuple[int, Figure, frozenset[int]] | None:
-        return None if part in self._own else self._told.get((part.text, part.start))
-
-    @cached_property
-    def _subject(self) -> frozenset[int]:
-        """What the claim says, up to a "than"."""
-        than = _THAN.search(self._claim.text)
-        end = than.start() if than else len(self._claim.text)
-        return frozenset(term for at, term in self._claim.words if at < end) - Sentence.silent - _UNSAID
-
-    def meant(self, reckoning: Reckoning) -> bool:
-        """Whether a reckoning is of the claim's things."""
-        parts = [found for part in reckoning.parts if (found := self._of(part)) is not None]
-        match reckoning.way:
-            case Derivation.OF_ONE:
-                like = [p for p in parts if dimension(p[1]) == dimension(self._figure)]
-                return len(like) != 1 or not self._of_another(like[0])
-            case Derivation.LENGTH:
-                return not parts or self._spoken_of(parts, _ENOUGH)
-            case Derivation.REST:
-                return not parts or self._is_rest(parts[0])
-            case Derivation.CHANGE:
-                return self._changed_so(reckoning.parts, parts)
-            case _:
-                return True
-
-    def _of_another(self, part: tuple[int, Figure, frozenset[int]]) -> bool:
-        """Whether another figure of the sort is said of all that the claim says with this one, and more."""
-        others = [
-            terms
-            for _, figure, terms in self._told.values()
-            if figure != part[1] and _alike(figure, part[1]) and figure.values[:1] != (0.0,)
-        ]
-        for asked in (self._subject, self._asked):
-            mine = part[2] & asked
-            if any(mine < terms & asked for terms in others):
-                return True
-            if any(mine != terms & asked for terms in others):
-                return False
-        return False
-
-    def _spoken_of(self, parts: Sequence[tuple[int, Figure, frozenset[int]]], enough: float) -> bool:
-        """Whether the sources say of a reckoning's figures what the claim says of its own."""
-        said = self._subject or self._asked
-        numbers = dict.fromkeys(number for number, _, _ in parts)
-        each = [said & self._source.terms(number) for number in numbers]
-        if not said or not frozenset.intersection(*each):
-            return False
-        return len(frozenset.union(*each)) >= enough * len(said)
-
-    def _is_rest(self, part: tuple[int, Figure, frozenset[int]]) -> bool:
-        sentence = self._source.sentence(part[0])
-        pieces = _pieces(self._claim.text)
-        denied = (self._claim.denials - sentence.denials) % 2
-        said = len(self._claim.terms & sentence.terms) >= _ENOUGH * len(self._claim.terms)
-        return bool(denied) or not pieces.isdisjoint(REMAINDER) or not said
-
-    def _changed_so(
-        self, operands: Sequence[Figure], parts: Sequence[tuple[int, Figure, frozenset[int]]]
-    ) -> bool:
-        """Whether something changed, or is more or less, from the second figure to the first."""
-        if len(parts) < len(operands):
-            return True
-        (number, after, of_after), (other, before, of_before) = parts
-        if _pieces(self._claim.text).isdisjoint(CHANGING):
-            return not (of_after & self._subject) < (of_before & self._subject)
-        sentence = self._source.sentence(number)
-        if number == other:
-            starts = [
-                _CHANGED.search(sentence.text[max(0, f.start - _CHANGED_REACH) : f.start])
-                for f in (after, before)
-            ]
-            if any(starts):
-                return starts[0] is None
-        dates = [_date_beside(self._source.sentence(n), f) for n, f in ((number, after), (other, before))]
-        if dates[0] is not None and dates[1] is not None and dates[0] != dates[1]:
-            return dates[1] < dates[0]
-        way = _way(_pieces(sentence.text))
-        return way != 0 and way == self._cues.way
-
-
-def _date_beside(sentence: Sentence, figure: Figure) -> tuple[int, int, int] | None:
-    """The date that a sentence gives next to a figure, behind it rather than before."""
-    dates = [f for f in sentence.figures[:MANY] if f.kind is Kind.DATE and f.days and not f.last]
-    dates.sort(key=lambda f: f.start - figure.end if f.start >= figure.end else 2 * (figure.start - f.end))
-    if not dates:
-        return None
-    day = dates[0].days[0]
-    return day.year or 0, day.month or 3 * (day.quarter or 0), day.day or 0
 
 
 def _pieces(text: str) -> frozenset[str]:

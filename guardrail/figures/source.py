@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import threading
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.figures.agreement import agrees, base, dimension, keys, opposed
-from guardrail.figures.arithmetic import Written, written
+from guardrail.figures.equations import Written, written
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (
@@ -110,7 +109,6 @@ _NO_LETTER: Final = re.compile(r"[\W_]+")
 _WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
 
 
-_SORTS: Final = 8  # of figures in one sentence, each of which parts it otherwise
 _DIFFERENCE_REACH: Final = 40
 _APART_BEHIND: Final = re.compile(
     r"(?:\s{1,3}(?:a|an|per|each)\s\w{1,12})?(?:\s{1,3}points?)?"
@@ -317,32 +315,6 @@ class Sentence:
         end = min((begin for begin, _ in borders if begin >= figure.end), default=len(self.text))
         return frozenset(term for at, term in self._outside([figure]) if start <= at < end) - _SILENT
 
-    @cached_property
-    def amounts(self) -> list[tuple[Figure, frozenset[int]]]:
-        """The figures that may be compared with others, each with what is said in its part: figures of a sort
-        meet at the first comma or "and" between two, and share their part where there is none."""
-        found: list[tuple[Figure, frozenset[int]]] = []
-        sorts: dict[str, list[Figure]] = {}
-        for figure in self.figures[:MANY]:
-            if is_amount(figure):
-                sorts.setdefault(dimension(figure), []).append(figure)
-        starts = [start for start, _ in self.tokens]
-        for figures in list(sorts.values())[:_SORTS]:
-            cuts = [0]
-            for first, second in pairwise(figures):
-                meeting = MEETING.search(self.text, first.end, max(first.end, second.start))
-                cuts.append(meeting.start() if meeting is not None else cuts[-1])
-            ends = [*cuts[1:], len(self.text)]
-            for i in range(len(ends) - 2, -1, -1):
-                ends[i] = ends[i] if ends[i] > cuts[i] else ends[i + 1]
-            part, terms = (-1, -1), _SILENT
-            for figure, *span in zip(figures, cuts, ends, strict=True):
-                if part != (part := (span[0], span[1])):
-                    within = self.tokens[bisect_left(starts, part[0]) : bisect_left(starts, part[1])]
-                    terms = frozenset(term for _, term in within) - _SILENT
-                found.append((figure, terms))
-        return found
-
     def is_difference(self, figure: Figure) -> bool:
         """Whether a figure says how far two are apart ("$30 more"): it is no price or length itself."""
         if figure.kind not in (*_ELLIPTIC, Kind.NUMBER, Kind.PERCENT):
@@ -449,13 +421,6 @@ class FigureSource:
             for digits in digits_of(self.texts[number].text):
                 index.setdefault(digits, []).append(number)
         return index
-
-
-def is_amount(figure: Figure) -> bool:
-    """Whether a figure is one amount that may be compared with another."""
-    counted = figure.kind in _ELLIPTIC or figure.kind is Kind.NUMBER or figure.kind is Kind.PERCENT
-    one = figure.upper is None and figure.unit != "time" and not figure.name and not figure.fraction
-    return counted and one and bool(figure.values) and figure.values[0] > 0
 
 
 def _parted(figure: Figure, text: str) -> Figure | None:

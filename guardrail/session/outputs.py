@@ -10,7 +10,6 @@ from guardrail.claims.model import Claim, Segment
 from guardrail.events import (
     MAX_CITED_CONTEXTS,
     ChallengerDecision,
-    CitationBacking,
     ClaimCitation,
     ClaimVerdict,
     Context,
@@ -28,6 +27,7 @@ from guardrail.events import (
 )
 from guardrail.policy import Policy
 from guardrail.scoring import count_verdicts
+from guardrail.session.backing import NOT_BACKED, backing
 from guardrail.session.effects import Channel, Emit
 from guardrail.verdicts import Judgement
 
@@ -97,32 +97,6 @@ class Deliveries:
         return delivered(answer, self.replaced, self._replacement, self.released_end)
 
 
-_NOT_BACKED = (Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
-
-
-def backing(
-    judgement: Judgement, citations: Sequence[Citation], contexts: Sequence[Context]
-) -> CitationBacking | None:
-    """Whether a claim's citations back the judgement on it; None for a claim without citations.
-
-    A quote counts for every context that contains it, because neighbouring chunks of a document overlap.
-    """
-    if not citations:
-        return None
-    if judgement.verdict in _NOT_BACKED:
-        return CitationBacking.NONE
-    if judgement.verdict is Verdict.UNVERIFIED or not judgement.evidence:
-        return CitationBacking.UNKNOWN
-    backed_by = {evidence.context_id for evidence in judgement.evidence}
-    cited = dict.fromkeys(by for citation in citations for by in citation.context_ids)
-    if not backed_by.isdisjoint(cited):
-        return CitationBacking.CITED
-    searched = frozenset(list(cited)[:MAX_CITED_CONTEXTS])
-    texts = [context.text for context in contexts if context.id in searched]
-    also = any(evidence.quote in text for text in texts for evidence in judgement.evidence)
-    return CitationBacking.CITED if also else CitationBacking.OTHER
-
-
 def _told(citation: Citation, claim_start: int) -> ClaimCitation:
     start, end = citation.span
     return ClaimCitation(
@@ -188,7 +162,7 @@ class OutputEvents:
             findings=judgement.findings,
             evidence=judgement.evidence,
             citations=tuple(_told(citation, claim.start) for citation in claim.citations),
-            citation_backing=backing(judgement, claim.citations, contexts),
+            citation_backing=backing(judgement, claim.citations, contexts, claim.text),
             conflicting_contexts=judgement.conflicting_contexts,
             reasoning=judgement.reasoning,
             unsupported_spans=tuple(
@@ -272,7 +246,7 @@ class OutputEvents:
             mode=self._policy.mode,
             complete=complete,
             claims=tuple(claims),
-            hallucinated_claims=tuple(claim.text for claim in claims if claim.verdict in _NOT_BACKED),
+            hallucinated_claims=tuple(claim.text for claim in claims if claim.verdict in NOT_BACKED),
             summary=_summary(claims, score, decision, rule, complete),
             conflicting_contexts=tuple(sorted({c for claim in claims for c in claim.conflicting_contexts})),
             usage=usage,

@@ -1,7 +1,8 @@
 """Answers as chat models write them: right ones, each with a twin that is wrong in one fact.
 
 ``development/*.yaml`` (about a quarter) is for those who mend the judge to look at; ``measured/*.yaml`` is
-not to be read while mending, only measured with, by ``python -m benchmarks.chat_answers``. Everything was
+not to be read while mending, only measured with, by ``python -m benchmarks.chat_answers``.
+``reckoning/*.yaml`` are derived statements: sums, shares, durations, comparisons. Everything was
 written by a language model for this repository; it had read the README and the Python API, but neither the
 judge's rules nor their tests, and had seen figures by kind, never what was made of a single answer.
 
@@ -28,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from guardrail.events import Context
 
-Part = Literal["development", "measured"]
+Part = Literal["development", "measured", "reckoning"]
 Kind = Literal[
     "approximation",
     "arithmetic",

@@ -18,6 +18,10 @@ WRONG_UNTOUCHED_AT_MOST = 0.24
 WRONG_WITHHELD_AT_LEAST = 0.23
 TOLD_APART_AT_LEAST = 0.48
 
+# The same over the derived statements, most of which the judge can't work out: it doubts right ones, too.
+RECKONED_RIGHT_WITHHELD_AT_MOST = 0.55
+RECKONED_WRONG_UNTOUCHED_AT_MOST = 0.08
+
 ANSWER = {
     "kind": "plain",
     "right": "It costs $49 a month. Setup is free.",
@@ -82,3 +86,10 @@ async def test_rates_over_the_measured_part() -> None:
     assert wrong["untouched"]["share"] <= WRONG_UNTOUCHED_AT_MOST
     assert wrong["withheld"]["share"] >= WRONG_WITHHELD_AT_LEAST
     assert figures["told_apart"]["share"] >= TOLD_APART_AT_LEAST
+
+
+@pytest.mark.timeout(600)
+async def test_rates_over_the_derived_statements() -> None:
+    figures = report(await judged(load("reckoning"), load_settings()))
+    assert figures["right"]["withheld"]["share"] <= RECKONED_RIGHT_WITHHELD_AT_MOST
+    assert figures["wrong"]["untouched"]["share"] <= RECKONED_WRONG_UNTOUCHED_AT_MOST

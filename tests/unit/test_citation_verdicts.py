@@ -10,7 +10,7 @@ from guardrail import Context, Decision, Guard, Policy
 from guardrail.claims import Citation
 from guardrail.events import CitationBacking, ClaimVerdict, Finding, FlaggedCase
 from guardrail.judges import Evidence, Judgement, JudgeRequest, Verdict
-from guardrail.session.outputs import backing
+from guardrail.session.backing import backing
 
 V, B, D = Verdict, CitationBacking, Decision
 HOURS, TOURS = "The museum is open from 10 to 18.", "Public guided tours last about 60 minutes."
@@ -18,12 +18,15 @@ CONTEXTS = [Context(id="kb-2213", text=HOURS), Context(id="kb-2214", text=TOURS,
 
 
 class QuotingJudge:
-    """Supports every claim by the sentence about tours, and none that says "never"."""
+    """Supports every claim by one sentence, and none that says "never"."""
 
     name = "quoting"
 
+    def __init__(self, quote: str = TOURS) -> None:
+        self._quote = quote
+
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        evidence = request.evidence.locate(TOURS)
+        evidence = request.evidence.locate(self._quote)
         assert evidence is not None
         for claim_id, claim in request.claims.items():
             if "never" in claim.text:
@@ -114,14 +117,38 @@ def test_what_citations_are_worth_by_the_judgement() -> None:
     by_both = Evidence(context_id="b", quote="and both", span=(8, 16))
 
     def worth(verdict: Verdict, *evidence: Evidence) -> CitationBacking | None:
-        return backing(Judgement("k", verdict, 0.9, 0.5, "test", evidence=evidence), cites, contexts)
+        return backing(Judgement("k", verdict, 0.9, 0.5, "test", evidence=evidence), cites, contexts, "")
 
     assert worth(V.SUPPORTED, by_b, by_a) is worth(V.PARTIALLY_SUPPORTED, by_a) is B.CITED
     assert worth(V.SUPPORTED, by_both) is B.CITED, "the cited context says the same"
     assert worth(V.SUPPORTED, by_b) is B.OTHER
     assert worth(V.CONTRADICTED, by_a) is worth(V.UNSUPPORTED) is B.NONE
     assert worth(V.UNVERIFIED) is worth(V.SUPPORTED) is B.UNKNOWN
-    assert backing(Judgement("k", V.SUPPORTED, 0.9, 0.9, "test", evidence=(by_a,)), (), contexts) is None
+    assert backing(Judgement("k", V.SUPPORTED, 0.9, 0.9, "test", evidence=(by_a,)), (), contexts, "") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "worth"),
+    [
+        ("Dogs are welcome [1], cats stay outside [2].", B.CITED),
+        ("Dogs are welcome [1], cats stay outside [3].", B.OTHER),
+        ("Dogs are welcome [1][3].", B.CITED),
+        ("Dogs are welcome [3].", B.OTHER),
+        ("Dogs are welcome.[^3]", B.UNKNOWN),
+        ("[^3]: Dogs\n\nDogs are welcome.[^3]", B.CITED),
+    ],
+)
+async def test_of_several_marks_the_worst_counts_and_of_footnotes_what_defines_them(
+    text: str, worth: CitationBacking
+) -> None:
+    contexts = [
+        Context(id="d", source="Dogs", text="Dogs are welcome."),
+        Context(id="c", source="Cats", text="All cats stay outside."),
+        Context(id="h", source="Hours", text="Doors open at 8."),
+    ]
+    async with Guard(judge=QuotingJudge("Dogs are welcome.")) as guard:
+        verdict = await guard.check("Which animals?", contexts, text)
+    assert [claim.citation_backing for claim in verdict.claims] == [worth]
 
 
 @pytest.mark.parametrize("front", ["", "As stated in document 2, ", "According to kb-2214, "])

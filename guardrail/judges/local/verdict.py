@@ -19,6 +19,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
+from guardrail.figures.equations import shown
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.search import Candidates, ClaimView
@@ -29,6 +30,8 @@ _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of 
 _BELOW: Final = 0.001  # a line, that support lies where a figure keeps a claim below it
 _MARKED: Final = 0.5
 _SAME_WORDS: Final = 0.95
+_CLOSE: Final = 0.6  # of a claim in a sentence that may say the same
+_STEM: Final = 5  # letters in which forms of a word agree
 _MOST_QUOTED: Final = 60  # characters of a claim
 _MOST_OF_A_SOURCE: Final = 160
 _MOST_PROOF: Final = 3
@@ -167,8 +170,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support = min(support, max(0.0, lines.supported - _BELOW))
     if _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
-    reckoned = any(check.state in (State.DERIVED, State.ECHOED) for check in examined.figures)
-    verdict = _verdict(told, lines, support, conflict, reckoned=reckoned)
+    verdict = _verdict(told, lines, support, conflict)
     if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
         verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
     if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
@@ -206,16 +208,12 @@ def _denied_otherwise(examined: Examined) -> bool:
     return len(_DENYING.findall(text)) % 2 != len(_DENYING.findall(best)) % 2
 
 
-def _verdict(
-    told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None, *, reckoned: bool
-) -> Verdict:
-    """The verdict. Of a claim with a ``reckoned`` figure the verifier, which can't reckon, does not say alone
-    that it is contradicted."""
+def _verdict(told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None) -> Verdict:
     if conflict is not None:
         return Verdict.CONTRADICTED
     if support >= lines.supported:
         return Verdict.SUPPORTED
-    if not reckoned and told.contradicted >= lines.contradicted and told.contradicted == max(told):
+    if told.contradicted >= lines.contradicted and told.contradicted == max(told):
         return Verdict.CONTRADICTED
     return Verdict.PARTIALLY_SUPPORTED if support >= lines.partially else Verdict.UNSUPPORTED
 
@@ -312,6 +310,9 @@ def _reason(
     absent: Sequence[FigureCheck],
     spans: Sequence[Span],
 ) -> str:
+    if conflict is not None and conflict.source is not None and conflict.sentence is None:
+        right = shown(conflict.figure, conflict.source)
+        return f"{_quoted(conflict.source)} is {right}, not {_quoted(conflict.figure)}."
     if conflict is not None and conflict.source is not None:
         claimed, given = _quoted(conflict.figure), _quoted(conflict.source)
         return f"The claim says {claimed}, the source says {given}."
@@ -324,8 +325,12 @@ def _reason(
     if verdict is Verdict.CONTRADICTED:
         return "The sources say otherwise."
     if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
-        quote = examined.quote(_best_sentence(examined, Verdict.CONTRADICTED)).quote
-        return f"The source may say otherwise: '{_shortened(quote)}'"
+        number = _best_sentence(examined, Verdict.CONTRADICTED)
+        quote = _shortened(examined.quote(number).quote)
+        if _coverage(examined, number) >= _CLOSE:
+            # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
+            return f"Not sure that it says the same as the source: '{quote}'"
+        return f"The source may say otherwise: '{quote}'"
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
     if _denied_otherwise(examined):
@@ -337,6 +342,11 @@ def _reason(
     if verdict is Verdict.PARTIALLY_SUPPORTED:
         return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
     return f"The sources do not say {missing or 'it'}."
+
+
+def _coverage(examined: Examined, number: int) -> float:
+    """How much of the claim a sentence has, by rarity."""
+    return next((m.coverage for m in examined.found.sentences if m.number == number), 0.0)
 
 
 def _may_say_otherwise(examined: Examined) -> bool:
@@ -381,11 +391,13 @@ def _unsaid(examined: Examined, spans: Sequence[Span]) -> str:
     found = [check.figure for check in examined.figures if check.state not in (State.CONFLICT, State.ABSENT)]
     words = written(view.text)
     lacking: dict[Span, float] = {}
+    said = _stems(examined)
     for at, term, _ in words_of(view.text):
         weight = 0.0 if term in examined.found.present else view.content.get(term, 0.0)
         start, end = words[bisect_right(words, (at, len(view.text))) - 1] if words else (0, 0)
         if (
             weight
+            and view.text[start:end][:_STEM].casefold() not in said
             and begin <= start <= at < end
             and not any(figure.start < end and start < figure.end for figure in found)
         ):
@@ -397,9 +409,20 @@ def _unsaid(examined: Examined, spans: Sequence[Span]) -> str:
         if bisect_left(places, start) < bisect_left(places, end)
     ]
     rare = [span for span in lacking if lacking[span] >= _TELLING]
-    said = _short(view.text, sorted(marked, key=lambda span: span[0] - span[1]))
-    said = said or _short(view.text, sorted(rare, key=lambda span: -lacking[span]))
-    return " or ".join(f"'{text}'" for text in said[:2])
+    unsaid = _short(view.text, sorted(marked, key=lambda span: span[0] - span[1]))
+    unsaid = unsaid or _short(view.text, sorted(rare, key=lambda span: -lacking[span]))
+    return " or ".join(f"'{text}'" for text in unsaid[:2])
+
+
+def _stems(examined: Examined) -> frozenset[str]:
+    """How the longer words of the sentences that were found begin: "cancelled" says "cancel", too."""
+    texts = (examined.quote(match.number).quote for match in examined.found.sentences)
+    return frozenset(
+        text[start:end][:_STEM].casefold()
+        for text in texts
+        for start, end in written(text)
+        if end - start >= _STEM
+    )
 
 
 def _short(text: str, spans: Sequence[Span]) -> list[str]:

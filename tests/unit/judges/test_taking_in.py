@@ -57,7 +57,7 @@ async def test_links_that_are_in_no_source_are_told_of(text: str, absent: bool) 
 
 
 @pytest.mark.parametrize(
-    "text", ["It costs 1٢0.", "It is \u202eeerf\u202c.", "It is fr\u0435e.", "It is f\u200bree."]
+    "text", ["It costs 1٢0.", "It is \u202eeerf\u202c.", "It is fr\u0435e.", "It is f\u3164ree."]
 )
 @pytest.mark.parametrize("verdict", Verdict)
 def test_what_displays_otherwise_is_never_supported(text: str, verdict: Verdict) -> None:
@@ -70,6 +70,11 @@ def test_what_displays_otherwise_is_never_supported(text: str, verdict: Verdict)
         assert said.reasoning
     else:
         assert (said.verdict, said.support) == (verdict, support)
+
+
+def test_what_has_no_width_displays_as_it_reads() -> None:
+    said = take_in(judgement(verdict=Verdict.SUPPORTED), claim("It is f\u200bree."))
+    assert (said.verdict, said.findings) == (Verdict.SUPPORTED, ())
 
 
 def test_spans_are_led_back_to_the_raw_text() -> None:

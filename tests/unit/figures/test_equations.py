@@ -1,0 +1,41 @@
+"""Equations of a claim are worked out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from guardrail.figures import FigureSource, SourceText, State, check_figures
+from guardrail.figures.equations import shown
+from guardrail.figures.source import Sentence
+
+CASES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "equations.yaml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("text", CASES["right"])
+def test_what_follows_or_can_not_be_told_is_no_mistake(text: str) -> None:
+    assert not Sentence(text).written.wrong
+
+
+@pytest.mark.parametrize("case", CASES["wrong"], ids=lambda case: str(case["text"]))
+def test_what_does_not_follow_is_told_with_what_does(case: dict[str, str]) -> None:
+    ((figure, right),) = Sentence(case["text"]).written.wrong
+    assert shown(figure, right) == case["is"]
+    assert right.text in case["text"]
+
+
+def test_a_wrong_result_is_a_conflict_although_a_source_has_that_figure() -> None:
+    source = FigureSource(
+        [SourceText("c", 0, 0, "A locker is €4 a day."), SourceText("c", 0, 0, "At most €28.")]
+    )
+    checks = check_figures("Three lockers for two days: 3 × 2 × €4 = €28.", source, [0, 1])
+    assert [check.state for check in checks] == [*[State.DERIVED] * 4, State.FOUND, State.CONFLICT]
+
+
+def test_a_right_result_is_reckoned_in_whatever_unit_the_factors_were_left() -> None:
+    source = FigureSource([SourceText("c", 0, 0, "A locker is €4 a day.")])
+    checks = check_figures("That comes to 3 × 4 = 12 euros.", source, [0])
+    assert [check.state for check in checks] == [State.DERIVED, State.FOUND, State.DERIVED]
