@@ -127,8 +127,8 @@ def _turned(text: str) -> Iterator[Span]:
 
 
 def _concealed(text: str) -> Iterator[Span]:
-    """Invisible characters between two letters or two digits, in scripts that have no use for them, except those
-    that don't change how the text displays. A hyphen within a number may show.
+    """Invisible characters between two letters or two digits, in scripts that have no use for them, except
+    those that don't change how the text displays. A hyphen within a number may show.
     """
     for match in _HIDDEN.finditer(text):
         before, after = text[match.start() - 1], text[match.end()]
