@@ -74,7 +74,7 @@ async def judged(cases: Iterable[ChatCase], settings: Settings) -> list[Judged]:
     """Every pair of answers with its verdicts, in the order of the cases.
 
     Two answers are under way at a time: the judge's work is bound by the processor, and more of them would
-    only queue, where a judge under load may answer in haste.
+    only queue, where a judge under load may check claims only in part.
     """
     judge = build_judge(settings.judge)
     turn = asyncio.Semaphore(AT_ONCE)
@@ -103,7 +103,7 @@ def rates(verdicts: Sequence[ResponseVerdict]) -> dict[str, Any]:
 
 
 def report(found: Sequence[Judged]) -> dict[str, Any]:
-    """All figures as JSON: of right and wrong answers, in all and by kind, and what was judged in haste.
+    """All figures as JSON: of right and wrong answers, in all and by kind, and what was checked only in part.
 
     ``told_apart`` are the pairs whose right answer was left untouched and whose wrong one was not: a wrong
     answer is also stopped where its twin would have been, for what is the same in both.
@@ -133,7 +133,7 @@ def lines(figures: dict[str, Any]) -> list[str]:
         found += ["", _heading(title)]
         found += [_line(kind, figures[name][kind]) for kind in sorted(figures[name])]
     if figures["degraded_claims"]:
-        found += ["", f"judged in haste: {figures['degraded_claims']} of {figures['claims']} claims"]
+        found += ["", f"checked only in part: {figures['degraded_claims']} of {figures['claims']} claims"]
     return found
 
 

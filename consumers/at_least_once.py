@@ -1,8 +1,8 @@
 """At least once: no transactions, no stored sessions.
 
-A position is committed only after everything that came of the records before it has been written, and only
-up to the start of the oldest response in flight, which is read again from its start after a restart. Outputs
-have deterministic ids, so what is written twice is recognised.
+A position is committed only after all outputs of the records before it have been written, and only up to the
+start of the oldest response in flight. After a restart that response is read again from its start. Outputs
+have deterministic ids, so readers recognise what is written twice.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ log = structlog.get_logger(__name__)
 
 
 class _HeldPartition:
-    """A partition, as long as it is assigned."""
+    """A partition, for as long as it is assigned."""
 
     __slots__ = ("_owner", "partition")
-    ready = True  # nothing is restored
+    ready = True  # there is nothing to restore
 
     def __init__(self, partition: Partition, owner: AtLeastOnce) -> None:
         self.partition = partition
@@ -89,7 +89,7 @@ class AtLeastOnce:
         return dict(self._held)
 
     def holds(self, held: Holding) -> bool:
-        """Is this the present assignment, and not being revoked?"""
+        """Whether this is the current assignment, and not being revoked."""
         return self._held.get(held.partition) is held
 
     def congested(self) -> Collection[Partition]:
@@ -105,27 +105,27 @@ class AtLeastOnce:
         self.append(record)
 
     def append(self, record: OutRecord) -> None:
-        """Have this written."""
+        """Queue this record for writing."""
         self._outbox.append(record)
         self._has_output.set()
 
     def taken(self, partition: Partition, offset: int, response_id: str | None) -> None:
-        """The record at ``offset`` is read; note its response, if that is in flight on this partition."""
+        """The record at ``offset`` has been read; note its response, if it is in flight on this partition."""
         if response_id is not None and self._engine.lane_of(response_id) == partition:
             self.tracker.open(partition, response_id, offset)
         self.tracker.read(partition, offset)
 
     def changed(self, change: Change) -> None:  # noqa: ARG002 - part of Guarantee
-        return  # nothing is stored of a session
+        return  # sessions are not stored
 
     def closed(self, response: ClosedResponse) -> None:
-        # What it emitted is in the outbox, and commits are taken together with the outbox.
+        # Its output is in the outbox, and commits are taken together with the outbox.
         self.tracker.close(response.response_id)
 
     # ------------------------------------------------------------------------------------ writing
 
     async def close(self, within_s: float) -> None:
-        """Not cancelled at once: what is being written at this moment would be written again."""
+        """Don't cancel the writer at once: records being written at this moment would be written again."""
         self._closing = True
         self._has_output.set()
         if self._writer is not None:
@@ -134,7 +134,7 @@ class AtLeastOnce:
                 log.warning("guard.last_step_timeout", records=len(self._outbox))
 
     async def _write(self) -> None:
-        """Write what comes up, in order; at the end, once more, everything there is."""
+        """Write records as they come, and everything that is left at the end."""
         last_commit = time.monotonic()
         while not self._closing:
             due = max(0.0, last_commit + self._commit_interval_s - time.monotonic())
@@ -150,7 +150,7 @@ class AtLeastOnce:
         await self._flush(commit=True)
 
     async def _flush(self, *, commit: bool, partitions: Collection[Partition] | None = None) -> None:
-        """Write what there is; with ``commit``, the positions that this makes safe."""
+        """Write the outbox; with ``commit``, also commit the positions that this makes safe."""
         async with self._writing:
             if self._unwritten:
                 raise TransportError("an earlier write failed or was cut off; nothing more is written")
@@ -163,8 +163,8 @@ class AtLeastOnce:
             try:
                 await self._transport.publish(records, commits)
             except PartitionLost as error:
-                # Whoever holds the partition now reads on from its last position. The records may or may
-                # not have been written; written twice they are recognised, never written they would be lost.
+                # The new owner of the partition continues from its last position. The records may or may not
+                # have been written: duplicates are recognised, but missing records would be lost.
                 log.warning("guard.partition_lost", error=str(error))
                 await self._transport.publish(records, {})
             else:
@@ -179,9 +179,9 @@ class AtLeastOnce:
             self._held[partition] = _HeldPartition(partition, self)
 
     async def revoked(self, partitions: Collection[Partition]) -> None:
-        """Responses in flight are left to the next owner, from their start."""
+        """Leave responses in flight to the next owner, from their start."""
         if self._ended:
-            return  # the engine lets go of its responses, which must not look as if they were decided
+            return  # the engine drops its responses, which must not look decided
         for partition in partitions:
             self._held.pop(partition, None)
         await self._flush(commit=True, partitions=partitions)

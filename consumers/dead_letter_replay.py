@@ -1,12 +1,12 @@
-"""Writing dead letters back to where they came from, each once.
+"""Writes dead letters back to their original topics, each once.
 
-For each partition of the dead-letter topic there is one transactional producer, and its transactions hold the
-records written back together with the progress in a consumer group of its own: a replay that is killed, at
-any moment, is gone on with by the next, and two at a time are kept apart, the later one fencing the other.
+Each partition of the dead-letter topic has one transactional producer. Its transactions contain the records
+written back together with the progress in a separate consumer group. If a replay is killed at any moment, the
+next one continues from there; of two concurrent replays, the later one fences the other.
 
-What was replayed is a position and what lies beyond it. A replay with filters leaves records behind, so one
-offset can't tell what is done. It is committed with a note of the ranges that are done after it, which is
-short as long as what is left behind is not scattered.
+Progress is a position and the ranges done beyond it. A replay with filters skips records, so one offset can't
+describe the progress. The offset is committed with a note of the ranges that are done after it, which is
+short as long as the skipped records are not scattered.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ Ranges = Sequence[tuple[int, int]]
 class ReplayProgress:
     """Progress of one partition while it is read once, in order, from ``begin`` on.
 
-    Every record read is said to be ``done`` or ``left``; offsets without a record belong to what is beside
-    them. What was done beyond the place reached stays done.
+    Every record read is reported as ``done`` or ``left``; offsets without a record are treated like their
+    neighbours. Ranges done beyond the current position stay done.
     """
 
     def __init__(self, begin: int, done: Ranges = ()) -> None:
@@ -72,7 +72,7 @@ class ReplayProgress:
         self._gap = False
 
     def was_done(self, offset: int) -> bool:
-        """Was it replayed before? To be asked in ascending order, like ``done`` and ``left``."""
+        """Whether it was replayed before. Call in ascending order, like ``done`` and ``left``."""
         while self._before and self._before[0][1] <= offset:
             self._before.popleft()
         return bool(self._before) and self._before[0][0] <= offset
@@ -87,12 +87,12 @@ class ReplayProgress:
         self._reached = offset + 1
 
     def left(self, offset: int) -> None:
-        """The record at this offset is left for another time."""
+        """The record at this offset is left for another replay."""
         self._gap = True
         self._reached = offset + 1
 
     def commit(self) -> Commit:
-        """To be committed with what was written so far. Raises TransportError when it is too scattered."""
+        """What to commit with the records written so far. Raises TransportError if it is too scattered."""
         ahead = [(max(start, self._reached), end) for start, end in self._before if end > self._reached]
         (_, position), *ranges = _joined([*self._done, *ahead])
         note = _encode(position, ranges)
@@ -106,7 +106,7 @@ class ReplayProgress:
 
 
 def _joined(ranges: Ranges) -> list[tuple[int, int]]:
-    """The same offsets, with ranges that touch as one."""
+    """The same offsets, with adjacent ranges merged."""
     joined = [ranges[0]]
     for start, end in ranges[1:]:
         if start <= joined[-1][1]:
@@ -117,10 +117,10 @@ def _joined(ranges: Ranges) -> list[tuple[int, int]]:
 
 
 def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> ReplayProgress:
-    """Progress as committed; of a partition whose ``oldest`` record kept may be younger than that.
+    """The committed progress of a partition; its ``oldest`` remaining record may be newer than that.
 
-    With ``forget`` it begins at the oldest, as with nothing committed. Raises TransportError for a note that
-    can't be read.
+    With ``forget`` it begins at the oldest record, as if nothing were committed. Raises TransportError for an
+    unreadable note.
     """
     if commit is None or forget:
         return ReplayProgress(oldest)
@@ -135,7 +135,7 @@ def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> Repla
 
 
 def rewound(commit: Commit | None, oldest: int) -> ReplayProgress:
-    """As ``resume``, but to be read from the oldest record on once more: what was done stays done."""
+    """Like ``resume``, but reads from the oldest record again; what was done stays done."""
     if commit is None or commit.offset <= oldest:
         return resume(commit, oldest)
     known = resume(commit, oldest)
@@ -143,7 +143,7 @@ def rewound(commit: Commit | None, oldest: int) -> ReplayProgress:
 
 
 def _encode(position: int, ranges: Ranges) -> str:
-    """Gaps and lengths, one after the other; packed where that is needed."""
+    """Gaps and lengths, alternating; compressed if necessary."""
     parts: list[str] = []
     last = position
     for start, end in ranges:
@@ -189,7 +189,7 @@ _MAX_DIGITS: Final = 18
 
 
 class Origin(NamedTuple):
-    """Where the refused record stood. ``timestamp_ms`` counts from 1970."""
+    """Where the refused record came from. ``timestamp_ms`` is Unix time."""
 
     topic: str
     partition: int
@@ -201,7 +201,7 @@ class Origin(NamedTuple):
 class DeadLetter:
     """A record of the dead-letter topic, and what its headers say. ``headers`` are the refused record's own.
 
-    What a header does not say, because something else wrote the record, is empty or None.
+    Fields whose header is missing, because something else wrote the record, are empty or None.
     """
 
     record: Record
@@ -218,13 +218,13 @@ class DeadLetter:
 
     @property
     def size(self) -> int:
-        """Bytes of the refused record's value."""
+        """Size of the refused record's value, in bytes."""
         return len(self.record.value or b"") if self.omitted_bytes is None else self.omitted_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """Which dead letters are wanted; with everything at None, all."""
+    """Which dead letters to select; if everything is None, all."""
 
     reason: str | None = None
     key: bytes | None = None
@@ -233,11 +233,11 @@ class DeadLetterFilter:
 
     @property
     def everything(self) -> bool:
-        """Does it leave nothing out?"""
+        """Whether it selects all dead letters."""
         return self == DeadLetterFilter()
 
     def wants(self, letter: DeadLetter) -> bool:
-        """Is this dead letter one of them?"""
+        """Whether it selects this dead letter."""
         return (
             (self.reason is None or letter.reason == self.reason)
             and (self.key is None or letter.record.key == self.key)
@@ -246,7 +246,9 @@ class DeadLetterFilter:
 
 
 class Span(NamedTuple):
-    """Offsets of a partition: the oldest kept, and the end of what was committed when it was asked."""
+    """Offsets of a partition: the oldest record, and the end of committed records at the time of the
+    request.
+    """
 
     begin: int
     end: int
@@ -255,7 +257,7 @@ class Span(NamedTuple):
 def read_letter(record: Record) -> DeadLetter:
     """What the headers of a dead letter say. Never fails: the record may come from anywhere.
 
-    The guard's headers are the last ones. A refused record that had such headers itself keeps them.
+    The guard's headers come last. A refused record that itself had such headers keeps them.
     """
     first = max(
         (index for index, (name, _) in enumerate(record.headers) if name == PREFIX + "reason"), default=None
@@ -285,7 +287,7 @@ def read_letter(record: Record) -> DeadLetter:
 
 
 def _replays(headers: Headers) -> int:
-    """What the last mark says; one that says nothing sensible was not made by a replay."""
+    """The count in the last mark; a mark that makes no sense was not made by a replay."""
     marks = [value for name, value in headers if name == REPLAYED]
     return _number((marks[-1] or b"").decode("ascii", "replace")) or 0 if marks else 0
 
@@ -297,7 +299,7 @@ def _number(text: str | None) -> int | None:
 
 
 class DeadLetterReader:
-    """Reads the dead-letter topic without a group. Made by ``open_reader``."""
+    """Reads the dead-letter topic without a consumer group. Made by ``open_reader``."""
 
     def __init__(
         self,
@@ -318,7 +320,7 @@ class DeadLetterReader:
     async def read(self, partition: Partition, begin: int, end: int) -> AsyncGenerator[DeadLetter, None]:
         """Dead letters from offset ``begin`` to before ``end``, in order; one read at a time.
 
-        Raises TransportError when the brokers give nothing for ``request_timeout_ms``.
+        Raises TransportError if the brokers return nothing for ``request_timeout_ms``.
         """
         tp = TopicPartition(*partition)
         consumer = self._consumer
@@ -338,7 +340,7 @@ class DeadLetterReader:
                 yield read_letter(
                     Record(partition, found.offset, found.key, found.value, headers, found.timestamp)
                 )
-            # Markers and aborted records move it too, without a record.
+            # Markers and aborted records advance it too, without a record.
             reached = await consumer.position(tp)
             if reached != position or batch:
                 position, moved = reached, loop.time()
@@ -399,7 +401,7 @@ class ReplayRequest:
 
 @dataclass(slots=True)
 class ReplayReport:
-    """What a replay wrote, or, of a plan, would write. Everything counts dead letters."""
+    """What a replay wrote or, for a plan, would write. All fields count dead letters."""
 
     request: ReplayRequest
     group_id: str
@@ -425,7 +427,7 @@ class Unusable(Exception):
 
 
 def replay_settings(settings: KafkaSettings, to: str | None) -> KafkaSettings:
-    """Settings of the replay's own group: ``GROUP-dead-letters-replay``, with ``-to-TOPIC`` where given."""
+    """Settings of the replay's own group: ``GROUP-dead-letters-replay``, plus ``-to-TOPIC`` if given."""
     group_id = f"{settings.group_id}-dead-letters-replay" + (f"-to-{to}" if to else "")
     return settings.model_copy(update={"group_id": group_id})
 
@@ -434,8 +436,8 @@ def replay_settings(settings: KafkaSettings, to: str | None) -> KafkaSettings:
 class Destinations:
     """Where dead letters may be written back to: their own topics, or ``to`` for all of them.
 
-    A dead letter's headers may be forged: what it names is written to only where it exists and is nobody's
-    output, and the plan tells how many go where.
+    A dead letter's headers may be forged. A replay therefore writes to the topic that they name only if it
+    exists and is not an output, and the plan reports how many go where.
     """
 
     to: str | None
@@ -443,7 +445,7 @@ class Destinations:
     known: frozenset[str]
 
     def of(self, letter: DeadLetter) -> str:
-        """Raises Unusable."""
+        """The topic for this dead letter. Raises Unusable."""
         if self.to is not None:
             return self.to
         if letter.origin is None:
@@ -457,7 +459,7 @@ class Destinations:
 
 
 def is_internal(topic: str, internal: frozenset[str]) -> bool:
-    """Is it an output of the guard, its sessions, or one of Kafka's own?"""
+    """Whether it is an output of the guard, its sessions topic, or one of Kafka's internal topics."""
     return topic in internal or topic.startswith("__")
 
 
@@ -477,7 +479,7 @@ def written_back(letter: DeadLetter, topic: str) -> OutRecord:
 
 
 async def plan_replay(settings: KafkaSettings, request: ReplayRequest) -> ReplayReport:
-    """What ``run_replay`` would write now, without writing anything; the destinations are seen to exist.
+    """What ``run_replay`` would write now, without writing anything; checks that the destinations exist.
 
     Raises ConfigError for a destination that only the guard writes to, TransportUnavailable, TransportError.
     """
@@ -498,10 +500,10 @@ async def plan_replay(settings: KafkaSettings, request: ReplayRequest) -> Replay
 
 
 async def run_replay(settings: KafkaSettings, plan: ReplayReport) -> ReplayReport:
-    """Write back what ``plan`` saw, less what another replay has written since.
+    """Write back what is in ``plan``, except what another replay has written since.
 
-    Returns what was written when all is committed. When it raises TransportError everything committed so far
-    stays, and the next replay goes on there.
+    Returns what was written once everything is committed. If it raises TransportError, everything committed
+    so far stays, and the next replay continues from there.
     """
     own = replay_settings(settings, plan.request.to)
     async with open_reader(settings) as reader:
@@ -564,7 +566,7 @@ async def _replay_partition(
 
 
 def _written_back(letter: DeadLetter, where: Destinations, report: ReplayReport) -> OutRecord | None:
-    """The record to write, counted in ``report``; None, and a line there, for one that can't be written."""
+    """The record to write, counted in ``report``; None, with an entry there, if it can't be written."""
     try:
         record = written_back(letter, where.of(letter))
     except Unusable as why:
@@ -587,7 +589,7 @@ def _progress(request: ReplayRequest, committed: Commit | None, oldest: int) -> 
 
 
 class _ReplayStep:
-    """Records that go into one transaction, with the progress that they make."""
+    """Records for one transaction, with the progress that they make."""
 
     def __init__(
         self, producer: TransactionalProducer | None, progress: ReplayProgress, committed: Commit | None
@@ -599,7 +601,7 @@ class _ReplayStep:
         self._bytes = 0
 
     async def add(self, record: OutRecord) -> None:
-        """Write what there is before, where this one would make it too large."""
+        """Add a record; first write the pending ones if this one would make the step too large."""
         size = len(record.key or b"") + len(record.value or b"")
         if len(self._records) >= MAX_STEP_RECORDS or self._bytes + size > MAX_STEP_BYTES:
             await self._write()
@@ -607,12 +609,12 @@ class _ReplayStep:
         self._bytes += size
 
     async def finish(self) -> None:
-        """Write the rest, and progress that came of reading alone."""
+        """Write the rest, and progress made by reading alone."""
         if self._records or self._progress.commit() != self._committed:
             await self._write()
 
     async def _write(self) -> None:
-        commit = self._progress.commit()  # also of a plan: it is to fail before anything is written
+        commit = self._progress.commit()  # for a plan too: it should fail before anything is written
         if self._producer is not None:
             await self._producer.transact(self._records, (), commit)
         self._committed = commit

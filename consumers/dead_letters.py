@@ -1,6 +1,6 @@
-"""Dead letters: what could not be used, byte for byte, with headers that say why and from where.
+"""Dead letters: unusable records, byte for byte, with headers that say why and where they came from.
 
-Also notices when most records can't be read, and no longer single ones.
+Also detects when most records are unreadable, rather than single ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from guardrail.limits import Limits
 
 
 class BadRecords:
-    """The share of undecodable records among the last ones taken."""
+    """The share of undecodable records among the latest ones."""
 
     def __init__(self, limits: Limits, topic: str) -> None:
         self._share = limits.bad_record_share
@@ -24,11 +24,11 @@ class BadRecords:
         self._bad = 0
 
     def good(self) -> None:
-        """A record was decoded, whatever became of it then."""
+        """A record was decoded, whatever happened to it afterwards."""
         self._note(bad=False)
 
     def bad(self) -> None:
-        """A record could not be decoded. Raises TooManyBadRecords when that makes them too many."""
+        """A record could not be decoded. Raises TooManyBadRecords if this makes the share too large."""
         self._note(bad=True)
         taken = len(self._last)
         if taken >= self._least and self._bad > self._share * taken:
@@ -78,11 +78,11 @@ def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -
     """The record as it came, its own headers first.
 
     Headers added, all UTF-8: ``…reason`` (a stable code, always the first of them), ``…error`` (class),
-    ``…message``, ``…stage`` (what refused it: ``decode``, ``session`` or ``guard``), and the original
-    ``…topic``, ``…partition``, ``…offset`` and ``…timestamp`` (milliseconds since 1970). Where the record
-    would be larger than ``max_bytes``, its value, then its headers, then its key are left out, and
-    ``…value-bytes``, ``…headers-bytes`` and ``…key-bytes`` say how large they are: they can be read at their
-    original place, and the guard is not stopped by what it can't write.
+    ``…message``, ``…stage`` (where it was refused: ``decode``, ``session`` or ``guard``), and the original
+    ``…topic``, ``…partition``, ``…offset`` and ``…timestamp`` (milliseconds since 1970). If the record would
+    exceed ``max_bytes``, its value, then its headers, then its key are left out, and ``…value-bytes``,
+    ``…headers-bytes`` and ``…key-bytes`` give their sizes. They can still be read at their original place,
+    and a record too large to write doesn't stop the guard.
     """
     about = {
         "reason": error.reason,

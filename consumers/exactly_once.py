@@ -1,12 +1,12 @@
-"""Exactly once: one lane for each input partition, each step of it one transaction.
+"""Exactly once: one lane for each input partition, with one transaction per step.
 
-When a step fails, or nobody knows whether it did, the lane and its sessions are thrown away, and a new lane
-is built from what the broker has. So nothing here ever compensates, repeats or guesses.
+If a step fails or its outcome is unknown, the lane and its sessions are thrown away, and a new lane is built
+from the broker's state. Nothing here ever compensates, repeats or guesses.
 
-A lane holds what has come of the records of one input partition since its last step. A step is taken in one
-instant: all outputs, what is new in every session touched, the closed ones, and the position. Nothing of it
-can be left out or split off, or the stored sessions would say what the outputs do not. So what bounds a step
-is what is let into the lane: past the bounds records wait until a step is taken.
+A lane collects the output of one input partition's records since its last step. A step is taken in one
+instant: all outputs, all new state of the sessions touched, the closed sessions, and the position. It can't
+be split or reduced, or the stored sessions would disagree with the outputs. What is let into the lane
+therefore bounds a step: past the bounds records wait until a step is taken.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 
 
 class Step(NamedTuple):
-    """What one transaction writes."""
+    """The contents of one transaction."""
 
     records: list[OutRecord]
     state: list[StateRecord]
@@ -83,21 +83,21 @@ class Lane:
 
     @property
     def full(self) -> bool:
-        """Enough for a step: records wait until it is taken."""
+        """Whether there is enough for a step: further records wait until it is taken."""
         return len(self._outputs) >= MAX_OUTPUTS or self._bytes >= MAX_BYTES
 
     @property
     def congested(self) -> bool:
-        """Is no more to be read for now?"""
+        """Whether to read no more for now."""
         return not self.ready or bool(self.waiting) or self.full
 
     @property
     def busy(self) -> bool:
-        """Is there output that no step has taken?"""
+        """Whether there is output that no step has taken."""
         return bool(self._outputs)
 
     def admits(self, record: Record) -> bool:
-        """Part of Holding: a record that can't be taken now waits here, and is not lost."""
+        """Part of Holding: a record that can't be taken now waits here and is not lost."""
         if not self.admitting:
             return False
         if self.ready and not self.waiting and not self.full:
@@ -107,7 +107,7 @@ class Lane:
         return False
 
     def next_waiting(self) -> Record | None:
-        """The first of the records that wait, if it can be taken now."""
+        """The first waiting record, if it can be taken now."""
         if not self.waiting or self.full or not self.admitting:
             return None
         record = self.waiting.popleft()
@@ -131,7 +131,7 @@ class Lane:
         self._soil()
 
     def changed(self, change: Change) -> None:
-        """A session of this lane has something to store."""
+        """A session of this lane has new state to store."""
         self._changes.append(change)
         self._soil()
 
@@ -152,21 +152,23 @@ class Lane:
             self._wake.set()
 
     def end(self) -> None:
-        """Take no more; the step that is due now is the last one."""
+        """Take no more records; the step that is due now is the last one."""
         self.admitting = False
         self.closing = True
         self.waiting.clear()
         self._wake.set()
 
     def throw_away(self) -> None:
-        """Its records are another lane's, or another guard's, to read: whoever knows it can't fill it."""
+        """Another lane or another guard reads its records again; code that still refers to this lane can't
+        add to it any more.
+        """
         self.admitting = False
         self.waiting.clear()
 
     # ------------------------------------------------------------------------------------ stepping
 
     async def due(self) -> None:
-        """Wait until a step is due: soon after there is output, else at intervals, at once at the end."""
+        """Wait until a step is due: soon after there is output, else at intervals, and at once at the end."""
         while not self.closing:
             delay = self._delay()
             if delay is not None and delay <= 0:
@@ -190,13 +192,13 @@ class Lane:
         return max(expiry, self._last_step + self._interval_s - now)
 
     def take(self) -> Step | None:
-        """Everything since the last step; None when that is nothing. Never waits."""
+        """Everything since the last step, or None if there is nothing. Never waits."""
         outputs, self._outputs, self._bytes = self._outputs, [], 0
         changes, self._changes = self._changes, []
         closed, self._closed = self._closed, []
         self._dirty_since = None
         if self._next is None:
-            return None  # nothing was ever read, so there is nothing that could have come of it
+            return None  # nothing was ever read, so there can be no output
         captures = [
             (change.response_id, captured) for change in changes if (captured := change.take()) is not None
         ]
@@ -208,7 +210,7 @@ class Lane:
         return Step(outputs, state, commit)
 
     def stepped(self) -> None:
-        """The step that was taken is committed."""
+        """The step that was taken has been committed."""
         self.steps += 1
         self._last_step = time.monotonic()
 
@@ -240,7 +242,7 @@ class ExactlyOnce:
         commit_interval_ms: int,
         revoke_timeout_ms: int,
     ) -> None:
-        """``take`` has the guard take a record that had to wait in its lane."""
+        """``take`` makes the guard take a record that had to wait in its lane."""
         self._transport = transport
         self._engine = engine
         self._take = take
@@ -272,7 +274,7 @@ class ExactlyOnce:
         return dict(self._lanes)
 
     def congested(self) -> Collection[Partition]:
-        """Those that recover, and those whose records wait in the lane."""
+        """Lanes that are recovering, and lanes with waiting records."""
         lanes = self._lanes
         return [
             held
@@ -302,7 +304,7 @@ class ExactlyOnce:
     # ------------------------------------------------------------------------------------ writing
 
     async def _serve(self, partition: Partition) -> None:
-        """Commit the steps of a partition until it is given back, or the guard stops."""
+        """Commit the steps of a partition until it is revoked or the guard stops."""
         failures = 0
         while (lane := self._lanes.get(partition)) is not None:
             try:
@@ -323,7 +325,7 @@ class ExactlyOnce:
                     error=str(error),
                 )
                 if closing:
-                    return  # whoever comes next restores it
+                    return  # the next owner restores it
                 if failures >= MOST_FAILURES:
                     raise TransportUnavailable(
                         f"{failures} steps of {partition.topic}[{partition.index}] failed one after the "
@@ -360,7 +362,7 @@ class ExactlyOnce:
     # --------------------------------------------------------------------------------- assignment
 
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
-        """Restore the sessions. Raises StateError when a newer version stored them."""
+        """Restore the sessions. Raises StateError if a newer version stored them."""
         for partition, found in restored.items():
             await self._cancelled({task} if (task := self._tasks.pop(partition, None)) else set())
             self._throw_away(partition)
@@ -371,7 +373,7 @@ class ExactlyOnce:
             self._tasks[partition] = self._group.create_task(self._serve(partition), name=name)
 
     async def revoked(self, partitions: Collection[Partition]) -> None:
-        """Take no more, wait a little for verdicts under way, commit, let go."""
+        """Take no more records, wait briefly for verdicts under way, commit, and release the partitions."""
         for partition in partitions:
             lane = self._lanes.get(partition)
             if lane is not None:
@@ -389,7 +391,7 @@ class ExactlyOnce:
         await self._end(tuple(self._tasks), within_s)
 
     async def _end(self, partitions: Collection[Partition], within_s: float = LAST_STEP_S) -> None:
-        """Commit the last steps, within a deadline, and let go of the lanes."""
+        """Commit the last steps, within a deadline, and drop the lanes."""
         tasks = set()
         for partition in partitions:
             lane, task = self._lanes.get(partition), self._tasks.get(partition)
@@ -397,7 +399,7 @@ class ExactlyOnce:
                 continue
             tasks.add(task)
             if lane is None or not lane.ready:
-                task.cancel()  # recovers: what it has is what the broker has
+                task.cancel()  # recovering: its state is what the broker has
             else:
                 lane.end()
         if tasks:
@@ -422,7 +424,7 @@ class ExactlyOnce:
         self._engine.drop_lane(partition)
 
     async def _recover(self, partition: Partition, failures: int) -> None:
-        """A new lane from what the broker has; none when the partition was given away meanwhile."""
+        """A new lane from the broker's state; none if the partition has been given away in the meantime."""
         if failures > 1:
             await asyncio.sleep(min(LONGEST_PAUSE_S, 0.01 * 2**failures))
         try:
@@ -433,7 +435,7 @@ class ExactlyOnce:
         await self._restore(partition, restored)
 
     async def _restore(self, partition: Partition, restored: Restored) -> None:
-        """Put a lane in place at once, for records that may come already, and restore its sessions."""
+        """Put a lane in place at once, because records may come already, and restore its sessions."""
         started = time.monotonic()
         store = SessionStore(
             max_value_bytes=self._max_value_bytes,

@@ -1,8 +1,8 @@
-"""What the two delivery guarantees have in common, as the guard sees them.
+"""The common interface of the two delivery guarantees.
 
-The guard reads, has the engine work, and hands over what comes of it. Where that gathers, when and how it is
-written, and what becomes of the sessions when partitions come and go, is behind ``Guarantee``:
-``consumers.exactly_once`` and ``consumers.at_least_once``.
+The guard reads records, has the engine work on them, and passes on the outputs. ``Guarantee`` hides where
+outputs collect, when and how they are written, and what happens to sessions when partitions come and go.
+``consumers.exactly_once`` and ``consumers.at_least_once`` implement it.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from guardrail.engine.engine import Change, ClosedResponse
 
 
 class Holding(Protocol):
-    """One input partition for as long as it is held, and not thrown away after a failure."""
+    """One input partition for as long as it is held and not thrown away after a failure."""
 
     partition: Partition
 
     @property
     def ready(self) -> bool:
-        """Are its sessions restored?"""
+        """Whether its sessions are restored."""
         ...
 
     def admits(self, record: Record) -> bool:
-        """May ``record`` be taken now? Otherwise it is kept for later, or is another holder's to read."""
+        """Whether ``record`` may be taken now. Otherwise it is kept for later, or another holder reads it."""
         ...
 
     def reading(self, offset: int) -> StartStatus:
-        """What a record at ``offset`` means that begins a response."""
+        """What it means that the record at ``offset`` begins a response."""
         ...
 
     def put(self, record: OutRecord) -> None:
-        """Have this written."""
+        """Queue this output for writing."""
         ...
 
     def taken(self, offset: int, response_id: str | None) -> None:
-        """All that comes of the record at ``offset`` so far has been put.
+        """All outputs of the record at ``offset`` so far have been put.
 
-        ``response_id`` is that of its response, which may be under way on another partition, or not at all;
-        None where the record doesn't say.
+        ``response_id`` is that of its response, which may be in flight on another partition, or not at all;
+        None if the record has none.
         """
         ...
 
 
 class Guarantee(Protocol):
-    """Writes what the guard makes. An async context manager, which owns the tasks that do it.
+    """Writes the guard's outputs. An async context manager that owns the tasks that do it.
 
     An error in one of these tasks ends the block.
     """
@@ -60,16 +60,18 @@ class Guarantee(Protocol):
     ) -> None: ...
 
     def holdings(self) -> Mapping[Partition, Holding]:
-        """What is held at this moment. A copy: asked for when records come, it tells their holdings later."""
+        """The current holdings. A copy: taken when records arrive, it still identifies their holdings
+        later.
+        """
         ...
 
     def congested(self) -> Collection[Partition]:
-        """Partitions of which no more is to be read until their outputs are written."""
+        """Partitions to read no further until their outputs are written."""
         ...
 
     @property
     def busy(self) -> bool:
-        """Is anything waiting to be written?"""
+        """Whether anything is waiting to be written."""
         ...
 
     def put(self, partition: Partition, record: OutRecord) -> None:
@@ -77,15 +79,15 @@ class Guarantee(Protocol):
         ...
 
     def changed(self, change: Change) -> None:
-        """A response has something to store, whether or not there was an output."""
+        """A response has new state to store, with or without an output."""
         ...
 
     def closed(self, response: ClosedResponse) -> None:
-        """Nothing more will come of a response; all its outputs have been put."""
+        """A response is over; all its outputs have been put."""
         ...
 
     async def close(self, within_s: float) -> None:
-        """Write what there is, commit, and end the tasks; what takes longer is given up, and logged."""
+        """Write what is left, commit, and end the tasks; give up on what takes longer, and log it."""
         ...
 
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:

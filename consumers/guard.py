@@ -1,11 +1,11 @@
 """The guard: reads responses, has their claims judged, writes deliveries, verdicts, flags and dead letters.
 
-Reading, judging and writing overlap. What is promised about what is written, and so when and how it is, is
-the matter of ``consumers.exactly_once`` and ``consumers.at_least_once``.
+Reading, judging and writing overlap. ``consumers.exactly_once`` and ``consumers.at_least_once`` decide when
+and how outputs are written, and what that guarantees.
 
-No answer may stop the guard. A record that can't be used becomes a dead letter. An output event that is too
-large for a record, such as a case with megabytes of contexts, leaves something out and names it; that is on
-the topics all the same, the contexts in the input and the evidence in the verdicts of the single claims.
+No answer may stop the guard. An unusable record becomes a dead letter. An output event that is too large for
+a record, such as a case with megabytes of contexts, leaves out some fields and names them. Their content is
+still on the topics: contexts in the input, evidence in the verdicts on single claims.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _KEPT_CHARS: Final = 10_000
 
 
 def value_within(event: OutputEvent, max_bytes: int) -> tuple[bytes, tuple[str, ...]]:
-    """The event as JSON of at most ``max_bytes``, and the names of the fields left out to get there."""
+    """The event as JSON of at most ``max_bytes``, and the names of the fields that had to be left out."""
     value = event.to_json()
     if len(value) <= max_bytes:
         return value, ()
@@ -64,7 +64,7 @@ def value_within(event: OutputEvent, max_bytes: int) -> tuple[bytes, tuple[str, 
 
 
 def _smaller(event: OutputEvent) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What may be left out, what is easiest to find elsewhere first."""
+    """The fields to leave out, starting with what is easiest to find elsewhere."""
     if isinstance(event, FlaggedCase):
         yield "contexts", {"contexts": tuple(c.model_copy(update={"text": ""}) for c in event.contexts)}
     if isinstance(event, FlaggedCase | ResponseVerdict):
@@ -92,7 +92,7 @@ log = structlog.get_logger(__name__)
 
 
 class Intake:
-    """One for all partitions. Never waits."""
+    """Takes the records of all partitions. Never waits."""
 
     def __init__(
         self,
@@ -108,9 +108,9 @@ class Intake:
         self._bad_records = BadRecords(limits, topics.responses)
 
     def take(self, holding: Holding, record: Record) -> None:
-        """Handle one record to the end, whatever it holds.
+        """Handle one record completely, whatever it contains.
 
-        Raises TooManyBadRecords; the record does not count as taken then.
+        Raises TooManyBadRecords; the record then does not count as taken.
         """
         reading = holding.reading(record.offset)
         response_id: str | None = None
@@ -135,18 +135,21 @@ class Intake:
         holding.taken(record.offset, response_id)
 
     def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
-        """A response begins, here or before a restart."""
+        """A response begins, now or before a restart."""
         headers, lane, born = _trace(record.headers), record.partition, record.offset
         if reading is StartStatus.DECIDED:
             self._engine.pass_over(event, headers, lane=lane, born=born)
         elif reading is not StartStatus.OVER or self._engine.knows(event.response_id):
-            # One that was over while its id is in flight is a second start, which does now what it did then.
+            # If it was over while its id is in flight again, this is a second start, which has the same
+            # effect as the first time.
             self._engine.handle(event, headers, lane=lane, born=born)
 
     def _unusable(
         self, holding: Holding, record: Record, error: InputError, reading: StartStatus
     ) -> str | None:
-        """Dead-letter it, and end the response that its key names: nobody is to wait for it in vain."""
+        """Dead-letter the record, and end the response that its key names, so that nobody waits for it in
+        vain.
+        """
         self._dead_letter(holding, record, error, reading)
         try:
             response_id = (record.key or b"").decode()
@@ -180,7 +183,7 @@ class Intake:
 
 
 def _trace(headers: transport.Headers) -> Headers:
-    """The W3C trace context, carried from the input to every output; one that can't be one is not."""
+    """The W3C trace context, carried from the input to every output, unless it is malformed."""
     found: dict[str, tuple[str, bytes]] = {}
     for name, value in headers[:MAX_HEADERS]:
         if value is not None and name.lower() in TRACE_HEADERS and len(value) <= MAX_TRACE_BYTES:
@@ -305,22 +308,22 @@ class GuardConsumer:
         self._waiting = Waiting(waiting_hint)
 
     def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
-        """Choose by ``router`` from the next response on; those in flight keep their policies.
+        """Use ``router`` from the next response on; responses in flight keep their policies.
 
-        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
-        policy names one that is not there.
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, if a
+        policy names a judge that doesn't exist.
         """
         self._engine.use(router, judges)
 
     def waits_for(self) -> str:
-        """What keeps the guard from being ready, in words; empty when nothing does."""
+        """Why the guard is not ready yet, in words; empty if it is ready."""
         if not self._transport.joined:
             return "partitions: the group has not assigned any yet, or is rebalancing"
         restoring = sorted(held for held, holding in self._guarantee.holdings().items() if not holding.ready)
         return f"the sessions of {len(restoring)} partitions are being restored" if restoring else ""
 
     def state(self) -> GuardState:
-        """What the guard holds at this moment."""
+        """What the guard currently holds."""
         engine, transport = self._engine, self._transport
         return GuardState(
             sessions=engine.sessions,
@@ -340,14 +343,14 @@ class GuardConsumer:
 
     @property
     def paused(self) -> bool:
-        """Is reading paused, of any partition, because a bound is reached?"""
+        """Whether reading of any partition is paused because a bound is reached."""
         return bool(self._paused)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Guard until ``stop`` is set, then drain, commit and leave the group.
 
-        Raises TransportError when reading or writing fails for good, StateError, and TooManyBadRecords; what
-        was not committed is read again by whoever takes over.
+        Raises TransportError if reading or writing fails permanently, StateError, and TooManyBadRecords. The
+        next owner reads again what was not committed.
         """
         try:
             async with self._engine, self._guarantee:
@@ -357,7 +360,7 @@ class GuardConsumer:
                 try:
                     await self._read(stop)
                 except TooManyBadRecords:
-                    # What they were is to be seen among the dead letters.
+                    # The dead letters show what they were.
                     await self._guarantee.close(self._leave_timeout_s * CLOSING_SHARE)
                     raise
                 await self._drain()
@@ -383,7 +386,7 @@ class GuardConsumer:
         return started
 
     def _left_s(self, but: float = 0.0) -> float:
-        """What is left, after ``but`` is put by, of the time to leave in."""
+        """The time left to leave in, minus ``but``."""
         end = self._not_stopped_at + self._drain_timeout_s + self._leave_timeout_s - but
         return max(0.0, end - time.monotonic())
 
@@ -396,20 +399,20 @@ class GuardConsumer:
             timeout_ms = min(self._poll_timeout_ms, 20) if self._paused else self._poll_timeout_ms
             records = await self._transport.poll(timeout_ms, self._max_poll_records)
             telemetry.RECORDS.inc(len(records))
-            # Those who hold the partitions now: should one be thrown away while we are at it, its records
-            # are not its successor's, which reads them again.
+            # The holdings at this moment: if one is thrown away in the meantime, its records don't belong to
+            # its successor, which reads them again.
             holdings = self._guarantee.holdings()
             for start in range(0, len(records), SLICE):
                 for record in records[start : start + SLICE]:
                     holding = holdings.get(record.partition)
                     if holding is not None and holding.admits(record):
                         self._intake.take(holding, record)
-                # Verdicts and timers are waiting for the loop too.
+                # Verdicts and timers need the event loop too.
                 await asyncio.sleep(0)
             self._regulate()
 
     def _regulate(self) -> None:
-        """Pause what is to be read no further for now, and see that a pause ends."""
+        """Pause partitions that should be read no further for now, and make sure that every pause ends."""
         self._full_since = self._time_of_fullness()
         held = self._guarantee.holdings().keys()
         hot = self._engine.lanes_to_pause(held)
@@ -420,7 +423,7 @@ class GuardConsumer:
         self._paused = frozenset(wanted)
 
     def _time_of_fullness(self) -> float | None:
-        """Since when nothing has been under way that could make room in the full engine; None: not full."""
+        """Since when nothing under way could make room in the full engine; None: not full."""
         engine = self._engine
         now = time.monotonic()
         if not engine.saturated or engine.shedding:
@@ -429,7 +432,8 @@ class GuardConsumer:
             return now  # something under way will make room
         if now - self._full_since < self._limits.overload_grace_ms / 1000:
             return self._full_since
-        # Only input could end the responses in flight, so it is read, and new ones are turned away.
+        # Only input could end the responses in flight, so reading continues, and new responses are turned
+        # away.
         log.warning("guard.overloaded", sessions=engine.sessions)
         telemetry.OVERLOADS.inc()
         engine.shedding = True
@@ -452,7 +456,7 @@ class GuardConsumer:
         self._guarantee.put(output.lane, record)
 
     async def _drain(self) -> None:
-        """Take nothing more; wait for verdicts that are under way, within the budget."""
+        """Take no more records; wait for verdicts under way, within the budget."""
         log.info("guard.draining", sessions=self._engine.sessions, claims=self._engine.pending_claims)
         self._transport.pause(self._guarantee.holdings().keys())
         try:
@@ -479,7 +483,7 @@ class GuardConsumer:
 
 
 def _root_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error worth telling: one raised on purpose where there is one, else the first."""
+    """The error to report: one that was raised on purpose if there is one, else the first."""
     found: BaseException = errors.subgroup(GuardrailError) or errors
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]

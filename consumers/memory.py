@@ -1,12 +1,12 @@
-"""A transport in process: topics, partitions, groups and offsets without a broker.
+"""An in-process transport: topics, partitions, groups and offsets without a broker.
 
-The guard runs on it unchanged, so it keeps Kafka's promises where callers can see them: the partition
-follows from the key by Kafka's own hash, order holds within a partition, positions start at the committed
-offset, members of a group share the partitions and every change of membership revokes all of them first
-(the eager protocol), and a member that lost a partition cannot commit it. With a sessions topic, steps are
-exactly once: every assignment and every recovery of a partition fences its holders so far.
+The guard runs on it unchanged, so it keeps Kafka's promises as far as callers can see them. Kafka's own hash
+maps keys to partitions, order holds within a partition, and positions start at the committed offset. Members
+of a group share the partitions, every change of membership first revokes all of them (the eager protocol),
+and a member that has lost a partition cannot commit it. With a sessions topic, steps are exactly once: every
+assignment and every recovery of a partition fences its previous holders.
 
-One event loop only; none of it is thread-safe. Nothing is durable.
+It works on one event loop only and is not thread-safe. Nothing is durable.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class Log(Protocol):
         ...
 
     def read(self, offset: int, max_records: int | None) -> list[Record]:
-        """Records from ``offset`` (which is at least ``start``) on; fewer only when no more are there."""
+        """Records from ``offset`` (at least ``start``) on; fewer than asked only if there are no more."""
         ...
 
 
 class PartitionLog:
-    """A log that keeps every record, or the newest ones.
+    """A log that keeps every record, or only the newest.
 
-    With a bound, the oldest are dropped in blocks so that appending stays constant in time: between one
-    and two times ``retention_records`` are kept.
+    With a bound, the oldest records are dropped in blocks, so that appending takes constant time: it keeps
+    between one and two times ``retention_records``.
     """
 
     __slots__ = ("_records", "_retention_records", "partition", "start")
@@ -101,8 +101,9 @@ class PartitionLog:
 class CompactedLog:
     """A log that keeps the latest record of every key, in the order of writing.
 
-    Kafka compacts now and then; here it is done at every write, and a deleted key goes at once with its
-    tombstone: memory follows the number of live keys, not that of writes. Offsets have gaps, as in Kafka.
+    Kafka compacts from time to time; this log compacts at every write, and drops a deleted key at once with
+    its tombstone, so memory follows the number of live keys rather than of writes. Offsets have gaps, as in
+    Kafka.
     """
 
     __slots__ = ("_latest", "end", "partition", "start")
@@ -114,7 +115,9 @@ class CompactedLog:
         self._latest: dict[bytes, Record] = {}
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
-        """Write one record at the end; a value of None deletes the key. No key: TransportError."""
+        """Write one record at the end; a value of None deletes the key. Raises TransportError without a
+        key.
+        """
         if key is None:
             raise TransportError(f"topic {self.partition.topic} is compacted: every record needs a key")
         record = Record(self.partition, self.end, key, value, headers, timestamp_ms)
@@ -126,7 +129,7 @@ class CompactedLog:
         return record
 
     def read(self, offset: int, max_records: int | None) -> list[Record]:
-        """Records kept from ``offset`` on."""
+        """Remaining records from ``offset`` on."""
         return [record for record in self._latest.values() if record.offset >= offset][:max_records]
 
     def latest(self) -> dict[bytes, bytes]:
@@ -135,7 +138,7 @@ class CompactedLog:
 
 
 class TopicLog:
-    """The partitions of a topic, and who waits for a record in one of them."""
+    """The partitions of a topic, and who is waiting for a record in one of them."""
 
     __slots__ = ("_turn", "compacted", "name", "partitions", "waiting")
 
@@ -154,12 +157,12 @@ class TopicLog:
         self._turn = 0
 
     def next_without_key(self) -> Log:
-        """Records without a key go around the partitions."""
+        """Records without a key go round the partitions."""
         self._turn += 1
         return self.partitions[self._turn % len(self.partitions)]
 
     def wake(self) -> None:
-        """Tell everyone who waits that there is a new record."""
+        """Wake everyone who waits for a new record."""
         waiting, self.waiting = self.waiting, set()
         for future in waiting:
             if not future.done():
@@ -180,7 +183,7 @@ Change = Callable[[Collection[Partition]], Awaitable[None]]
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One member: the partitions it subscribes to, what it holds, and how to tell it."""
+    """One member: its subscribed partitions, its assignment, and how to notify it."""
 
     name: str
     subscribed: tuple[Partition, ...]
@@ -196,8 +199,8 @@ class Member:
 class Group:
     """Members share partitions by range: partition i of all topics goes to the same member.
 
-    Every change of membership starts one rebalance in a background task: all members give up all they
-    hold, side by side, and are then assigned anew. Changes during a rebalance lead to another one.
+    Every change of membership starts one rebalance in a background task: all members give up all their
+    partitions, in parallel, and then get new ones. Changes during a rebalance lead to another one.
     """
 
     def __init__(self, group_id: str) -> None:
@@ -210,12 +213,12 @@ class Group:
         self._task: asyncio.Task[None] | None = None
 
     def join(self, member: Member) -> None:
-        """Add a member; it is told its partitions by the rebalance that follows."""
+        """Add a member; the rebalance that follows assigns its partitions."""
         self._members.append(member)
         self._start_rebalance()
 
     async def leave(self, member: Member) -> None:
-        """Remove a member without telling it. Returns when its listener is no longer running."""
+        """Remove a member without notifying it. Returns once its listener is no longer running."""
         if member in self._members:
             self._members.remove(member)
         async with member.telling:
@@ -225,7 +228,7 @@ class Group:
             await self._task
 
     def fence(self, partition: Partition) -> int:
-        """Raise the epoch of a partition, which shuts out every holder so far; returns the new one."""
+        """Raise the epoch of a partition, which fences every holder so far; returns the new epoch."""
         epoch = self.epochs[partition] = self.epochs.get(partition, 0) + 1
         return epoch
 
@@ -267,7 +270,7 @@ async def _tell(member: Member, change: Change, partitions: Collection[Partition
 def assign_ranges(members: Sequence[Member]) -> list[tuple[Member, tuple[Partition, ...]]]:
     """Split each topic into contiguous ranges, one per subscribed member in order of name.
 
-    The first members get one more where the number of partitions does not divide (Kafka's RangeAssignor).
+    If the number of partitions is not divisible, the first members get one more (Kafka's RangeAssignor).
     """
     shares: dict[Member, list[Partition]] = {member: [] for member in members}
     topics = sorted({partition.topic for member in members for partition in member.subscribed})
@@ -300,11 +303,11 @@ class MemoryBroker:
         compacted: Collection[str] = (),
         retention_records: int | None = None,
     ) -> None:
-        """``topics`` are created, name to number of partitions; those named in ``compacted`` are so.
+        """``topics`` maps names to numbers of partitions; topics named in ``compacted`` are compacted.
 
-        ``retention_records`` bounds every partition that is created without a bound of its own: at least
-        that many of its newest records are kept, at most twice as many. None keeps everything. A compacted
-        topic keeps the latest value of every key, whatever the bound.
+        ``retention_records`` bounds every partition without a bound of its own: it keeps at least that many
+        of its newest records, and at most twice as many. None keeps everything. A compacted topic keeps the
+        latest value of every key, whatever the bound.
         """
         self._retention_records = retention_records
         self._topics: dict[str, TopicLog] = {}
@@ -320,7 +323,7 @@ class MemoryBroker:
         compacted: bool = False,
         retention_records: int | None = None,
     ) -> None:
-        """Add a topic; doing so again in the same way changes nothing."""
+        """Add a topic; repeating the same call changes nothing."""
         if partitions < 1:
             raise ValueError(f"topic {name}: {partitions} partitions; give at least 1")
         known = self._topics.get(name)
@@ -335,10 +338,10 @@ class MemoryBroker:
     def append(
         self, topic: str, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp_ms: int = 0
     ) -> Record:
-        """Write one record and wake its readers. A timestamp of 0 is replaced by now.
+        """Write one record and wake its readers. A timestamp of 0 is replaced by the current time.
 
         Raises TransportUnavailable for an unknown topic, TransportError for a record without a key in a
-        compacted one.
+        compacted topic.
         """
         log = self.topic(topic)
         partitions = log.partitions
@@ -359,14 +362,14 @@ class MemoryBroker:
             raise TransportError(f"topic {topic} is compacted: every record needs a key")
 
     def write_state(self, partition: Partition, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
-        """Write to a partition that was chosen by its number; a value of None deletes the key."""
+        """Write to the partition with this number; a value of None deletes the key."""
         log = self.topic(partition.topic)
         log.partitions[partition.index].append(key, value, (), timestamp_ms)
         if log.waiting:
             log.wake()
 
     def topic(self, name: str) -> TopicLog:
-        """The log of a topic. Raises TransportUnavailable when there is none."""
+        """The log of a topic. Raises TransportUnavailable if there is none."""
         log = self._topics.get(name)
         if log is None:
             known = ", ".join(sorted(self._topics)) or "none"
@@ -376,18 +379,18 @@ class MemoryBroker:
     def read(
         self, topic: str, index: int = 0, offset: int = 0, max_records: int | None = None
     ) -> list[Record]:
-        """Records of one partition from ``offset`` on, or from the oldest one kept if that is later."""
+        """Records of one partition from ``offset`` on, or from the oldest remaining one if that is later."""
         log = self.topic(topic).partitions[index]
         return log.read(max(offset, log.start), max_records)
 
     def records(self, topic: str) -> list[Record]:
-        """All records kept, partition after partition."""
+        """All remaining records, partition after partition."""
         return [record for log in self.topic(topic).partitions for record in log.read(log.start, None)]
 
     async def subscribe(self, topic: str, from_offset: int = 0) -> AsyncIterator[Record]:
         """Follow all partitions of a topic from ``from_offset`` on; never ends by itself.
 
-        Order holds within a partition. Outside every group: a reader of the outputs, not a member.
+        Order holds within a partition. The reader belongs to no group: it is for reading outputs.
         """
         log = self.topic(topic)
         positions = [from_offset] * len(log.partitions)
@@ -403,7 +406,7 @@ class MemoryBroker:
                 await log.appended()
 
     def committed(self, group_id: str, partition: Partition) -> Commit | None:
-        """What a group committed last for a partition."""
+        """A group's last committed position of a partition."""
         return self.group(group_id).committed.get(partition)
 
     def lag(self, group_id: str, topic: str) -> int:
@@ -416,7 +419,7 @@ class MemoryBroker:
         return lag
 
     def group(self, group_id: str) -> Group:
-        """The group of that name, made at its first mention."""
+        """The group of that name, created when first used."""
         group = self._groups.get(group_id)
         if group is None:
             group = self._groups[group_id] = Group(group_id)
@@ -463,7 +466,7 @@ class MemoryTransport:
         self._turn = 0
 
     async def start(self, listener: AssignmentListener) -> None:
-        """Join the group; partitions are assigned in the background, as Kafka does."""
+        """Join the group; partitions are assigned in the background, as in Kafka."""
         if self._member is not None:
             raise TransportError("start was called twice; make a new transport to join again")
         partitions = [
@@ -477,11 +480,11 @@ class MemoryTransport:
         self._group.join(self._member)
 
     async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
-        """See ``Transport.poll``. Raises what the listener raised, and TransportError when not started."""
+        """See ``Transport.poll``. Raises what the listener raised, and TransportError if not started."""
         if self._member is None:
             raise TransportError("poll was called before start or after stop")
-        # A backlog would otherwise keep every other task of the loop from running. Before fetching, not
-        # after: a partition may be recovered meanwhile, and what was fetched before must not be returned.
+        # Otherwise a backlog would keep every other task of the loop from running. Yield before fetching, not
+        # after: a partition may be recovered meanwhile, and records fetched before that must not be returned.
         await asyncio.sleep(0)
         self._raise_failure()
         records = self._fetch(max_records)
@@ -532,11 +535,12 @@ class MemoryTransport:
     ) -> None:
         """See ``Transport.transact``: nothing else runs between the first check and the last write.
 
-        Raises StepFailed when the partition was fenced, PartitionLost, TransportUnavailable,
-        TransportError; nothing was written then.
+        Raises StepFailed if the partition was fenced, PartitionLost, TransportUnavailable or TransportError;
+        nothing was written then.
         """
         epoch = self._epochs.get(partition)
-        # Other tasks run while a broker is asked, so they do here. Cancelled now, nothing is written.
+        # While a real broker responds other tasks run, so let them run here too. If cancelled now, nothing is
+        # written.
         await asyncio.sleep(0)
         sessions = self._sessions_of(partition, "transact")
         if epoch != self._group.epochs[partition]:
@@ -558,13 +562,13 @@ class MemoryTransport:
         """See ``Transport.recover``. Raises PartitionLost, TransportError."""
         self._sessions_of(partition, "recover")
         restored = await self._taken_over(partition)
-        if partition in self._positions:  # else it is just being assigned or revoked
+        if partition in self._positions:  # else it is being assigned or revoked right now
             self._positions[partition] = self._start_of(partition)
         self._wake()
         return restored
 
     async def stop(self, within_s: float | None = None) -> None:  # noqa: ARG002 - takes no time
-        """Leave the group. The listener hears nothing; drain before. Not to be called from the listener."""
+        """Leave the group. The listener is not called; drain first. Don't call it from the listener."""
         member, self._member = self._member, None
         if member is None:
             return
@@ -573,7 +577,7 @@ class MemoryTransport:
         self._wake()
 
     def _fetch(self, max_records: int) -> list[Record]:
-        """Up to ``max_records``, every partition getting its turn to be first."""
+        """Up to ``max_records``; the partitions take turns at being first."""
         partitions = list(self._positions)
         if not partitions:
             return []
@@ -598,7 +602,7 @@ class MemoryTransport:
         return found
 
     async def _wait(self, timeout_s: float) -> None:
-        """Until something was appended to an input topic, the assignment changed, or time is up."""
+        """Wait until something is appended to an input topic, the assignment changes, or time is up."""
         loop = asyncio.get_running_loop()
         waiting = loop.create_future()
         self._waiting = waiting
@@ -619,7 +623,7 @@ class MemoryTransport:
             self._waiting.set_result(None)
 
     async def _assigned(self, partitions: Collection[Partition]) -> None:
-        """Called by the group: tell the listener, and only then let ``poll`` see the partitions."""
+        """Called by the group: notifies the listener, and only then lets ``poll`` see the partitions."""
         for partition in partitions:
             self._logs[partition] = self._broker.topic(partition.topic).partitions[partition.index]
         restored = {partition: await self._taken_over(partition) for partition in partitions}
@@ -630,7 +634,7 @@ class MemoryTransport:
         self._wake()
 
     async def _taken_over(self, partition: Partition) -> Restored:
-        """Fence and restore; a first position that is not the beginning is committed, so that it stays."""
+        """Fence and restore; commit a first position that is not the beginning, so that it stays."""
         restored = self._restore(partition)
         if restored.commit is not None or self._from_earliest:
             return restored
@@ -638,12 +642,12 @@ class MemoryTransport:
         if self._sessions_topic is None:
             self._group.committed[partition] = first
         else:
-            # What is stored are sessions of records before that: they would never be finished.
+            # The stored sessions belong to earlier records and would never finish.
             await self.transact(partition, [], [StateRecord(key, None) for key in restored.state], first)
         return Restored(first, {})
 
     def _restore(self, partition: Partition) -> Restored:
-        """Fence every holder so far, and read what the broker has."""
+        """Fence every previous holder, and read the broker's state."""
         self._epochs[partition] = self._group.fence(partition)
         commit = self._group.committed.get(partition)
         if self._sessions_topic is None:
@@ -654,7 +658,7 @@ class MemoryTransport:
         return Restored(commit, own)
 
     def _start_of(self, partition: Partition) -> int:
-        """Where reading begins: at the committed position, else with the oldest record."""
+        """Where reading begins: at the committed position, else at the oldest record."""
         commit = self._group.committed.get(partition)
         return self._logs[partition].start if commit is None else commit.offset
 

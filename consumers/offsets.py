@@ -1,10 +1,10 @@
-"""Which input positions may be committed, and what a second reading is to do.
+"""Which input positions may be committed, and what to do when records are read a second time.
 
-A position is safe once nothing before it is needed again. Without stored sessions a response in flight
-needs all its events again after a restart, so the committed position is the start of the oldest response in
-flight. Behind it, other responses have begun, and many have ended. The note that is committed beside the
-position says how far had been read, and which of the responses begun there were still in flight: only those
-begin again. The others had ended, or had been refused; judged a second time they might end otherwise.
+A position is safe once nothing before it is needed again. Without stored sessions a response in flight needs
+all its events again after a restart, so the committed position is the start of the oldest response in flight.
+After that position other responses have begun, and many have ended. The note committed with the position says
+how far had been read, and which of the responses begun there were still in flight: only those start over. The
+others had ended, or had been refused; judged a second time they might end differently.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class StartStatus(Enum):
-    """What a record that begins a response means at its place."""
+    """What a record that begins a response means at its offset."""
 
     FIRST = auto()
     """Not read before."""
@@ -36,7 +36,7 @@ class StartStatus(Enum):
 
 
 class SecondReading:
-    """What the note of an earlier at-least-once run says of the records behind a committed position."""
+    """What the note of an earlier at-least-once run says about the records after a committed position."""
 
     __slots__ = ("_again", "_start", "until")
 
@@ -47,9 +47,9 @@ class SecondReading:
         """The offset from which on every reading is the first."""
 
     def reading(self, offset: int) -> StartStatus:
-        """Is this the first reading of the record at ``offset``, and if not, what came of it?"""
+        """Whether the record at ``offset`` is read for the first time, and if not, what became of it."""
         if offset < self._start:
-            # Before the position that was committed: the topic is not the one it was about.
+            # Before the committed position: the note was about another topic of that name.
             self._start = self.until = 0
         if offset >= self.until:
             return StartStatus.FIRST
@@ -61,7 +61,7 @@ class SecondReading:
         return StartStatus.DECIDED if decided else StartStatus.AGAIN
 
     def note(self, offset: int) -> str:
-        """What is left to say at ``offset``, when everything before it is known by other means."""
+        """The rest of the note at ``offset``, if everything before it is known by other means."""
         if offset >= self.until:
             return ""
         if self._again is None:
@@ -81,7 +81,7 @@ class _PartitionProgress:
 
 
 class OffsetTracker:
-    """Progress of the assigned partitions. What is asked of others is answered with nothing."""
+    """Progress of the assigned partitions. Ignores partitions that are not assigned."""
 
     def __init__(self) -> None:
         self._partitions: dict[Partition, _PartitionProgress] = {}
@@ -109,7 +109,7 @@ class OffsetTracker:
         return response_ids
 
     def reading(self, partition: Partition, offset: int) -> StartStatus:
-        """Is this the first reading of the record at ``offset``, and if not, what came of it?"""
+        """Whether the record at ``offset`` is read for the first time, and if not, what became of it."""
         return self._partitions[partition].second.reading(offset)
 
     def read(self, partition: Partition, offset: int) -> None:
@@ -123,7 +123,7 @@ class OffsetTracker:
             self._partitions[partition].open[response_id] = offset
 
     def close(self, response_id: str) -> None:
-        """A response has ended: all its outputs have been handed over for writing."""
+        """A response has ended: all its outputs have been passed on for writing."""
         partition = self._partition_of.pop(response_id, None)
         if partition is not None:
             del self._partitions[partition].open[response_id]
@@ -131,12 +131,12 @@ class OffsetTracker:
     def commits(
         self, is_decided: Callable[[str], bool], partitions: Collection[Partition] | None = None
     ) -> dict[Partition, Commit]:
-        """What may be committed once everything handed over so far is written; unchanged ones left out."""
+        """What may be committed once everything passed on so far is written, without unchanged positions."""
         changed: dict[Partition, Commit] = {}
         for partition in self._partitions if partitions is None else partitions:
             progress = self._partitions.get(partition)
             if progress is None or progress.next is None or progress.next < progress.second.until:
-                continue  # in the middle of a second reading the note of the first holds more
+                continue  # during a second reading the first one's note knows more
             # Offsets grow, so the first that is open is the oldest.
             offset = next(iter(progress.open.values()), progress.next)
             flags = {start: is_decided(response_id) for response_id, start in progress.open.items()}
@@ -155,7 +155,7 @@ class OffsetTracker:
 def write_note(offset: int, position: int, starts: Mapping[int, bool]) -> str:
     """The note: ``position``, and the starts in flight as distances from ``offset`` in base 36.
 
-    A distance is marked with "!" when the response is decided and only waits for the end of its input.
+    A "!" marks the distance of a response that is decided and only waits for the end of its input.
     """
     marks = [_base36(start - offset) + (_DECIDED if decided else "") for start, decided in starts.items()]
     text = _note_text(position, ",".join(marks))
@@ -170,9 +170,9 @@ def _note_text(position: int, marks: str | None) -> str:
 
 
 def read_note(commit: Commit | None) -> tuple[int, dict[int, bool] | None]:
-    """How far had been read, and the starts in flight, true where decided.
+    """How far had been read, and the starts in flight, true if decided.
 
-    0 and None when the note is missing or not ours; None when the starts were too many to note.
+    0 and None if the note is missing or not ours; None if there were too many starts to note.
     """
     if commit is None or not commit.metadata:
         return 0, None

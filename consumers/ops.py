@@ -49,7 +49,7 @@ _TEXT: Final = "text/plain; charset=utf-8"
 
 @dataclass(slots=True)
 class Health:
-    """What the probes are answered with. ``waits_for`` is empty once the guard is ready."""
+    """What the probes report. ``waits_for`` is empty once the guard is ready."""
 
     started: bool = False
     waits_for: Callable[[], str] = lambda: "the guard starts"
@@ -67,7 +67,7 @@ class _Reply:
 
 
 class OpsServer:
-    """Answers the paths above. ``reload`` reads the policies anew; raises ConfigError."""
+    """Serves the paths above. ``reload`` reloads the policies; raises ConfigError."""
 
     def __init__(self, health: Health, reload: Callable[[], Awaitable[str]] | None = None) -> None:
         self._health = health
@@ -84,9 +84,9 @@ class OpsServer:
 
     @asynccontextmanager
     async def listening(self, host: str, port: int | None) -> AsyncIterator[int | None]:
-        """Serve within the block; gives the port, None where there is none.
+        """Serve within the block; yields the port, or None if there is none.
 
-        A port that is taken is logged and no reason to guard no answers.
+        If the port is taken, the guard logs that and keeps guarding answers.
         """
         if port is None:
             yield None
@@ -110,7 +110,7 @@ class OpsServer:
                 yield bound
             finally:
                 for writer in self._open:
-                    writer.close()  # nobody who asks slowly keeps the guard from ending
+                    writer.close()  # a slow client must not keep the guard from ending
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
@@ -132,7 +132,7 @@ class OpsServer:
                 writer.write(data + (connection.send(h11.EndOfMessage()) or b""))
                 await writer.drain()
         except (h11.ProtocolError, OSError, TimeoutError, asyncio.IncompleteReadError):
-            return  # whoever asked is gone, or asks for nothing that could be answered
+            return  # the client is gone, or sent an invalid request
         finally:
             self._open.discard(writer)
             writer.close()
@@ -163,7 +163,7 @@ class OpsServer:
             return _Reply.text(400, "no HTTP/1.1 request")
         method, path = request.method.decode("ascii"), request.target.decode("ascii").split("?")[0]
         if method == "HEAD":
-            return _Reply(405, b"")  # which must have no body
+            return _Reply(405, b"")  # which must not have a body
         route = self._routes.get((method, path))
         if route is None:
             known = ", ".join(f"{method} {path}" for method, path in self._routes)
@@ -214,7 +214,7 @@ def _is_local(writer: asyncio.StreamWriter) -> bool:
 
 
 class ResponseLog:
-    """A line for each response, and one a minute for all. Numbers and names, never a text of a response."""
+    """One line for each response, and a summary each minute. Numbers and names, never a response's text."""
 
     def __init__(self) -> None:
         self._decisions: Counter[str] = Counter()
@@ -222,7 +222,7 @@ class ResponseLog:
         self._unverified = 0
 
     def told(self, event: OutputEvent, headers: Headers = ()) -> None:
-        """An event is published; ``headers`` came with the response's start."""
+        """An event was published; ``headers`` came with the response's start."""
         if not isinstance(event, ResponseVerdict):
             return
         counts = event.counts
@@ -252,7 +252,7 @@ class ResponseLog:
             self.summary()
 
     def summary(self) -> None:
-        """Log what came since the last summary, if anything did."""
+        """Log the totals since the last summary, if there are any."""
         decisions, self._decisions = self._decisions, Counter()
         claims, self._claims = self._claims, Counter()
         self._unverified = 0

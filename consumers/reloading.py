@@ -1,12 +1,13 @@
-"""Policies that change while the guard runs: the file is read anew, checked as a whole, and swapped at once.
+"""Reloads policies while the guard runs: reads the file again, checks it as a whole, and swaps the policies
+at once.
 
-What can change is what a response is decided by when it begins: policies, routes, the default policy and
-challengers; and ``logging.level``. All else is named in a warning, and stays until a restart. Whatever is
-wrong with a file, the policies that hold go on.
+Only what decides a response from its beginning can change: policies, routes, the default policy and
+challengers; and ``logging.level``. A warning names all other changes, which need a restart. If the file has
+any error, the current policies stay in effect.
 
-The content of the file is looked at, and nothing else of it: no watch on a folder survives all of the ways in
-which files are replaced (Kubernetes exchanges a link two levels up, editors rename). A content that has just
-changed is looked at again before it is read, as it may be half written.
+The reloader only compares the file's content, because no watch on a folder survives all the ways in which
+files are replaced (Kubernetes swaps a link two levels up, editors rename). When the content changes, it
+checks again before reading, because the file may be half written.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _TRIES: Final = 3
 
 
 def fingerprint(path: Path) -> str:
-    """Tells contents of a file apart; one that can't be read has that for a content."""
+    """Identifies a file's content; an unreadable file has that as its content."""
     try:
         with path.open("rb") as stream:
             return blake2b(stream.read(MAX_FILE_BYTES + 1), digest_size=16).hexdigest()
@@ -48,7 +49,7 @@ def fingerprint(path: Path) -> str:
 
 
 class Reloader:
-    """Keeps a running guard at what its configuration file says."""
+    """Keeps a running guard in line with its configuration file."""
 
     def __init__(
         self,
@@ -60,13 +61,14 @@ class Reloader:
         *,
         seen: str,
     ) -> None:
-        """``read`` reads the settings as at the start, and raises ConfigError; ``running`` is what it gave
-        then, and ``seen`` the fingerprint of the file before it. ``use`` takes the new policies; ``judges``
-        gets those that they need."""
+        """``read`` reads the settings as at the start, and raises ConfigError; ``running`` are the settings
+        in effect, and ``seen`` is the fingerprint of the file they came from. ``use`` receives the new
+        policies; ``judges`` gets the judges that they need.
+        """
         self._path = path
         self._read = read
         self._running = running  # as started
-        self._holds = running  # whose policies hold
+        self._holds = running  # whose policies are in effect
         self._judges = judges
         self._use = use
         self._seen = seen
@@ -78,13 +80,14 @@ class Reloader:
         telemetry.RELOAD_FAILED.set(0)
 
     def ask(self) -> None:
-        """Have the file read at once; for a signal."""
+        """Request a reload; for a signal handler."""
         self._asked.set()
 
     async def reload(self) -> str:
-        """Read the file and put its policies to use; returns what changed, in words.
+        """Read the file and apply its policies; returns what changed, in words.
 
-        Raises ConfigError, and changes nothing. Once begun it is carried to its end, whoever waits for it.
+        Raises ConfigError, and changes nothing. Once started it runs to completion, even if the caller is
+        cancelled.
         """
         task = asyncio.create_task(self._reload(), name="config-reload")
         self._reloads.add(task)
@@ -93,7 +96,9 @@ class Reloader:
 
     @asynccontextmanager
     async def watching(self, every_s: float = POLL_S) -> AsyncIterator[None]:
-        """Within the block the file is looked at every ``every_s`` seconds; what was begun is awaited."""
+        """Within the block, checks the file every ``every_s`` seconds; waits for a reload in progress at the
+        end.
+        """
         watch = asyncio.create_task(self._watch(every_s), name="config-watch")
         try:
             yield
@@ -177,7 +182,7 @@ class Reloader:
         return ("ok" if changed else "unchanged"), said
 
     def _read_still(self) -> GuardSettings:
-        """The settings of a file that did not change while it was read."""
+        """The settings of a file that did not change while it was being read."""
         for left in reversed(range(_TRIES)):
             self._seen = fingerprint(self._path)
             try:
@@ -198,7 +203,7 @@ def _told(error: Exception) -> list[str]:
 
 
 def _with_former_policies(settings: GuardSettings, former: GuardSettings) -> GuardSettings:
-    """The settings, with policies that have not changed as the objects that they were."""
+    """The settings, with the existing objects for policies that have not changed."""
     policies = {
         name: old if (old := former.policies.get(name)) == policy else policy
         for name, policy in settings.policies.items()
@@ -207,7 +212,7 @@ def _with_former_policies(settings: GuardSettings, former: GuardSettings) -> Gua
 
 
 def _fixed(running: GuardSettings, settings: GuardSettings) -> Iterator[str]:
-    """The settings that differ and take a restart to change, but for the judge's."""
+    """The settings that differ and need a restart, except the judge's."""
     for name in type(running).model_fields:
         if name not in {*_LIVE, "judge"}:
             for path in _differences(getattr(running, name), getattr(settings, name), name):

@@ -49,17 +49,17 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def key_prefix(group_id: str) -> bytes:
-    """What all keys of a group begin with in the sessions topic, which several groups may share."""
+    """Prefix of a group's keys in the sessions topic, which several groups may share."""
     return quote(group_id, safe="").encode() + b"/"
 
 
 class UnreadableState(Exception):
-    """A stored value is not what this version or an older one has written."""
+    """A stored value that neither this version nor an older one can have written."""
 
 
 def encoded(key: str, value: Mapping[str, Any], max_bytes: int) -> list[StateRecord]:
-    """The records that keep ``value``, the first under ``key``; none has a value of over ``max_bytes``."""
-    # As json.loads reads bytes: half a pair of surrogates in a text is kept as it came.
+    """The records that store ``value``, the first under ``key``; no value exceeds ``max_bytes``."""
+    # The way json.loads reads bytes: a lone surrogate in a text is stored as it came.
     data = _encode({"v": VERSION, **value}).encode("utf-8", "surrogatepass")
     if len(data) <= max_bytes:
         return [StateRecord(key.encode(), data)]
@@ -71,14 +71,14 @@ def encoded(key: str, value: Mapping[str, Any], max_bytes: int) -> list[StateRec
 
 
 def part_key(key: str, index: int) -> bytes:
-    """Where slice ``index`` of the value of ``key`` is."""
+    """The key of slice ``index`` of the value of ``key``."""
     return f"part/{index}/{key}".encode()
 
 
 def decoded(state: Mapping[bytes, bytes], key: str) -> tuple[dict[str, Any], int]:
-    """The value kept under ``key``, and in how many parts (0: in one record).
+    """The value stored under ``key``, and its number of parts (0: in one record).
 
-    Raises StateError when a newer version wrote it, UnreadableState when it makes no sense.
+    Raises StateError if a newer version wrote it, UnreadableState if it makes no sense.
     """
     value = _parsed(state[key.encode()], key)
     parts = value.get("parts")
@@ -123,7 +123,7 @@ _NEW_POLICIES: Final = 1_000
 
 
 class ClosedEarlier(NamedTuple):
-    """A response that was closed. ``at_s``: seconds since 1970."""
+    """A response that was closed. ``at_s``: Unix time."""
 
     response_id: str
     digest: str
@@ -133,9 +133,9 @@ class ClosedEarlier(NamedTuple):
 
 @dataclass(slots=True)
 class SavedSession:
-    """A session as it was stored; ``head`` or ``policy`` is None when that can't be read any more.
+    """A session as it was stored; ``head`` or ``policy`` is None if unreadable.
 
-    In ``progress`` an empty mapping stands where something is missing, which the engine takes for unreadable.
+    In ``progress`` an empty mapping marks missing state, which the engine treats as unreadable.
     """
 
     response_id: str
@@ -147,14 +147,16 @@ class SavedSession:
 
 @dataclass(slots=True)
 class _SessionRecords:
-    """What is stored of a session in flight: its head's key, and the numbers of its progress records."""
+    """What is stored for a session in flight: its head's key, and the numbers of its progress records."""
 
     key: str
     records: list[int] = field(default_factory=list)
 
 
 class SessionStore:
-    """Of one lane. What ``changes`` returns counts as stored: after a failed step this is thrown away."""
+    """The store of one lane. The result of ``changes`` counts as stored, so after a failed step this is
+    thrown away.
+    """
 
     def __init__(
         self, *, max_value_bytes: int, max_finished: int, ttl_s: float, wall: Callable[[], float] = time.time
@@ -164,15 +166,17 @@ class SessionStore:
         self._ttl_s = ttl_s
         self._wall = wall
         self._sessions: dict[int, _SessionRecords] = {}
-        self._sharing: dict[int, int] = {}  # sessions in flight that a progress record holds something of
-        self._finished: deque[tuple[int, int, float]] = deque()  # n, responses in it, time of the last one
+        self._sharing: dict[int, int] = {}  # sessions in flight that a progress record contains state of
+        self._finished: deque[tuple[int, int, float]] = (
+            deque()
+        )  # n, number of its responses, time of the last one
         self._finished_count = 0
         self._next_progress = 0
         self._next_finished = 0
         self._parts: dict[str, int] = {}
         self._stored_policies: set[str] = set()
         self._digests: dict[int, tuple[Policy, str]] = {}
-        self._left_over: list[StateRecord] = []  # deletions that the next step makes
+        self._left_over: list[StateRecord] = []  # deletions for the next step
 
     @property
     def sessions(self) -> int:
@@ -181,7 +185,7 @@ class SessionStore:
 
     @property
     def next_expiry_s(self) -> float | None:
-        """Seconds until something stored is to be deleted; None when nothing waits for that."""
+        """Seconds until a stored record is to be deleted; None if none is."""
         if self._left_over:
             return 0.0
         return self._finished[0][2] + self._ttl_s - self._wall() if self._finished else None
@@ -191,7 +195,9 @@ class SessionStore:
     def changes(
         self, captures: Iterable[tuple[str, Captured]], closed: Iterable[ClosedResponse]
     ) -> list[StateRecord]:
-        """What a step writes: sessions touched and still in flight, by id, and responses closed since."""
+        """What a step writes: state of sessions touched and still in flight, by id, and of responses closed
+        since.
+        """
         changes, self._left_over = self._left_over, []
         progress: dict[str, dict[str, Any]] = {}
         for response_id, captured in captures:
@@ -233,7 +239,7 @@ class SessionStore:
             self._next_finished += 1
 
     def _release(self, changes: list[StateRecord], session: _SessionRecords) -> None:
-        """Nothing that was written of this session's progress matters any more."""
+        """This session's progress records no longer matter."""
         for number in session.records:
             self._sharing[number] -= 1
             if not self._sharing[number]:
@@ -245,7 +251,8 @@ class SessionStore:
         now = self._wall()
         while self._finished:
             number, count, last = self._finished[0]
-            # As long as the rest alone fills the bound, the oldest record holds nothing that is remembered.
+            # As long as the others alone fill the bound, the oldest record contains nothing that is
+            # remembered.
             if last + self._ttl_s > now and self._finished_count - count < self._max_finished:
                 break
             self._finished.popleft()
@@ -253,7 +260,7 @@ class SessionStore:
             self._delete(changes, f"finished/{number}")
 
     def _policy(self, policy: Policy, changes: list[StateRecord]) -> str:
-        """The digest of a policy, which is stored if it is not yet."""
+        """The digest of a policy, which is stored if it isn't yet."""
         known = self._digests.get(id(policy))
         if known is None:
             value = policy.model_dump(mode="json")
@@ -282,9 +289,9 @@ class SessionStore:
     # ------------------------------------------------------------------------------------ reading
 
     def load(self, state: Mapping[bytes, bytes]) -> tuple[list[SavedSession], list[ClosedEarlier]]:
-        """Read back what was stored: sessions in the order of their birth, finished responses by age.
+        """Read back the stored state: sessions in the order they began, finished responses by age.
 
-        Raises StateError for what a newer version wrote.
+        Raises StateError if a newer version wrote any of it.
         """
         names: dict[str, list[tuple[int, str]]] = {"head": [], "progress": [], "finished": []}
         policies: dict[str, Policy] = {}
@@ -301,7 +308,7 @@ class SessionStore:
                     names[kind].append((int(number), key))
                 else:
                     with suppress(UnreadableState):
-                        self._value(state, key)  # a newer version's is not ours to delete
+                        self._value(state, key)  # not ours to delete if a newer version wrote it
                     self._delete(self._left_over, key)
             elif kind == "policy":
                 self._load_policy(state, key, rest, policies)
@@ -315,7 +322,7 @@ class SessionStore:
         return list(stored.values()), self._load_finished(state, sorted(names["finished"]))
 
     def forget(self, state: Mapping[bytes, bytes]) -> None:
-        """Have all of it deleted with the next step: it belongs to a position that is gone."""
+        """Delete everything with the next step: it belongs to a position that is gone."""
         self._left_over = [StateRecord(key, None) for key in state]
 
     def _value(self, state: Mapping[bytes, bytes], key: str) -> dict[str, Any]:
@@ -328,8 +335,8 @@ class SessionStore:
         self, state: Mapping[bytes, bytes], key: str, digest: str, policies: dict[str, Policy]
     ) -> None:
         try:
-            # Earlier versions stored no formula, and knew this one. A field that a newer version has added is
-            # passed over, not the responses that it stored.
+            # Earlier versions stored no formula and always used this one. Fields that a newer version has
+            # added are ignored, rather than the responses it stored.
             stored = {"score": Formula.CREDITS, **self._value(state, key)["policy"]}
             policies[digest] = Policy.model_validate(stored, extra="ignore")
         except _NONSENSE:
@@ -376,7 +383,8 @@ class SessionStore:
                 del self._sharing[number]
                 self._delete(self._left_over, key)
         for born, session in stored.items() if unreadable else ():
-            # Its latest increment may have been in there. Increments are numbered: one between is missed.
+            # Its latest increment may have been in there. Increments are numbered, so a missing one in
+            # between is noticed.
             numbers = self._sessions[born].records
             if not numbers or numbers[-1] < unreadable[-1]:
                 session.progress.append({})
@@ -415,15 +423,15 @@ log = structlog.get_logger(__name__)
 
 
 async def restore(engine: Engine, partition: Partition, store: SessionStore, restored: Restored) -> int:
-    """Go on with the stored sessions of a partition; returns how many were in flight.
+    """Resume the stored sessions of a partition; returns how many were in flight.
 
-    One whose start can't be read ends blocked, as the engine ends one whose progress can't be; the others
-    go on. Raises StateError when a newer version of the
-    program stored them. Other tasks run in between.
+    A session whose start is unreadable ends blocked, just as the engine ends one whose progress is
+    unreadable; the others continue. Raises StateError if a newer version of the program stored them. Other
+    tasks run in between.
     """
     if restored.commit is None:
         if restored.state:
-            # Somebody has deleted the group's position. Its sessions are of records that are read again.
+            # Somebody deleted the group's position. Its sessions belong to records that are read again.
             log.warning("guard.sessions_without_position", partition=f"{partition.topic}-{partition.index}")
             store.forget(restored.state)
         return 0

@@ -1,11 +1,10 @@
-"""What a user decides about Kafka, and the whole configuration of a guard on Kafka.
+"""The Kafka settings, and the whole configuration of a guard on Kafka.
 
-``kafka.client`` is handed to the client library, aiokafka, by the library's own names; everything else in the
-section is the guard's. No Kafka client is imported here until ``kafka.client`` names something.
+``kafka.client`` is passed to the client library, aiokafka, under the library's own names; everything else in
+the section is the guard's. This module imports no Kafka client until ``kafka.client`` sets something.
 
-Security settings that have no effect are refused: somebody who sets a password and forgets the protocol would
-otherwise talk to the broker in the clear and never know. Every message names the field, what is wrong and the
-remedy.
+Security settings without effect are rejected: otherwise somebody who sets a password and forgets the protocol
+would send data in the clear without knowing. Every message names the field, the problem and the remedy.
 """
 
 from __future__ import annotations
@@ -113,7 +112,9 @@ def _check_login(settings: KafkaSettings) -> None:
 
 
 def _check_url(url: str) -> None:
-    """The client's secret goes there: nobody may read it on the way, and nothing in the URL is secret."""
+    """The client's secret goes there: nobody may read it in transit, and the URL itself contains no
+    secret.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -137,7 +138,7 @@ def _check_url(url: str) -> None:
 
 
 def without_query(url: str) -> str:
-    """A URL for messages: a query can hold a key."""
+    """A URL for messages, without its query, which may contain a key."""
     return url.split("?", 1)[0].split("#", 1)[0]
 
 
@@ -189,7 +190,7 @@ class Topics(BaseModel):
         default="rag.deliveries", description="Output: what the chat service may show, segment by segment."
     )
     verdicts: TopicName = Field(
-        default="rag.verdicts", description="Output: a verdict per claim and response."
+        default="rag.verdicts", description="Output: a verdict for each claim and each response."
     )
     flagged: TopicName = Field(
         default="rag.flagged",
@@ -197,7 +198,7 @@ class Topics(BaseModel):
     )
     dead_letters: TopicName = Field(
         default="rag.dead-letters",
-        description="Output: input that could not be read, byte for byte, with reasons.",
+        description="Output: unusable input, byte for byte, with the reasons.",
     )
     sessions: TopicName = Field(
         default="guardrail.sessions", description="Internal, compacted: the responses in flight."
@@ -223,7 +224,7 @@ class Topics(BaseModel):
 
 
 class _Parameter(NamedTuple):
-    """A parameter of aiokafka that the guard gives a default of its own."""
+    """A parameter of aiokafka for which the guard has its own default."""
 
     default: int | str | None
     least: int = 0
@@ -311,7 +312,7 @@ def _parameters() -> dict[str, Any]:
 
 
 def _known_parameter(name: str) -> str:
-    """Raise ValueError, naming what there is, unless a user may set this parameter of aiokafka."""
+    """Raise ValueError, listing the alternatives, unless users may set this parameter of aiokafka."""
     if name in _ELSEWHERE:
         raise ValueError(f"this is not a matter of the client; {_ELSEWHERE[name]}")
     if name in _OURS:
@@ -323,7 +324,7 @@ def _known_parameter(name: str) -> str:
 
 
 def _kind(name: str) -> Any:
-    """What the value of a parameter may be, as an annotation."""
+    """The type of a parameter's values, as an annotation."""
     ours = _CLIENT.get(name)
     if name in _KINDS:
         return _KINDS[name]
@@ -338,7 +339,7 @@ def _kind(name: str) -> Any:
 
 
 def _describe_client(schema: JsonDict) -> None:
-    """Tell editors the parameters of aiokafka, with their types and what holds where they are left out."""
+    """Describes aiokafka's parameters to editors, with their types and the defaults that apply."""
     defaults = _parameters() | {name: each.default for name, each in _CLIENT.items()}
     schema["properties"] = {
         name: TypeAdapter(_kind(name)).json_schema()
@@ -378,12 +379,14 @@ class KafkaSettings(BaseModel):
         return f"guardrail topics create{given} --bootstrap-servers {shlex.quote(self.bootstrap_servers)}"
 
     bootstrap_servers: str = Field(
-        default="localhost:9092", min_length=1, description="Brokers to ask first, as HOST:PORT[,HOST:PORT…]."
+        default="localhost:9092",
+        min_length=1,
+        description="Brokers to contact first, as HOST:PORT[,HOST:PORT…].",
     )
     group_id: str = Field(
         default="guardrail",
         min_length=1,
-        description="Consumer group; guards with the same one share the partitions.",
+        description="Consumer group; guards with the same group share the partitions.",
     )
     topics: Topics = Field(default_factory=Topics, description="Names of the topics.")
 
@@ -391,7 +394,7 @@ class KafkaSettings(BaseModel):
         default="PLAINTEXT", description="Encryption and authentication."
     )
     ssl_cafile: Path | None = Field(
-        default=None, description="PEM file of the authorities to trust; the system's when left out."
+        default=None, description="PEM file of the CAs to trust; if omitted, the system's."
     )
     ssl_certfile: Path | None = Field(
         default=None, description="PEM file with the client's certificate chain."
@@ -399,10 +402,11 @@ class KafkaSettings(BaseModel):
     ssl_keyfile: Path | None = Field(default=None, description="PEM file with the client's private key.")
     ssl_key_password: Secret | None = Field(
         default=None,
-        description="Password of an encrypted ssl_keyfile, better as {file: PATH}, read at every connect.",
+        description="Password of an encrypted ssl_keyfile, better as {file: PATH}; read for every "
+        "connection.",
     )
     ssl_check_hostname: bool = Field(
-        default=True, description="Refuse a broker whose certificate does not carry its host name."
+        default=True, description="Reject a broker whose certificate doesn't match its host name."
     )
     sasl_mechanism: SaslMechanism = Field(
         default="PLAIN",
@@ -411,38 +415,41 @@ class KafkaSettings(BaseModel):
     sasl_username: str | None = Field(default=None, description="Used with PLAIN and SCRAM.")
     sasl_password: Secret | None = Field(
         default=None,
-        description="Used with PLAIN and SCRAM. Better as {file: PATH} (a mounted secret), read at every "
-        "connect, or in the environment.",
+        description="Used with PLAIN and SCRAM. Better as {file: PATH} (a mounted secret), read for "
+        "every connection, or in the environment.",
     )
     sasl_oauth_token_file: Path | None = Field(
         default=None,
-        description="OAUTHBEARER: file with the token; read for every connection, so it can be renewed.",
+        description="OAUTHBEARER: file with the token; read for every connection, so that it can be renewed.",
     )
     sasl_oauth_token_url: str | None = Field(
         default=None,
-        description="OAUTHBEARER: token endpoint, asked with the client's id and secret.",
+        description="OAUTHBEARER: token endpoint, called with the client's id and secret.",
     )
     sasl_oauth_client_id: str | None = Field(
         default=None, min_length=1, description="The client's id at the token endpoint."
     )
     sasl_oauth_client_secret: Secret | None = Field(
         default=None,
-        description="The client's secret there. Better as {file: PATH}, read for every token, or in the "
-        "environment.",
+        description="The client's secret at the token endpoint. Better as {file: PATH}, read for "
+        "every token, or in the environment.",
     )
     sasl_oauth_scope: str | None = Field(
-        default=None, min_length=1, description="Scope to ask the token endpoint for; blanks between several."
+        default=None,
+        min_length=1,
+        description="Scopes to request from the token endpoint, separated by spaces.",
     )
     sasl_oauth_cafile: Path | None = Field(
         default=None,
-        description="PEM file of the authorities to trust at the token endpoint; the system's when left out.",
+        description="PEM file of the CAs to trust at the token endpoint; if omitted, the system's.",
     )
 
     delivery_guarantee: Literal["exactly_once", "at_least_once"] = Field(
         default="exactly_once",
-        description="exactly_once: positions, sessions and outputs in one transaction, and a restart resumes "
-        "answers where they were. at_least_once: no transactions; after a restart, answers in flight begin "
-        "again and what was written is written twice, with the same ids.",
+        description="exactly_once: positions, sessions and outputs in one transaction; a restart "
+        "resumes answers where they were. at_least_once: no transactions; after a "
+        "restart, answers in flight start over and their outputs are written twice, with "
+        "the same ids.",
     )
     transactional_id_prefix: str = Field(
         default="guardrail",
@@ -453,13 +460,14 @@ class KafkaSettings(BaseModel):
     group_instance_id: str | None = Field(
         default=None,
         min_length=1,
-        description="A name that stays the same over restarts makes the member static: back within "
-        "session_timeout_ms it gets its partitions without a rebalance. Different for every guard.",
+        description="A name that stays the same across restarts makes the member static: if it is "
+        "back within session_timeout_ms, it gets its partitions without a rebalance. Use "
+        "a different one for every guard.",
     )
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         default="earliest",
-        description="Where a group without a committed position begins; latest skips what is there already, "
-        "and commits that position before it reads.",
+        description="Where a group without a committed position starts. latest skips existing "
+        "records, and commits that position before reading.",
     )
     client: dict[Annotated[str, AfterValidator(_known_parameter)], Any] = Field(
         default_factory=dict,
@@ -473,7 +481,7 @@ class KafkaSettings(BaseModel):
     @field_validator("bootstrap_servers")
     @classmethod
     def _have_ports(cls, value: str) -> str:
-        """A server without its port would be asked on the client library's default one, unsaid."""
+        """Without a port, the client library would silently use its default one."""
         for server in (part.strip() for part in value.split(",")):
             host, colon, port = server.rpartition(":")
             bare = not colon or "]" in port or (":" in host and not host.startswith("["))
@@ -488,7 +496,7 @@ class KafkaSettings(BaseModel):
     @field_validator("client")
     @classmethod
     def _complete(cls, value: Mapping[str, Any]) -> dict[str, Any]:
-        """What was given, as the type it should have, over what the guard sets by itself."""
+        """The given parameters, converted to their types, over the guard's own defaults."""
         complete: dict[str, Any] = {name: each.default for name, each in _CLIENT.items()}
         wrong: list[InitErrorDetails] = []
         for name, given in value.items():
@@ -519,7 +527,7 @@ class KafkaSettings(BaseModel):
 
     @property
     def request_timeout_ms(self) -> int:
-        """Longest wait for one answer of a broker."""
+        """Longest wait for a broker's response."""
         return int(self.client["request_timeout_ms"])
 
     @property
@@ -529,7 +537,7 @@ class KafkaSettings(BaseModel):
 
     @property
     def transaction_timeout_ms(self) -> int:
-        """Time after which the broker gives up a transaction."""
+        """Time after which the broker aborts a transaction."""
         return int(self.client["transaction_timeout_ms"])
 
     @property
@@ -546,17 +554,17 @@ class OpsSettings(BaseModel):
     host: str = Field(
         default="127.0.0.1",
         min_length=1,
-        description="Address to listen at; 0.0.0.0 in a container, so that probes and Prometheus reach it.",
+        description="Address to listen on; 0.0.0.0 in a container, so that probes and Prometheus reach it.",
     )
     port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
         default=8080,
-        description="Port of /livez, /readyz, /startupz and /metrics; null: none. Where it is taken, "
-        "that is logged, and the guard runs without it.",
+        description="Port of /livez, /readyz, /startupz and /metrics; null: none. If it is taken, the "
+        "guard logs that and runs without it.",
     )
     traces: bool = Field(
         default=False,
-        description="Export OpenTelemetry spans and evaluation events, as the OTEL_ variables say; needs the "
-        "extra otel.",
+        description="Export OpenTelemetry spans and evaluation events, as configured by the OTEL_ "
+        "variables; needs the extra otel.",
     )
 
 
@@ -619,5 +627,5 @@ def load_settings(
 def with_places(
     error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
 ) -> ConfigError:
-    """As ``guardrail.config.with_places``, with the section ``kafka``."""
+    """Like ``guardrail.config.with_places``, with the section ``kafka``."""
     return config.with_places(error, path, overrides, kind=GuardSettings)

@@ -1,7 +1,8 @@
-"""Making the topics, with settings that fit what each of them is for.
+"""Creates the topics, with settings that fit the purpose of each.
 
-May be run again: what exists is compared and reported, never changed. Partitions are not added to an
-existing topic either, because that would send the next delta of a response elsewhere than its first.
+It is safe to run again: existing topics are compared and reported, never changed. Partitions are not added to
+an existing topic either, because later deltas of a response would then go to another partition than its
+first.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Outcome = Literal["created", "exists", "differs"]
 
 
 class TopicReport(NamedTuple):
-    """What became of one topic. ``detail`` says what differs, or how a new one was made."""
+    """The result for one topic. ``detail`` says what differs, or how a new one was created."""
 
     name: str
     outcome: Outcome
@@ -46,7 +47,7 @@ class TopicReport(NamedTuple):
 
 
 class TopicPlan(NamedTuple):
-    """How a topic should be."""
+    """The intended configuration of a topic."""
 
     name: str
     partitions: int
@@ -55,9 +56,9 @@ class TopicPlan(NamedTuple):
 
 
 def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: int) -> list[TopicPlan]:
-    """Every topic of ``settings`` as it should be made.
+    """The intended configuration of every topic in ``settings``.
 
-    One replica may be away without stopping the writers, who ask for all that are in sync.
+    One replica may be down without stopping the writers, which wait for all in-sync replicas.
     """
     topics = settings.topics
     common = {
@@ -72,18 +73,18 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
     compacted = {
         **common,
         "cleanup.policy": "compact",
-        # Restoring reads the whole partition, and nothing in the segment being written is compacted: keep
-        # small what is not compacted yet.
+        # Restoring reads the whole partition, and the segment being written is never compacted: keep that
+        # segment small.
         "segment.bytes": str(max(_SEGMENT_BYTES, 2 * (settings.max_request_bytes + _FRAMING_BYTES))),
         "segment.ms": str(_QUARTER_MS),
         "min.cleanable.dirty.ratio": "0.1",
         "max.compaction.lag.ms": str(2 * _QUARTER_MS),
-        # Tombstones are most of what is written here. They have to outlast one reading only.
+        # Tombstones are most of what is written here. They only have to outlast one reading.
         "delete.retention.ms": str(max(_QUARTER_MS, 2 * settings.recovery_timeout_ms)),
     }
-    # Smaller than the others, so that every record fits into the dead letters with its reasons. Kafka applies
-    # the limit to what it stores, and a client unpacks a batch whole: stored compressed, some kilobytes of
-    # zeros would unpack to more than the memory of the guard. Uncompressed, it limits the contents.
+    # Smaller than the others, so that every record fits into the dead letters together with the reasons.
+    # Kafka applies the limit to what it stores, and a client unpacks a whole batch: stored compressed, a few
+    # kilobytes of zeros could exceed the guard's memory. Uncompressed, the limit applies to the contents.
     input_limits = {
         "max.message.bytes": str(settings.max_request_bytes - _FRAMING_BYTES),
         "compression.type": "uncompressed",
@@ -102,10 +103,10 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
 async def create_topics(
     settings: KafkaSettings, partitions: int, replication_factor: int
 ) -> list[TopicReport]:
-    """Make the topics that are missing and report all, in the order of ``Topics.names``.
+    """Create the missing topics and report all, in the order of ``Topics.names``.
 
-    The session topic always gets as many partitions as the input has, so that the state of a response is
-    found by the guard that reads it. Raises TransportUnavailable, ConfigError, TransportError.
+    The sessions topic always gets as many partitions as the input, so that the guard that reads a response
+    finds its state. Raises TransportUnavailable, ConfigError, TransportError.
     """
     admin = await connect_admin(settings)
     try:
@@ -161,7 +162,7 @@ async def _describe(admin: AIOKafkaAdminClient) -> dict[str, _Existing]:
 
 
 async def _create(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> set[str]:
-    """Names of the topics made now; one that somebody else made in this moment is not among them."""
+    """Names of the topics created now; not of one that somebody else created at the same moment."""
     if not plans:
         return set()
     wanted = {plan.name: plan for plan in plans}
@@ -191,7 +192,7 @@ async def _create(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> set
 
 
 async def _configs(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> dict[str, dict[str, str]]:
-    """Current values of the planned settings, by topic; without those this user may not see."""
+    """Current values of the planned settings, by topic, as far as this user may see them."""
     if not plans:
         return {}
     asked = [ConfigResource(ConfigResourceType.TOPIC, plan.name, configs=plan.configs) for plan in plans]
@@ -205,7 +206,7 @@ async def _configs(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> di
 
 
 async def _until_known(admin: AIOKafkaAdminClient, created: set[str]) -> None:
-    """Brokers learn of a new topic a moment later; the next command should find it."""
+    """Brokers learn about a new topic a moment later; the next command should find it."""
     while True:
         known = {name for name, topic in (await _describe(admin)).items() if topic.partitions}
         if created <= known:

@@ -1,6 +1,6 @@
-"""The seam between the guard and whatever carries its records.
+"""The interface between the guard and whatever carries its records.
 
-Two implementations, one contract suite (tests/contract/): ``consumers.memory`` in process and
+It has two implementations and one contract suite (tests/contract/): ``consumers.memory`` in process, and
 ``consumers.kafka.transport`` over aiokafka.
 """
 
@@ -24,7 +24,7 @@ class Partition(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record as read: bytes, undecoded. A tuple, because hundreds of thousands are made a second."""
+    """One record as read: bytes, undecoded. A tuple, because hundreds of thousands are made per second."""
 
     partition: Partition
     offset: int
@@ -35,7 +35,7 @@ class Record(NamedTuple):
 
 
 class OutRecord(NamedTuple):
-    """One record to write. The partition follows from the key."""
+    """One record to write. The key determines the partition."""
 
     topic: str
     key: bytes | None
@@ -45,7 +45,7 @@ class OutRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed position: the next offset to read, and a note of at most 4096 bytes to find with it."""
+    """A committed position: the next offset to read, and a note of at most 4096 bytes stored with it."""
 
     offset: int
     metadata: str = ""
@@ -59,10 +59,10 @@ class StateRecord(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What the broker has of a partition: the committed position, and the stored state at that position.
+    """The broker's state of a partition: the committed position, and the stored state at that position.
 
-    ``state`` holds the latest value of every key that was not deleted, in the order in which those values
-    were written. It is empty where delivery is at least once.
+    ``state`` contains the latest value of every key that was not deleted, in the order in which those values
+    were written. It is empty if delivery is at least once.
     """
 
     commit: Commit | None
@@ -70,10 +70,11 @@ class Restored(NamedTuple):
 
 
 class AssignmentListener(Protocol):
-    """Told when partitions come and go. Both are awaited before the transport goes on with the rebalance.
+    """Called when partitions come and go. The transport awaits both calls before it goes on with the
+    rebalance.
 
-    ``on_assigned`` runs before the first record of a new partition is returned by ``poll``, and after every
-    earlier holder of the partition has been fenced. ``on_revoked`` must not call ``poll``; ``publish`` and
+    ``on_assigned`` runs before ``poll`` returns the first record of a new partition, and after every earlier
+    holder of the partition has been fenced. ``on_revoked`` must not call ``poll``; ``publish`` and
     ``transact`` still work for the revoked partitions while it runs.
     """
 
@@ -85,9 +86,9 @@ class AssignmentListener(Protocol):
 class Transport(Protocol):
     """Reads input partitions as a member of a group and writes records.
 
-    Life: ``start`` once, then any number of ``poll`` (never two at a time, never cancelled: it returns by
-    itself after ``timeout_ms``) with ``publish``, ``pause`` and ``resume`` beside it, then ``stop`` once,
-    which is safe to call after a failed ``start`` too. Errors are TransportError; TransportUnavailable
+    Call ``start`` once, then ``poll`` any number of times (never two at a time, and never cancelled: it
+    returns by itself after ``timeout_ms``) with ``publish``, ``pause`` and ``resume`` beside it, then
+    ``stop`` once, which is safe after a failed ``start`` too. Errors are TransportError; TransportUnavailable
     means that the broker, a topic or a permission is missing, and its message has the remedy.
     """
 
@@ -96,11 +97,11 @@ class Transport(Protocol):
         ...
 
     async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
-        """Records in partition order; empty when none came within ``timeout_ms``."""
+        """Records in partition order; empty if none came within ``timeout_ms``."""
         ...
 
     def pause(self, partitions: Collection[Partition]) -> None:
-        """Return no more records of these from ``poll`` until resumed. No record is lost by it."""
+        """Stop returning records of these from ``poll`` until resumed. No record is lost."""
         ...
 
     def resume(self, partitions: Collection[Partition]) -> None: ...
@@ -108,8 +109,8 @@ class Transport(Protocol):
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
         """At least once: write ``records``, in order within a key, and then commit positions.
 
-        Returns when all are acknowledged by all in-sync replicas. When it raises, some records may have
-        been written, and no position was committed unless the commit itself was in doubt: at least once.
+        Returns when all in-sync replicas have acknowledged everything. When it raises, some records may have
+        been written, and no position was committed unless the outcome of the commit itself is unknown.
         """
         ...
 
@@ -120,34 +121,34 @@ class Transport(Protocol):
         state: Sequence[StateRecord],
         commit: Commit,
     ) -> None:
-        """Write ``records``, changes of the stored state and the position, all of them or none: exactly once.
+        """Exactly once: write ``records``, changes of the stored state and the position, all or none of them.
 
-        Steps of one partition come one after the other, those of several side by side. When it raises
-        StepFailed nothing is known of the step, and the partition takes no other one before ``recover``;
+        Steps of one partition run one after the other, those of different partitions in parallel. StepFailed
+        means that the outcome is unknown, and the partition takes no other step before ``recover``;
         PartitionLost means that the partition is gone.
         """
         ...
 
     async def recover(self, partition: Partition) -> Restored:
-        """After a failed step: fence it, and return to what the broker has.
+        """After a failed step: fence it, and return the broker's state.
 
-        Waits for a broker that is away. No record read before is returned by ``poll`` once this has
-        returned; the next one is that at the committed position. Raises PartitionLost when the partition has
-        been given away meanwhile, TransportUnavailable when the broker stays away.
+        Waits for a broker that is down. Once this has returned, ``poll`` returns no record read before; the
+        next one is that at the committed position. Raises PartitionLost if the partition has been given away
+        in the meantime, TransportUnavailable if the broker stays down.
         """
         ...
 
     @property
     def joined(self) -> bool:
-        """Is this a member of the group, with its partitions taken over, if it has any?"""
+        """Whether this is a member of the group that has taken over its partitions, if it has any."""
         ...
 
     def unread(self, partition: Partition) -> int | None:
-        """Records of a partition that ``poll`` has not returned yet; None where that is not known."""
+        """Records of a partition that ``poll`` has not returned yet; None if unknown."""
         ...
 
     async def stop(self, within_s: float | None = None) -> None:
-        """Leave the group and close. Does not commit. What takes longer than ``within_s`` is given up."""
+        """Leave the group and close. Does not commit. Gives up on whatever takes longer than ``within_s``."""
         ...
 
 

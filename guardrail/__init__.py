@@ -89,8 +89,8 @@ __all__ = [
     "load_settings",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
-    # Imported at first use: the command line and the contracts start without the engine.
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    # Imported on first use: the command line and the contracts start without the engine.
     __getattr__, __dir__ = face(
         __name__,
         {

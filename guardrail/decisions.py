@@ -1,10 +1,10 @@
-"""From the verdicts on a response's segments, in the order of the text, to its decision.
+"""From the verdicts on a response's segments, in text order, to its decision.
 
 ``Decider`` decides as the verdicts come, for a session. ``redecide`` decides a whole response again, under
-any policy: for challengers, and for replay. Both are one piece of code, and neither asks a judge.
+any policy, for challengers and for replay. Both share one implementation, and neither asks a judge.
 
-What a policy says of *how* a response is judged has no part in this: claims, severities and verdicts are as
-they were given, whatever its ``judge``, ``budget``, ``severity``, ``citation_pattern``, ``max_segment_chars``
+Whatever a policy says about *how* to judge a response has no effect here: claims, severities and verdicts are
+as given, regardless of its ``judge``, ``budget``, ``severity``, ``citation_pattern``, ``max_segment_chars``
 and time limits.
 """
 
@@ -17,12 +17,12 @@ from guardrail.events import ClaimVerdict, Decision, SegmentKind
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper
 
-# A name of the module is found faster than a member of an enumeration.
+# Looking up a module-level name is faster than a member of an enumeration.
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 
 
 class Decider:
-    """What one policy decides of one response, segment by segment in the order of the text."""
+    """What one policy decides about one response, segment by segment in text order."""
 
     __slots__ = ("_kinds", "_policy", "_score", "_streaming", "claims", "worst", "worst_rule")
 
@@ -31,23 +31,23 @@ class Decider:
         self._kinds = policy.segment_kinds
         self._streaming = policy.mode == "stream"
         self._score = ScoreKeeper(policy.score, policy.weights, policy.credits)
-        self.claims = 0  # that stand in the segments so far, checked or not
-        self.worst = _RELEASE  # the hardest decision so far, and the first rule that made it
+        self.claims = 0  # in the segments so far, checked or not
+        self.worst = _RELEASE  # the strictest decision so far, and the first rule that made it
         self.worst_rule = ""
 
     @property
     def score(self) -> float | None:
-        """The running score; None while nothing was checked."""
+        """The running score; None while nothing has been checked."""
         return self._score.score
 
     def count(self, claims: Iterable[ClaimVerdict]) -> None:
-        """Take claims into the score, of segments that were decided before a restart."""
+        """Add claims to the score, from segments that were decided before a restart."""
         for claim in claims:
             self.claims += 1
             self._score.add(claim.severity, claim.verdict, claim.support)
 
     def segment(self, kind: SegmentKind | None, claims: Sequence[ClaimVerdict]) -> tuple[Decision, str]:
-        """What happens to the next segment, and the rule that says so. ``kind`` is None where not known."""
+        """What happens to the next segment, and the rule that decided it. ``kind`` is None if unknown."""
         policy, score = self._policy, self._score
         worst, rule = _RELEASE, ""
         if kind in self._kinds:
@@ -67,7 +67,7 @@ class Decider:
         return worst, rule
 
     def note(self, decision: Decision, rule: str) -> None:
-        """Something other than a segment has its decision."""
+        """Something other than a segment was decided."""
         if decision.rank > self.worst.rank:
             self.worst, self.worst_rule = decision, rule
 
@@ -82,9 +82,10 @@ class Decider:
 
 
 class Interruption(NamedTuple):
-    """Something that befell a response when ``after`` of its segments were decided, by the rule ``rule``.
+    """An event that interrupted a response after ``after`` of its segments were decided, by the rule
+    ``rule``.
 
-    ``forced``: it is blocked whatever its policy says.
+    ``forced``: the response is blocked whatever its policy says.
     """
 
     rule: str
@@ -93,7 +94,7 @@ class Interruption(NamedTuple):
 
 
 class Redecision(NamedTuple):
-    """What a policy decides of a response. ``early``: by a block that no later segment could change."""
+    """A policy's decision about a response. ``early``: by a block that no later segment could change."""
 
     decision: Decision
     rule: str
@@ -118,10 +119,11 @@ def redecide(
     ended_early: Interruption | None = None,
     judging_stopped: Interruption | None = None,
 ) -> Redecision:
-    """What ``policy`` decides of a response with these segments, given in the order of the text.
+    """What ``policy`` decides about a response with these segments, given in text order.
 
-    ``ended_early`` is for one whose text did (aborted, timed out, a gap), ``judging_stopped`` for one of
-    which no judge was asked from there on. It is what a session under this policy says of these verdicts.
+    ``ended_early`` is for a response whose text ended early (aborted, timed out, a gap), ``judging_stopped``
+    for one for which no judge was asked from there on. The result is what a session under this policy would
+    decide on these verdicts.
     """
     decider = Decider(policy)
     acts = policy.mode != "observe"
@@ -149,8 +151,9 @@ def on_incomplete(policy: Policy, *, forced: bool) -> Decision:
 
 
 def by_segment(claims: Sequence[ClaimVerdict]) -> list[JudgedSegment]:
-    """The segments of the claims of one response, ascending, as far as its verdicts tell: those with claims,
-    of unknown kinds."""
+    """The segments of one response's claims, ascending, as far as its verdicts show them: those with claims,
+    of unknown kinds.
+    """
     found: dict[int, list[ClaimVerdict]] = {}
     for claim in claims:
         found.setdefault(claim.segment, []).append(claim)

@@ -1,10 +1,10 @@
 """Every error this package raises on purpose.
 
     GuardrailError
-    ├── ConfigError           the operator: fix a setting, the message says which
+    ├── ConfigError           the operator: fix the setting that the message names
     ├── InputError            the producer: one event or line is bad; dead-letter it and go on
-    │   ├── DecodeError           the bytes are not one of our events
-    │   └── ProtocolError         a well-formed event that does not fit the response it belongs to
+    │   ├── DecodeError           the bytes are not a known event
+    │   └── ProtocolError         a well-formed event that does not fit its response
     ├── JudgeError            nobody: the claim becomes UNVERIFIED and the fail policy decides
     │   ├── JudgeUnavailable      worth asking again (timeout, rate limit, connection)
     │   └── JudgeReplyError       the reply could not be used
@@ -19,14 +19,14 @@
         ├── StepFailed            the consumer: restore the partition from what the broker has
         └── TransportUnavailable  broker not reachable, topic missing, access denied
 
-The branch says who has to act.
+Each branch says who has to act.
 """
 
 from __future__ import annotations
 
 
 class GuardrailError(Exception):
-    """Root of all errors raised on purpose by guardrail and consumers."""
+    """Root of all errors that guardrail and consumers raise on purpose."""
 
 
 class ConfigError(GuardrailError):
@@ -42,7 +42,7 @@ class InputError(GuardrailError):
 
 
 class DecodeError(InputError):
-    """The bytes are no event of a known type and schema version."""
+    """The bytes are not an event of a known type and schema version."""
 
 
 class ProtocolError(InputError):
@@ -58,13 +58,13 @@ class JudgeUnavailable(JudgeError):
 
 
 class JudgeReplyError(JudgeError):
-    """The judge answered something that cannot be used."""
+    """The judge's reply could not be used."""
 
 
 class AnswerBlocked(GuardrailError):
-    """The guard blocked an answer. ``message`` is the policy's fallback, to show in place of the answer.
+    """The guard blocked an answer. ``message`` is the policy's message, to show in place of the answer.
 
-    ``released_chars`` code points of it had been released; ``score`` is None where there is none.
+    ``released_chars`` code points of it had been released; ``score`` is None if there is none.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class AnswerBlocked(GuardrailError):
 
 
 class GuardTimeout(GuardrailError):
-    """The guard said nothing for longer than the caller waits. What was yielded until then is verified."""
+    """The guard didn't answer within the caller's timeout. Everything yielded until then is verified."""
 
 
 class TooManyBadRecords(GuardrailError):
-    """So much of the input can't be read that draining it into the dead letters would hide a fault."""
+    """So much of the input is unreadable that moving it to the dead letters would hide a fault."""
 
 
 class StateError(GuardrailError):
-    """Stored sessions can't be read by this version. The message says which version can."""
+    """This version can't read the stored sessions. The message says which version can."""
 
 
 class UnreadableSession(GuardrailError):
-    """What is stored of one session makes no sense. The others are unaffected."""
+    """The stored state of one session makes no sense. The others are unaffected."""
 
 
 class CaseStoreError(GuardrailError):
@@ -99,22 +99,22 @@ class CaseStoreError(GuardrailError):
 
 
 class TransportError(GuardrailError):
-    """Reading or writing failed in a way that retrying the call does not mend."""
+    """Reading or writing failed in a way that retrying the call does not fix."""
 
 
 class PartitionLost(TransportError):
-    """A position was to be committed for a partition that the group has given to another member.
+    """The group has given the partition of a position to be committed to another member.
 
-    What was not committed is read again there: drop the partition's work and go on with the others.
+    That member reads again what was not committed: drop the partition's work and go on with the others.
     """
 
 
 class StepFailed(TransportError):
-    """A transaction failed, or its outcome is unknown. The partition is to be recovered from the broker."""
+    """A transaction failed, or its outcome is unknown. Recover the partition from the broker."""
 
 
 class TransportUnavailable(TransportError):
-    """The broker can't be reached, a topic is missing or access is denied. The message has the remedy."""
+    """The broker is unreachable, a topic is missing or access is denied. The message has the remedy."""
 
 
 def only_cause(error: BaseException) -> BaseException:

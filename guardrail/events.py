@@ -1,9 +1,9 @@
 """The wire contracts: every event that is read from or written to a topic.
 
-All events are JSON objects with a ``type`` and a ``schema`` version. Unknown fields are tolerated, unknown
+All events are JSON objects with a ``type`` and a ``schema`` version. Unknown fields are tolerated; unknown
 types and versions are not. Spans are half-open ``[start, end)`` offsets in Unicode code points: of the
-response's text for claims and segments, of the context's text for evidence. Ids of outputs are
-deterministic (same input, same policy: same id), so that a reader may upsert on them.
+response's text for claims and segments, of the context's text for evidence. Output ids are deterministic
+(same input and policy, same id), so readers can upsert by them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Name = Annotated[str, Field(max_length=256)]
 
 
 class Verdict(StrEnum):
-    """What the judge says of a claim. UNVERIFIED: it could not say (timeout, outage, budget)."""
+    """What the judge decides about a claim. UNVERIFIED: it could not decide (timeout, outage, budget)."""
 
     SUPPORTED = "SUPPORTED"
     PARTIALLY_SUPPORTED = "PARTIALLY_SUPPORTED"
@@ -48,41 +48,43 @@ class Severity(StrEnum):
     rank: int
 
     def __init__(self, *_: str) -> None:
-        self.rank = len(type(self).__members__)  # members are made in the order they stand in
+        self.rank = len(type(self).__members__)  # members are created in definition order
 
 
 class Finding(StrEnum):
-    """Something exact that was found out about a claim, beside the verdict."""
+    """An exact result of checking a claim, in addition to the verdict."""
 
     FIGURE_CONFLICT = "figure_conflict"
     """A source gives another figure for the same thing."""
     FIGURE_ABSENT = "figure_absent"
-    """A figure of the claim stands in no source, nor follows from theirs by plain arithmetic."""
+    """A figure in the claim is in no source and doesn't follow from the sources' figures by plain
+    arithmetic.
+    """
     LINK_ABSENT = "link_absent"
     """A link or an address that is in no source."""
     CITATION_ABSENT = "citation_absent"
     """A citation that names none of the contexts."""
     DISPLAY_MISMATCH = "display_mismatch"
-    """The text displays otherwise than it reads."""
+    """The text looks different from what it says."""
     CHECKED_IN_PART = "checked_in_part"
-    """There was no time to read the contexts for it: nothing but words and figures were compared."""
+    """The judge had no time to read the contexts for the claim, and only compared words and figures."""
 
 
 class CitationBacking(StrEnum):
-    """What the citations of a claim are worth, by what its verdict rests on."""
+    """Whether the contexts that a claim cites support it."""
 
     CITED = "cited"
-    """A context that the claim cites backs it."""
+    """A context that the claim cites supports it."""
     OTHER = "other"
-    """Only contexts that it does not cite back it."""
+    """Only contexts that it does not cite support it."""
     NONE = "none"
-    """No context backs it."""
+    """No context supports it."""
     UNKNOWN = "unknown"
     """The judge did not say: UNVERIFIED, or supported without evidence."""
 
 
 class Decision(StrEnum):
-    """What happens to a text, from mildest to hardest."""
+    """What happens to a text, from mildest to strictest."""
 
     RELEASE = "release"
     FLAG = "flag"
@@ -120,7 +122,7 @@ class Event(WireModel):
     )
 
     def to_json(self) -> bytes:
-        """The event as UTF-8 JSON, every field written."""
+        """The event as UTF-8 JSON, with every field."""
         return self.__pydantic_serializer__.to_json(self, by_alias=True)
 
 
@@ -135,38 +137,40 @@ class Context(WireModel):
         Field(min_length=1, max_length=512, description="Unique within the response; evidence refers to it."),
     ]
     text: str
-    source: str | None = Field(default=None, description="Where it comes from: a URL, a file, a title.")
+    source: str | None = Field(
+        default=None, description="Where the document comes from: a URL, a file, a title."
+    )
     score: float | None = Field(default=None, description="The retriever's score, as given.")
 
 
 class ResponseHead(Event):
-    """What is known of a response before its text."""
+    """What is known about a response before its text."""
 
     response_id: ResponseId
     question: str = Field(default="", description="What the user asked.")
     contexts: tuple[Context, ...] = Field(
         default=(),
-        description="The retrieved documents the answer is written from; without any, nothing is supported.",
+        description="The retrieved documents that the answer is based on; without any, no claim is "
+        "supported.",
     )
     route: Name | None = Field(
-        default=None, description="Chooses the policy, with tenant and generator_model."
+        default=None, description="Selects the policy, together with tenant and generator_model."
     )
     tenant: Name | None = Field(
-        default=None, description="Chooses the policy, with route and generator_model."
+        default=None, description="Selects the policy, together with route and generator_model."
     )
     generator_model: Name | None = Field(
         default=None,
-        description="The model that writes the answer; chooses the policy, with route and tenant.",
+        description="The model that writes the answer; selects the policy, together with route and tenant.",
     )
     language: Name | None = Field(
         default=None,
-        description="BCP 47 tag of the reader's language, such as de or pt-BR; chooses among a policy's "
-        "messages.",
+        description="BCP 47 tag of the reader's language, such as de or pt-BR; selects among the "
+        "policy's messages.",
     )
     deadline_ms: Annotated[int, Field(gt=0, le=86_400_000)] | None = Field(
         default=None,
-        description="How long after this event the last verdict may come; claims not judged by then are "
-        "UNVERIFIED.",
+        description="Time from this event to the last verdict; claims not judged by then are UNVERIFIED.",
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Passed through to the flagged case.")
 
@@ -183,11 +187,13 @@ class ResponseDelta(Event):
     type: Literal["response.delta"] = "response.delta"
     response_id: ResponseId
     seq: Seq = Field(description="Number of this delta, from 0 without gaps.")
-    text: str = Field(description="Appended to the text so far, exactly as it is.")
+    text: str = Field(description="Text to append to the response, exactly as it is.")
 
 
 class ResponseCompleted(Event):
-    """The text is complete. ``seq`` is the number of deltas sent, so that a lost last one is noticed."""
+    """The text is complete. ``seq`` is the number of deltas sent, so that the guard notices a lost last
+    one.
+    """
 
     type: Literal["response.completed"] = "response.completed"
     response_id: ResponseId
@@ -223,10 +229,10 @@ class PolicyRef(WireModel):
     """The policy that was applied."""
 
     name: str
-    version: str = Field(description="Changed by the operator with the policy.")
+    version: str = Field(description="The policy's version, set by the operator.")
     digest: str = Field(
         default="",
-        description="12 hex digits over the policy's content, its name aside; another content gives others.",
+        description="12 hex digits that identify the policy's content, without its name.",
     )
 
 
@@ -246,32 +252,34 @@ class OutputEvent(Event):
 
 
 class Usage(WireModel):
-    """What judges consumed: for a response, or one claim's share of the calls that were made for it."""
+    """What judges consumed: for a response, or one claim's share of the calls made for it."""
 
     judge_calls: int = 0
     input_tokens: int = 0
-    cached_input_tokens: int = Field(default=0, description="Those of them that the provider's cache held.")
+    cached_input_tokens: int = Field(
+        default=0, description="Input tokens that came from the provider's cache."
+    )
     output_tokens: int = 0
-    cost_usd: float = Field(default=0.0, description="By the configured prices; 0 where none is known.")
-    dropped_quotes: int = Field(default=0, description="Quotes offered as evidence that stand in no context.")
+    cost_usd: float = Field(default=0.0, description="At the configured prices; 0 if no price is known.")
+    dropped_quotes: int = Field(default=0, description="Quotes offered as evidence that are in no context.")
 
 
 class ClaimPart(WireModel):
-    """An atomic statement that a claim was taken apart into, with its own verdict."""
+    """An atomic statement of a decomposed claim, with its own verdict."""
 
-    text: str = Field(description="In the judge's words, pronouns resolved.")
+    text: str = Field(description="In the judge's words, with pronouns resolved.")
     verdict: Verdict
 
 
 class ClaimCitation(WireModel):
-    """A mark in a claim that names where it comes from: [1], (Source: pricing.pdf), a link."""
+    """A mark in a claim that names its source: [1], (Source: pricing.pdf), a link."""
 
     span: Span = Field(description="Code points of the response's text, within the claim's.")
-    text: str = Field(description="The mark as it stands there.")
+    text: str = Field(description="The mark as written.")
     contexts: tuple[str, ...] = Field(
         default=(),
-        description=f"Ids of the contexts it names, the first {MAX_CITED_CONTEXTS} of them; empty: none of "
-        "those given.",
+        description=f"Ids of the contexts it names, at most {MAX_CITED_CONTEXTS}; empty: none of the "
+        "contexts.",
     )
 
 
@@ -279,14 +287,14 @@ class ClaimVerdict(OutputEvent):
     """The verdict on one claim."""
 
     type: Literal["verdict.claim"] = "verdict.claim"
-    claim_id: str = Field(description="Deterministic id of the claim; verdicts are joined by it.")
+    claim_id: str = Field(description="Deterministic id of the claim, for joining its verdicts.")
     index: Annotated[int, Field(ge=0, description="Position among the claims of the response.")]
-    text: str = Field(description="The claim as it stands in the response.")
+    text: str = Field(description="The claim as it is written in the response.")
     span: Span = Field(description="Code points of the response's text.")
-    segment: Annotated[int, Field(ge=0, description="Index of the segment the claim stands in.")]
+    segment: Annotated[int, Field(ge=0, description="Index of the segment that contains the claim.")]
     severity: Severity = Field(description="How much it costs if the claim is wrong.")
     severity_reasons: tuple[str, ...] = Field(
-        default=(), description="What the severity comes from: price, dosage, …"
+        default=(), description="Why the claim has this severity: price, dosage, …"
     )
     verdict: Verdict
     confidence: Probability = Field(description="How sure the judge is of this verdict.")
@@ -295,53 +303,59 @@ class ClaimVerdict(OutputEvent):
     )
     contradiction: Probability | None = Field(
         default=None,
-        description="Calibrated probability that the contexts say otherwise; null where the judge gives "
-        "none.",
+        description="Calibrated probability that the contexts contradict the claim; null if the judge "
+        "gives none.",
     )
     findings: tuple[Finding, ...] = Field(
         default=(),
-        description="What was found out exactly, each once. figure_conflict: a source gives another figure "
-        "for the same thing. figure_absent: a figure of the claim stands in no source, plain arithmetic "
-        "aside. link_absent: a link or an address that is in no source. citation_absent: a citation that "
-        "names none of the contexts. display_mismatch: text that displays otherwise than it reads.",
+        description="Exact findings, each at most once. figure_conflict: a source gives another "
+        "figure for the same thing. figure_absent: a figure in the claim is in no source "
+        "and doesn't follow from the sources' figures by plain arithmetic. link_absent: a "
+        "link or an address is in no source. citation_absent: a citation names none of "
+        "the contexts. display_mismatch: the text looks different from what it says. "
+        "checked_in_part: the judge had no time to read the contexts for the claim.",
     )
-    evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict rests on.")
+    evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict is based on.")
     citations: tuple[ClaimCitation, ...] = Field(
-        default=(), description="The citations in the claim, ascending and apart."
+        default=(), description="The citations in the claim, in ascending order and without overlap."
     )
     citation_backing: CitationBacking | None = Field(
         default=None,
-        description="Whether they hold; null for a claim that cites nothing. cited: a context that it cites "
-        "is among the evidence of a claim that is supported, at least in part, or has a quote of it too. "
-        "other: only contexts that it does not cite are. none: it is not supported. unknown: the judge did "
-        "not say.",
+        description="Whether the cited contexts support the claim; null for a claim without "
+        "citations. cited: the claim is supported at least in part, and a cited context "
+        "is among the evidence or contains one of its quotes too. other: only contexts "
+        "that it does not cite support it. none: it is not supported. unknown: the judge "
+        "did not say.",
     )
     conflicting_contexts: tuple[str, ...] = Field(
         default=(), description="Ids of contexts that contradict a claim that another context supports."
     )
-    reasoning: str = Field(default="", description="Why, in the judge's words.")
+    reasoning: str = Field(default="", description="The judge's explanation, in its own words.")
     unsupported_spans: tuple[Span, ...] = Field(
         default=(),
-        description="Words of the claim that the judge finds no support for: code points of the response's "
-        "text, within span, ascending and apart. Empty: not told, which never means that all have support.",
+        description="Words of the claim for which the judge finds no support: code points of the "
+        "response's text, within span, in ascending order and apart. Empty: not reported, "
+        "which does not mean that every word is supported.",
     )
     parts: tuple[ClaimPart, ...] = Field(
-        default=(), description="The statements the claim was taken apart into, when it was."
+        default=(), description="The statements that the claim was decomposed into, if it was."
     )
     judge: str = Field(description="Name of the judge that gave the verdict.")
     attempts: Annotated[int, Field(ge=0)] = Field(
-        default=1, description="Calls made for this verdict, failed ones included; 0: none was needed."
+        default=1, description="Calls made for this verdict, including failed ones; 0: none was needed."
     )
     degraded_from: tuple[str, ...] = Field(
         default=(),
-        description="Judges that were to answer and did not, each with the reason, in their order.",
+        description="Judges that should have answered and didn't, each with the reason, in order.",
     )
     usage: Usage | None = Field(
         default=None,
-        description="This claim's share of what the calls for it consumed; null: nothing, or not known yet "
-        "when this was published.",
+        description="This claim's share of what the calls for it consumed; null: nothing, or not yet "
+        "known when this was published.",
     )
-    latency_ms: Annotated[float, Field(ge=0)] = Field(description="From the claim being cut to its verdict.")
+    latency_ms: Annotated[float, Field(ge=0)] = Field(
+        description="From the claim being cut to its verdict, in milliseconds."
+    )
     policy: PolicyRef
     omitted: tuple[str, ...] = Field(
         default=(), description="Fields left empty because the event would have been too large for a record."
@@ -349,7 +363,7 @@ class ClaimVerdict(OutputEvent):
 
 
 class VerdictCounts(WireModel):
-    """How many claims got which verdict."""
+    """The number of claims with each verdict."""
 
     supported: int = 0
     partially_supported: int = 0
@@ -363,7 +377,9 @@ class Timings(WireModel):
 
     total_ms: float = Field(description="From the start of the response to its last verdict.")
     first_claim_ms: float | None = Field(default=None, description="From the start to the first verdict.")
-    after_completion_ms: float | None = Field(default=None, description="From the last text to the decision.")
+    after_completion_ms: float | None = Field(
+        default=None, description="From the end of the text to the decision."
+    )
     max_claim_ms: float | None = None
 
 
@@ -375,26 +391,27 @@ class ChallengerDecision(WireModel):
     rule: str = Field(description="The rule that made the decision.")
     score: Probability | None = Field(description="By the challenger's formula and weights.")
     complete: bool = Field(
-        description="False where the applied policy ended the judging by a block and the challenger would "
-        "have gone on: it decided on what was judged until then."
+        description="False if the applied policy stopped the judging by a block and the challenger "
+        "would have gone on: it decided on what was judged until then."
     )
 
 
 class ResponseVerdict(OutputEvent):
-    """The verdict on the whole response. The order of ``claims`` is that of the text."""
+    """The verdict on the whole response. ``claims`` are in text order."""
 
     type: Literal["verdict.response"] = "verdict.response"
     score: Probability | None = Field(
-        description="How much of the response is supported, by the policy's formula: the severity-weighted "
-        "mean of the claims' support, or of their verdicts' credits; null: nothing to check."
+        description="How much of the response is supported, by the policy's formula: the "
+        "severity-weighted mean of the claims' support or of their verdicts' credits; "
+        "null if there was nothing to check."
     )
     counts: VerdictCounts
     decision: Decision
     rule: str = Field(description="The rule that made the decision.")
     mode: Literal["hold", "stream", "observe"]
     complete: bool = Field(
-        description="True when the text came whole and was judged to its end; false after a block on the "
-        "way, an abort, a time-out or a gap."
+        description="True if the whole text arrived and was judged; false after an early block, an "
+        "abort, a time-out or a gap."
     )
     claims: tuple[ClaimVerdict, ...] = ()
     hallucinated_claims: tuple[str, ...] = Field(
@@ -407,7 +424,7 @@ class ResponseVerdict(OutputEvent):
     policy: PolicyRef
     challenger: ChallengerDecision | None = Field(
         default=None,
-        description="What the challenger decides that the policy has for this response; null without one.",
+        description="What the policy's challenger for this response decides; null without one.",
     )
     omitted: tuple[str, ...] = Field(
         default=(), description="Fields left empty because the event would have been too large for a record."
@@ -415,20 +432,20 @@ class ResponseVerdict(OutputEvent):
 
 
 class DeliverySegment(OutputEvent):
-    """Text to show. Joined by ``seq`` these are what the user reads."""
+    """Text to show. Joined in ``seq`` order, the segments are what the user reads."""
 
     type: Literal["delivery.segment"] = "delivery.segment"
     seq: Seq
-    text: str = Field(description="As released: the original, or the policy's replacement when redacted.")
+    text: str = Field(description="As released: the original, or the policy's replacement if redacted.")
     segment: int | None = Field(default=None, description="Index of the segment; null in observe mode.")
-    span: Span = Field(description="The original's place in the response's text.")
+    span: Span = Field(description="Span of the original in the response's text.")
     decision: Decision
     rule: str | None = None
     claim_ids: tuple[str, ...] = ()
 
 
 class DeliveryCompleted(OutputEvent):
-    """No more text comes."""
+    """The answer is complete."""
 
     type: Literal["delivery.completed"] = "delivery.completed"
     seq: Seq
@@ -438,11 +455,11 @@ class DeliveryCompleted(OutputEvent):
 
 
 class DeliveryBlocked(OutputEvent):
-    """No more text comes, and what was shown is to be replaced by ``message``."""
+    """The answer is blocked: show ``message`` in place of what was shown."""
 
     type: Literal["delivery.blocked"] = "delivery.blocked"
     seq: Seq
-    message: str = Field(description="The policy's message, to show instead.")
+    message: str = Field(description="The policy's message, to show in place of the answer.")
     rule: str
     released_chars: int = Field(description="Code points that had been released before the block.")
     score: Probability | None = None
@@ -454,7 +471,7 @@ class FlaggedCase(OutputEvent):
     type: Literal["case.flagged"] = "case.flagged"
     question: str
     contexts: tuple[Context, ...]
-    answer: str = Field(description="The text as generated, as far as it was read.")
+    answer: str = Field(description="The text as generated, as far as the guard read it.")
     delivered: str = Field(description="The text as released.")
     decision: Decision
     rule: str
@@ -516,7 +533,7 @@ def parse_output(value: bytes | str) -> AnyOutputEvent:
 
 
 def decode_error(error: ValidationError) -> DecodeError:
-    """What is wrong with an event, by its first wrong field; quotes nothing of the event."""
+    """Describes what is wrong with an event, by its first invalid field; quotes nothing of the event."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     kind = first["type"]
     where = ".".join(str(part) for part in first["loc"]) or "event"

@@ -37,11 +37,11 @@ class Guard:
         async with Guard() as guard:
             verdict = await guard.check(question, contexts, answer)
 
-    ``judge`` is the local judge when left out, which is made as the guard is entered, beside the event loop;
-    one that is handed in stays open when the guard closes.
-    Give ``policy`` for one policy, or ``router`` to choose it by route, tenant and generator model;
-    ``judges`` are those that policies name by ``judge``, and stay open too. Use on one event loop; any number
-    of calls may run at once, and wait for room when ``limits`` are reached.
+    ``judge`` defaults to the local judge, which loads off the event loop when the guard is entered. A judge
+    that you pass in stays open when the guard closes. Pass ``policy`` for a single policy, or ``router`` to
+    choose one by route, tenant and generator model; ``judges`` are those that policies name by ``judge``, and
+    stay open too. Use a guard on one event loop only; any number of calls may run concurrently, and they wait
+    for room when ``limits`` are reached.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Guard:
 
     async def __aenter__(self) -> Self:
         if self._judge is None:
-            self._judge = await asyncio.to_thread(_local_judge)  # tenths of a second, to load its model
+            self._judge = await asyncio.to_thread(_local_judge)  # takes tenths of a second, to load its model
         engine = Engine(
             self._judge,
             self._router,
@@ -97,16 +97,17 @@ class Guard:
                 await engine.__aexit__(kind, error, traceback)
         finally:
             for queue in self._queues.values():
-                queue.put_nowait(None)  # nobody is to wait for an engine that has gone
+                queue.put_nowait(None)  # nobody may wait for an engine that is gone
             if self._own_judge and self._judge is not None:
                 judge, self._judge = self._judge, None
                 await judge.aclose()
 
     def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
-        """Choose by ``router`` the policies of answers that begin from now on; those under way keep theirs.
+        """Use ``router`` to choose the policies of answers that begin from now on; those under way keep
+        theirs.
 
-        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
-        policy names one that is not there.
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, if a
+        policy names a judge that doesn't exist.
         """
         if self._engine is not None:
             self._engine.use(router, judges)
@@ -123,13 +124,13 @@ class Guard:
     ) -> ResponseVerdict:
         """Judge a whole answer. ``head`` takes the other fields of ``Response`` (route, tenant, …).
 
-        Raises InputError, which names the field, when the answer can't be one.
+        Raises InputError, which names the invalid field.
         """
         fields = {"question": question, "contexts": named_contexts(contexts), "answer": answer, **head}
         return await self.check_event(event_of(Response, response_id, fields))
 
     async def check_event(self, response: Response) -> ResponseVerdict:
-        """Judge a whole answer given as an event. Raises InputError when its id is in use."""
+        """Judge a whole answer given as an event. Raises InputError if its id is in use."""
         verdict: ResponseVerdict | None = None
         async for event in self._run(response, ()):
             if isinstance(event, ResponseVerdict):
@@ -149,10 +150,10 @@ class Guard:
     ) -> AsyncIterator[AnyOutputEvent]:
         """Guard an answer while it is being written: yields deliveries, verdicts and the flagged case.
 
-        Show the text of ``delivery.segment`` as it comes; on ``delivery.blocked`` show its message instead.
-        An error raised by ``deltas`` ends the response as aborted and is raised again after its last event.
-        After a block no more deltas are taken, and a generator is closed. Closing the iterator early stops
-        everything.
+        Show the text of each ``delivery.segment`` as it comes; on ``delivery.blocked`` show its message
+        instead. An error raised by ``deltas`` ends the response as aborted and is raised again after its last
+        event. After a block the guard takes no more deltas and closes a generator. Closing the iterator early
+        stops everything.
         """
         if isinstance(deltas, str):
             raise TypeError("deltas: give an iterable of texts, not one text; check() takes a whole answer")
@@ -206,9 +207,10 @@ class Guard:
 async def _feed(
     engine: Engine, response_id: str, deltas: AsyncIterable[str] | Iterable[str], failures: list[Exception]
 ) -> None:
-    """Hand the deltas to the engine until they end, or the answer is decided and nothing more matters.
+    """Pass the deltas to the engine until they end, or until the answer is decided and the rest no longer
+    matters.
 
-    Whatever goes wrong ends this response only.
+    Any error ends only this response.
     """
     seq = 0
     source = deltas if isinstance(deltas, AsyncIterable) else one_by_one(deltas)
@@ -222,14 +224,14 @@ async def _feed(
                 break
         engine.handle(ResponseCompleted(response_id=response_id, seq=seq))
         if isinstance(source, AsyncGenerator):
-            await source.aclose()  # blocked: the model need not write on
+            await source.aclose()  # blocked: the model need not go on writing
     except Exception as error:  # noqa: BLE001 - the caller's iterator may raise anything; it is raised again
         failures.append(error)
         engine.handle(ResponseAborted(response_id=response_id))
 
 
 def _local_judge() -> Judge:
-    # Imported here: the parameters are read and the pool is made only when they are used.
+    # Imported here, because this reads the parameters and makes the pool only when they are used.
     from guardrail.judges.local import LocalJudge
 
     return LocalJudge()

@@ -1,4 +1,4 @@
-"""What callers of ``Guard`` and ``GuardClient`` hand in, made into input events."""
+"""Turns what callers of ``Guard`` and ``GuardClient`` pass in into input events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _named(context: ContextLike, name: str) -> Context | Mapping[str, Any]:
 
 
 def require_unicode(event: Event) -> bytes:
-    """The event as JSON. Raises InputError where a text of it can't be written in UTF-8."""
+    """The event as JSON. Raises InputError if a text of it can't be encoded as UTF-8."""
     try:
         return event.to_json()
     except PydanticSerializationError:
@@ -68,7 +68,7 @@ def require_unicode(event: Event) -> bytes:
 
 
 async def one_by_one(texts: Iterable[str]) -> AsyncGenerator[str, None]:
-    """The texts of a plain iterable, with a turn for other tasks after each."""
+    """The texts of a plain iterable; other tasks get a turn after each."""
     for text in texts:
         yield text
         await asyncio.sleep(0)

@@ -1,6 +1,6 @@
-"""The public face of a package whose modules are imported when one of its names is first asked for (PEP 562).
+"""The public interface of a package whose modules are imported on first use of one of their names (PEP 562).
 
-So a face costs nothing until it is used, and may name modules that import one another's packages.
+Such an interface costs nothing until it is used, and may name modules that import one another's packages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bounds on what one engine holds at a time, and on what judging one response may consume.
 
-What nobody would set is a constant of the class; a test or a benchmark that needs another value makes a
-subclass.
+Values that nobody needs to set are constants of the class; a test or a benchmark that needs another value
+makes a subclass.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ class ResponseBudget(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tokens: Positive | None = Field(default=None, description="Input (cached ones too) and output tokens.")
+    tokens: Positive | None = Field(default=None, description="Input (including cached) and output tokens.")
     usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        default=None, description="US dollars, by judge.prices."
+        default=None, description="US dollars, at judge.prices."
     )
 
 
 class Limits(BaseModel):
-    """Past a bound the engine is saturated: its consumer pauses reading until it is below ``resume_at``."""
+    """Past a bound the engine is saturated: its consumer pauses reading until the load is below
+    ``resume_at``.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -51,19 +53,19 @@ class Limits(BaseModel):
     max_sessions: Positive = Field(default=10_000, description="Responses in flight at once.")
     max_bytes: Positive = Field(
         default=256 * 1024 * 1024,
-        description="Characters of questions, contexts and answers in flight, all responses together.",
+        description="Characters of questions, contexts and answers in flight, over all responses.",
         json_schema_extra={"unit": "characters"},
     )
-    max_concurrent_judgements: Positive = Field(default=64, description="Calls of the judge at once.")
+    max_concurrent_judgements: Positive = Field(default=64, description="Concurrent calls of the judge.")
     max_context_chars: Positive = Field(
         default=2_000_000,
-        description="Question, contexts and metadata of one response; a larger one is bad input.",
+        description="Question, contexts and metadata of one response; a larger response is bad input.",
     )
     max_answer_chars: Positive = Field(
-        default=100_000, description="Text of one response; a longer one ends as incomplete."
+        default=100_000, description="Text of one response; a longer response ends as incomplete."
     )
     bad_record_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.5,
-        description="When more than this share of the last records could not be decoded, the guard stops; 1 "
-        "switches this off.",
+        description="The guard stops if more than this share of the latest records can't be decoded; "
+        "1 switches this off.",
     )

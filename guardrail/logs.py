@@ -1,9 +1,9 @@
-"""Logs of a process: structlog and the standard library through one door, to stderr.
+"""Logs of a process: structlog and the standard library through one handler, to stderr.
 
-Texts of responses (questions, contexts, answers, claims, quotes) may be personal data. Whoever logs one puts
-it under a key of ``TEXT_KEYS``; such values, and the inputs that validation errors quote, are withheld unless
-``log_texts`` is on. Control characters never reach the terminal: a logged value can neither forge a line nor
-steer the screen.
+Texts of responses (questions, contexts, answers, claims, quotes) may be personal data. Log them only under a
+key in ``TEXT_KEYS``: such values, and inputs that validation errors quote, are withheld unless ``log_texts``
+is on. Control characters never reach the terminal, so a logged value can neither forge a line nor control the
+screen.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ TEXT_KEYS: Final = frozenset(
 )
 """Keys of log events whose values are texts of responses."""
 
-# Libraries that tell every step at INFO; their warnings and errors are still logged.
+# Libraries that log every step at INFO; their warnings and errors are still logged.
 _CHATTY: Final = ("aiokafka", "asyncio", "httpx", "httpx2", "httpcore", "httpcore2", "openai")
 
 
 def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -> None:
-    """Send all logs of this process to ``stream``, stderr by default. The last call holds."""
+    """Send all logs of this process to ``stream``, stderr by default. The last call takes effect."""
     stream = stream if stream is not None else sys.stderr
     tty = stream.isatty()
     as_json = settings.format == "json" or (settings.format == "auto" and not tty)
@@ -94,13 +94,13 @@ def _code_and_fields(_logger: WrappedLogger, _method: str, event: EventDict) -> 
 
 
 def _first_what_and_when(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """The same order in every line, so that people can read them below each other."""
+    """The same order in every line, so that people can compare lines."""
     first = {key: event[key] for key in ("timestamp", "level", "event") if key in event}
     return {**first, **event}
 
 
 def set_level(name: LogLevel) -> None:
-    """Set the least level that is logged, from now on."""
+    """Set the lowest level to log, from now on."""
     level = logging.getLevelNamesMapping()[name.upper()]
     logging.getLogger().setLevel(level)
     for chatty in _CHATTY:
@@ -119,7 +119,7 @@ def withhold_texts(_logger: WrappedLogger, _method: str, event: EventDict) -> Ev
 
 
 def _escape_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    # JSON escapes by itself; the console prints what it is given.
+    # JSON escapes them itself; the console prints what it gets.
     return {escape_controls(str(key)): _escaped(key, value) for key, value in event.items()}
 
 
@@ -131,7 +131,7 @@ def _escaped(key: str, value: Any) -> Any:
 
 
 class _ExceptionText:
-    """Turns ``exc_info`` into text under ``exception``, without local variables and without quoted inputs."""
+    """Turns ``exc_info`` into text under ``exception``, without local variables and quoted inputs."""
 
     def __init__(self, log_texts: bool) -> None:
         self._log_texts = log_texts

@@ -1,4 +1,4 @@
-"""Texts for readers: one for all, or one for each language."""
+"""Texts for readers: a single one, or one for each language."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ _ANY_LANGUAGE: Final = "default"
 
 
 def message_in(message: Message, language: str | None) -> str:
-    """The text for readers of ``language``, a BCP 47 tag: the one for that tag, else for its beginning (RFC
-    4647, "lookup": ``de-CH`` finds ``de``), else the default one."""
+    """The text for readers of ``language``, a BCP 47 tag: the one for that tag, else for a shorter prefix
+    (RFC 4647, "lookup": ``de-CH`` finds ``de``), else the default.
+    """
     if isinstance(message, str):
         return message
     by_tag = {tag.lower(): text for tag, text in message.items()}

@@ -1,7 +1,7 @@
-"""Which partition a key belongs to: the rule of every Kafka client's default partitioner.
+"""Maps keys to partitions by the rule of every Kafka client's default partitioner.
 
-All records of a response must meet in one partition, whoever writes them, and the session topic is
-co-partitioned with the input: so the hash has to be the Java client's, bit for bit.
+All records of a response must be in one partition, whoever writes them, and the sessions topic is
+co-partitioned with the input. The hash therefore has to be the Java client's, bit for bit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def murmur2(data: bytes) -> int:
 def partition_of(key: bytes, partitions: int) -> int:
     """Index of the partition for ``key`` among ``partitions``.
 
-    Cached: a response has hundreds of deltas, all with one key, and the hash is the dearest part of
+    Cached: a response has hundreds of deltas with the same key, and the hash is the most expensive part of
     sending a small record.
     """
     return (murmur2(key) & 0x7FFFFFFF) % partitions

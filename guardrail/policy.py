@@ -1,8 +1,8 @@
 """Score and rules -> decision.
 
-A policy is plain, frozen data that operators write in configuration. Rules are tried in order on every
-claim, the first that matches says what happens to the claim's segment; thresholds on the score say what
-happens to the response. The harder of the two wins.
+A policy is plain, frozen data that operators write in configuration. Rules are tried in order on every claim,
+and the first that matches decides the claim's segment. Thresholds on the score decide the response. The
+stricter of the two decisions wins.
 """
 
 from __future__ import annotations
@@ -71,47 +71,53 @@ _PROBABILITIES: Final = ("support", "contradiction", "confidence")
 
 
 def _or_one_line(schema: dict[str, Any]) -> None:
-    """A rule may be written in one line as well: tell editors that check a configuration file."""
+    """Tells editors that check a configuration file that a rule may also be one line."""
     in_fields = dict(schema)
     schema.clear()
     schema["anyOf"] = [{"type": "string", "description": f"In one line; {_RULE_HELP}."}, in_fields]
 
 
 class Rule(BaseModel):
-    """One rule on a claim. Every condition given must hold; one left out holds always."""
+    """One rule on a claim. All given conditions must hold; an omitted condition always holds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_or_one_line)
 
     name: str = Field(
-        default="", description="Shown as the rule of a decision; made from the conditions when empty."
+        default="", description="Name that decisions report; derived from the conditions if empty."
     )
     verdict: tuple[Verdict, ...] = Field(default=(), description="Any of these verdicts.")
     finding: tuple[Finding, ...] = Field(default=(), description="Any of these findings.")
     citation: tuple[CitationBacking, ...] = Field(
         default=(),
-        description="The claim cites a source, and its citation_backing is any of these: cited, other, none, "
-        "unknown.",
+        description="The claim has citations, and its citation_backing is one of these: cited, other, "
+        "none, unknown.",
     )
     min_severity: Severity = Field(default=Severity.MINOR, description="This severity or a higher one.")
     max_severity: Severity = Field(default=Severity.CRITICAL, description="This severity or a lower one.")
-    support_below: Probability | None = Field(default=None, description="Support probability under this.")
-    min_support: Probability | None = Field(default=None, description="Support probability of at least this.")
+    support_below: Probability | None = Field(
+        default=None, description="A probability of support below this."
+    )
+    min_support: Probability | None = Field(
+        default=None, description="A probability of support of at least this."
+    )
     contradiction_below: Probability | None = Field(
-        default=None, description="Contradiction probability under this."
+        default=None, description="A probability of contradiction below this."
     )
     min_contradiction: Probability | None = Field(
         default=None,
-        description="Contradiction probability of at least this. Where a judge gives none, its confidence "
-        "counts for it with the verdict CONTRADICTED, and 0 with any other.",
+        description="A probability of contradiction of at least this. If a judge gives none, the rule "
+        "uses its confidence for CONTRADICTED and 0 for any other verdict.",
     )
     min_confidence: Probability | None = Field(
-        default=None, description="Judge's confidence of at least this."
+        default=None, description="A confidence of the judge of at least this."
     )
-    confidence_below: Probability | None = Field(default=None, description="Judge's confidence under this.")
+    confidence_below: Probability | None = Field(
+        default=None, description="A confidence of the judge below this."
+    )
     reason: tuple[str, ...] = Field(
         default=(), description="Any of these severity reasons (price, dosage, …)."
     )
-    action: Decision = Field(description="What happens to the segment that holds the claim.")
+    action: Decision = Field(description="What happens to the segment that contains the claim.")
 
     @model_validator(mode="before")
     @classmethod
@@ -163,7 +169,7 @@ class Rule(BaseModel):
         return getattr(self, f"min_{name}"), getattr(self, f"{name}_below")
 
     def matches(self, claim: ClaimVerdict) -> bool:
-        """Does every condition hold? Conditions on ``support`` fail where there is none."""
+        """Whether every condition holds. Conditions on ``support`` fail if there is no support."""
         if self.verdict and claim.verdict not in self.verdict:
             return False
         if self.finding and not any(finding in claim.findings for finding in self.finding):
@@ -187,10 +193,10 @@ def _holds(value: float | None, least: float | None, under: float | None) -> boo
 
 
 def contradiction_of(claim: ClaimVerdict) -> float:
-    """The probability, for rules, that the contexts say otherwise.
+    """The probability of contradiction that rules use.
 
-    A judge that gives no such probability (LLM judges, judges of one's own) still says CONTRADICTED and how
-    sure it is of that: its confidence counts for the probability, and 0 with any other verdict.
+    A judge without such a probability (LLM judges, custom judges) still says CONTRADICTED and how sure it is
+    of that: its confidence stands in for the probability, and for any other verdict the probability is 0.
     """
     if claim.contradiction is not None:
         return claim.contradiction
@@ -198,7 +204,7 @@ def contradiction_of(claim: ClaimVerdict) -> float:
 
 
 def parse_rule(text: str) -> dict[str, Any]:
-    """Read a rule in its one-line form into the fields of Rule. Raises ValueError with the remedy."""
+    """Parse a one-line rule into the fields of Rule. Raises ValueError with the remedy."""
     conditions, colon, action = text.rpartition(":")
     if not colon:
         raise ValueError(f"rule {text!r} has no action; {_RULE_HELP}")
@@ -245,7 +251,7 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     fields.update(new)
 
 
-# What parts "confident" from "unsure", in one place. First values, to be fitted on real answers.
+# The line between "confident" and "unsure", in one place. Initial values, to be fitted on real answers.
 CONFIDENT_CONTRADICTION: Final = 0.85
 """A contradiction of this probability stops the answer. Not above the 0.9 that LLM judges assume unasked."""
 NEARLY_SUPPORTED: Final = 0.5
@@ -255,9 +261,9 @@ INVENTED: Final = 0.15
 FLAG_BELOW: Final = 0.55
 BLOCK_BELOW: Final = 0.0
 
-# Text is withheld for what is known, never for what is only doubted: a confident contradiction or another
-# figure for the same thing stops the answer, a critical figure that no source has is taken out. The rest is
-# shown, and flagged for reviewers.
+# The guard withholds text for what it knows, never for mere doubt: a confident contradiction or another
+# figure for the same thing stops the answer, and a critical figure that no source has is redacted. The rest
+# is shown, and flagged for reviewers.
 DEFAULT_RULES: Final = (
     f"verdict CONTRADICTED and severity >= major and contradiction >= {CONFIDENT_CONTRADICTION}: block",
     "finding figure_conflict and severity >= critical: block",
@@ -280,97 +286,100 @@ class Policy(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(min_length=1)] = Field(
-        default="default", description="In every verdict; in a configuration file it is the policy's key."
+        default="default",
+        description="Reported in every verdict; in a configuration file it is the policy's key.",
     )
     version: Annotated[str, Field(min_length=1)] = Field(
         default="1",
-        description="Change it with the policy: it is in every verdict and in the ids of outputs.",
+        description="Change it with the policy: it is part of every verdict and of output ids.",
     )
     extends: Annotated[str, Field(min_length=1)] | None = Field(
         default=None,
-        description="In a configuration file: the policy from which this one takes what it leaves out. "
+        description="In a configuration file: the policy that provides the settings omitted here. "
         "Mappings are merged, lists replaced. null: the built-in defaults.",
     )
     mode: Mode = Field(
         default="stream",
-        description="hold: nothing leaves before the last verdict. stream: each segment leaves when its "
-        "claims pass. observe: everything leaves at once, verdicts follow.",
+        description="hold: nothing is released before the last verdict. stream: each segment is "
+        "released when its claims pass. observe: everything is released at once, and "
+        "verdicts follow.",
     )
     rules: tuple[Rule, ...] = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
-        description="Tried in order on every checked claim; the first that matches decides its segment. "
-        "Each is a line, CONDITION and CONDITION: ACTION, or a mapping (docs/policies.md). Replaces all "
-        "rules of the policy that this one extends.",
+        description="Tried in order on every checked claim; the first that matches decides its "
+        "segment. Each is a line, CONDITION and CONDITION: ACTION, or a mapping "
+        "(docs/policies.md). Replaces all rules of the policy that this one extends.",
     )
     rules_before: tuple[Rule, ...] = Field(
-        default=(), description="Rules that are tried before the others, the inherited ones too."
+        default=(), description="Rules to try before all others, including inherited ones."
     )
     rules_after: tuple[Rule, ...] = Field(
-        default=(), description="Rules that are tried after the others, the inherited ones too."
+        default=(), description="Rules to try after all others, including inherited ones."
     )
     judge: JudgeKind | None = Field(
         default=None,
-        description="Which of the judges that are set up under judge gives the verdicts; null: judge.kind.",
+        description="Which of the judges configured under judge gives the verdicts; null: judge.kind.",
     )
     budget: ResponseBudget | None = Field(
         default=None,
         description="What the LLM judge may consume for a response; null: judge.budgets.per_response.",
     )
     flag_below: Probability = Field(
-        default=FLAG_BELOW, description="A response whose score is under this is flagged."
+        default=FLAG_BELOW, description="Flag a response whose score is below this."
     )
     block_below: Probability = Field(
-        default=BLOCK_BELOW, description="A response whose score is under this is blocked."
+        default=BLOCK_BELOW, description="Block a response whose score is below this."
     )
     score_after_claims: Annotated[int, Field(ge=1)] = Field(
         default=4,
-        description="In stream mode, block_below is applied to the running score only after this many "
-        "checked claims; at the end, and in hold mode, it always is.",
+        description="In stream mode, block_below applies to the running score only after this many "
+        "checked claims; at the end, and in hold mode, it always applies.",
     )
     score: Formula = Field(
         default=Formula.SEVERITY_WEIGHTED,
-        description="How claims count in the score: severity_weighted, by their probability of support; "
-        "credits, by the credit of their verdict. Thresholds for one are not good for the other.",
+        description="How claims count in the score. severity_weighted: by their probability of "
+        "support. credits: by the credit of their verdict. The two need different "
+        "thresholds.",
     )
     weights: dict[Severity, Annotated[float, Field(ge=0)]] = Field(
         default_factory=lambda: dict(DEFAULT_WEIGHTS), description="Weight of each severity in the score."
     )
     credits: dict[Verdict, Probability] = Field(
         default_factory=lambda: dict(DEFAULT_CREDITS),
-        description="Credit of each verdict in the score of the formula credits; needs score: credits.",
+        description="Credit of each verdict with the formula credits; needs score: credits.",
     )
     on_unverified: FailPolicy = Field(
         default=FailPolicy.FAIL_CLOSED,
-        description="What happens when the judge can't answer for a claim in time: fail_closed blocks, "
+        description="What happens if the judge can't decide a claim in time: fail_closed blocks, "
         "fail_open releases, flag releases and flags.",
     )
     on_incomplete: OnIncomplete = Field(
         default=OnIncomplete.BLOCK,
-        description="What happens when the text ends early (aborted, timed out, gap): block; or judge what "
-        "came, release it, and flag it or not.",
+        description="What happens if the text ends early (aborted, timed out, gap): block, or judge "
+        "what arrived and flag or release it.",
     )
     claim_timeout_ms: Annotated[int, Field(gt=0)] = Field(
         default=10_000,
-        description="Longest wait for the verdict of a claim. While the judge is at work on claims before it "
-        "in the same response, it counts from their latest verdict.",
+        description="Longest wait for a claim's verdict. While the judge is working on earlier claims "
+        "of the same response, the time counts from their latest verdict.",
     )
     incomplete_timeout_ms: Annotated[int, Field(gt=0)] = Field(
-        default=60_000, description="A response from which nothing came for this long is incomplete."
+        default=60_000, description="A response is incomplete if no event arrives for this long."
     )
     segment_kinds: dict[SegmentKind, Decision] = Field(
         default_factory=dict,
-        description="What happens to segments of a kind whatever their claims say, e.g. {code: flag}.",
+        description="What happens to segments of a kind, whatever their claims say, e.g. {code: flag}.",
     )
     fallback_message: Message = Field(
         default=WITHHELD,
-        description="What the user sees in place of a blocked response: a text, or texts by the response's "
-        "language, {default: TEXT, de: TEXT}.",
+        description="What the user sees in place of a blocked response: a text, or a text for each of "
+        "the response's languages, {default: TEXT, de: TEXT}.",
     )
     unavailable_message: Message | None = Field(
         default=None,
-        description="What the user sees in its place when the block says nothing of the answer: the judge "
-        "gave no verdict, the text ended early, the guard had no room. A text, or texts by language. null: "
-        "fallback_message where that is set, else a text that says so.",
+        description="What the user sees if the block says nothing about the answer: the judge gave no "
+        "verdict, the text ended early, or the guard had no room. A text, or texts by "
+        "language. null: fallback_message if that is set, else a built-in text.",
     )
     redaction_text: Message = Field(
         default="[removed: not backed by the sources]",
@@ -381,13 +390,14 @@ class Policy(BaseModel):
     )
     citation_pattern: str | None = Field(
         default=None,
-        description="Marks that are citations here beside the usual ones: a Python regular expression, "
-        "searched ignoring case, whose only group is the id, title, address or number of what is cited. At "
-        "most 200 characters; it may repeat no group and look neither ahead nor behind. So that no text "
-        "makes it slow, its quantifiers multiply to 1024 at most: * and + count 256, {m,n} n - m + 1, ? 2.",
+        description="An additional form of citation: a Python regular expression, searched ignoring "
+        "case, whose only group is the id, title, address or number of the source. At "
+        "most 200 characters, with no repeated group and no look-around. To keep matching "
+        "fast, its quantifiers may multiply to at most 1024: * and + count 256, {m,n} n - "
+        "m + 1, ? 2.",
     )
     severity: SeverityRules = Field(
-        default_factory=SeverityRules, description="The operator's own severity patterns and keywords."
+        default_factory=SeverityRules, description="Your own severity patterns and keywords."
     )
 
     @model_validator(mode="after")
@@ -464,18 +474,18 @@ class Policy(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with other values, which are not validated."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("ref", None)  # it is that of the original
+        copied.__dict__.pop("ref", None)  # it would be the original's
         return copied
 
     @cached_property
     def ref(self) -> PolicyRef:
-        """What verdicts say of the policy; ``digest`` tells policies of another content apart."""
+        """How verdicts identify the policy; ``digest`` distinguishes policies with different content."""
         return PolicyRef(name=self.name, version=self.version, digest=self._digest())
 
     def _digest(self) -> str:
-        """12 hex digits over the content: all but the name, as canonical JSON without what is null.
+        """12 hex digits over the content: everything but the name, as canonical JSON without nulls.
 
-        What is null is left out so that a setting that is added later changes no digest.
+        Nulls are left out so that adding a setting later changes no digest.
         """
         content = self.model_dump(
             mode="json", exclude={"name", "extends", "rules_before", "rules_after"}, exclude_none=True
@@ -484,8 +494,9 @@ class Policy(BaseModel):
         return blake2b(canonical.encode(), digest_size=6).hexdigest()
 
     def blocked_message(self, language: str | None, *, technical: bool) -> str:
-        """What the user sees in place of a blocked response; ``technical`` where the block says nothing of
-        the answer itself."""
+        """What the user sees in place of a blocked response; ``technical`` if the block says nothing about
+        the answer itself.
+        """
         message: Message = self.fallback_message
         if technical and self.unavailable_message is not None:
             message = self.unavailable_message
@@ -499,11 +510,11 @@ class Policy(BaseModel):
 
     @property
     def unverified_rule(self) -> str:
-        """The rule by which a claim without a verdict is decided."""
+        """The name of the rule that decides a claim without a verdict."""
         return f"on_unverified: {self.on_unverified}"
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
-        """What happens to the segment of this claim, and the rule that says so."""
+        """What happens to this claim's segment, and the rule that decided it."""
         if claim.verdict is Verdict.UNVERIFIED:
             return _UNVERIFIED[self.on_unverified], self.unverified_rule
         for rule in self.rules:
@@ -512,7 +523,7 @@ class Policy(BaseModel):
         return Decision.RELEASE, "no rule matched"
 
     def decide_score(self, score: float | None) -> tuple[Decision, str]:
-        """What the score alone says of the response."""
+        """The decision by the score alone."""
         if score is None:
             return Decision.RELEASE, "nothing to check"
         if score < self.block_below:
@@ -530,7 +541,7 @@ _UNVERIFIED: Final = {
 
 
 def _one_of(name: str, known: Iterable[str]) -> str:
-    """What to write for an unknown name."""
+    """What to write instead of an unknown name."""
     names = list(known)
     close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.75)
     return f"did you mean {close[0]}?" if close else f"write one of {', '.join(names)}"

@@ -1,8 +1,8 @@
-"""Untrusted text made fit for a terminal or a log line.
+"""Makes untrusted text safe for a terminal or a log line.
 
-Answers, contexts, ids and settings may hold anything: escape sequences that recolour or rewrite a terminal,
-line breaks that forge a log line, marks that turn the reading direction, lone surrogates that no encoder
-takes. Each becomes a visible escape; everything else, in any script, stays as it is.
+Answers, contexts, ids and settings may contain anything: escape sequences that recolour or rewrite a
+terminal, line breaks that forge a log line, marks that change the reading direction, lone surrogates that no
+encoder accepts. Each becomes a visible escape; everything else, in any script, stays as it is.
 """
 
 from __future__ import annotations
@@ -34,5 +34,5 @@ def escape_controls(text: str, *, keep_lines: bool = False) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most ``limit`` characters of ``text``, cut off with an ellipsis; ``limit`` is at least 1."""
+    """At most ``limit`` characters of ``text``, truncated with an ellipsis; ``limit`` is at least 1."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

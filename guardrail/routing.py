@@ -1,4 +1,4 @@
-"""Which policy a response gets: an ordered table of routes. And which challenger decides beside it."""
+"""Chooses a response's policy from an ordered table of routes, and the challenger that decides beside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pattern = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class Route(BaseModel):
-    """One line of the routing table. A field that is left out matches anything, also a missing value."""
+    """One line of the routing table. An omitted field matches anything, including a missing value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -25,7 +25,7 @@ class Route(BaseModel):
     generator_model: Pattern | None = Field(
         default=None, description=f"The model that writes the response {_HOW}"
     )
-    policy: str = Field(min_length=1, description="Name of the policy that applies then.")
+    policy: str = Field(min_length=1, description="Name of the policy that applies to a match.")
 
     @model_validator(mode="after")
     def _has_a_condition(self) -> Self:
@@ -37,7 +37,7 @@ class Route(BaseModel):
         return self
 
     def matches(self, route: str | None, tenant: str | None, generator_model: str | None = None) -> bool:
-        """Do all fields that are set fit the response's?"""
+        """Whether all fields that are set match the response's."""
         return (
             _fits(self.route, route)
             and _fits(self.tenant, tenant)
@@ -46,7 +46,7 @@ class Route(BaseModel):
 
 
 def _fits(pattern: str | None, value: str | None) -> bool:
-    """Does ``value`` fit? In linear time for one *, and never worse than their number times the length."""
+    """Whether ``value`` matches. Linear time for one *, and at worst their number times the length."""
     if pattern is None or pattern == value:
         return True
     if value is None or "*" not in pattern:
@@ -64,24 +64,25 @@ def _fits(pattern: str | None, value: str | None) -> bool:
 
 
 class Challenger(BaseModel):
-    """A policy that decides beside another one, on the same verdicts and without effect."""
+    """A policy that decides beside another one on the same verdicts, without effect."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    policy: str = Field(min_length=1, description="Name of the policy that decides beside the other.")
+    policy: str = Field(min_length=1, description="Name of the policy that decides beside the other one.")
     against: str = Field(min_length=1, description="Name of the policy that is applied.")
     share: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,
-        description="Share of the responses of that policy, 0 to 1; an id is always in it, or never. Those "
-        "of several challengers of one policy add up to 1 at most, as each response has one.",
+        description="Share of the responses of that policy, 0 to 1; a given id is always included or "
+        "never. The shares of several challengers of one policy add up to at most 1, "
+        "because each response has at most one.",
     )
 
 
 class PolicyRouter:
     """Chooses the policy of a response: the first route that matches, else the default.
 
-    Raises ConfigError when a route, the default or a challenger names a policy that is not there, and when
-    the shares of a policy's challengers exceed 1.
+    Raises ConfigError if a route, the default or a challenger names a missing policy, or if the shares of a
+    policy's challengers exceed 1.
     """
 
     __slots__ = ("_challengers", "_default", "_policies", "_routes")
@@ -133,8 +134,9 @@ class PolicyRouter:
         return not any(each.matches(route, tenant, generator_model) for each in self._routes)
 
     def challenger(self, policy: Policy, response_id: str) -> Policy | None:
-        """The policy that decides beside ``policy`` for this response, if one does. Always the same one for
-        the same id, whatever process asks."""
+        """The policy that decides beside ``policy`` for this response, if any. Every process chooses the same
+        one for the same id.
+        """
         challengers = self._challengers.get(policy.name)
         if not challengers:
             return None
@@ -145,11 +147,11 @@ class PolicyRouter:
     def for_unknown(
         self, route: str | None = None, tenant: str | None = None, generator_model: str | None = None
     ) -> Policy:
-        """The policy for a response of which the policy can't be known, or what it began with.
+        """The policy for a response whose policy, or whose start, can't be known.
 
-        It is to be ended, and a policy that observes would let its text through instead. So it is the one
-        that ``choose`` gives unless that observes; then the default, then the first that does not. Where all
-        policies observe it is that of ``choose``.
+        Such a response must end, and a policy that observes would release its text instead. So this is the
+        policy that ``choose`` returns, unless it observes; then the default, then the first that doesn't
+        observe. If all policies observe, it is that of ``choose``.
         """
         candidates = (self.choose(route, tenant, generator_model), self._default, *self._policies.values())
         return next((policy for policy in candidates if policy.mode != "observe"), candidates[0])
@@ -162,7 +164,9 @@ def _require(name: str, policies: Mapping[str, Policy], place: str) -> None:
 
 
 def check_challengers(challengers: Sequence[Challenger]) -> None:
-    """Raises ConfigError, naming the first that is wrong: it challenges itself, or its share is too much."""
+    """Raises ConfigError for the first wrong challenger: one that challenges itself, or whose share is too
+    large.
+    """
     shares: dict[str, float] = {}
     for i, challenger in enumerate(challengers):
         if challenger.policy == challenger.against:

@@ -1,8 +1,8 @@
-"""The published contracts: a JSON Schema of every event and one AsyncAPI document, made from the models.
+"""The published contracts: a JSON Schema of every event and one AsyncAPI document, generated from the models.
 
-The schemas of input events say what a producer may send: fields with a default may be left out, ``type``
-may not. The schemas of output events say what this program writes: every field, always. Neither forbids
-unknown fields, because readers on both sides tolerate them.
+The schemas of input events say what a producer may send: fields with a default may be omitted, ``type`` may
+not. The schemas of output events say what this program writes: every field, always. Neither forbids unknown
+fields, because readers on both sides tolerate them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Generator(GenerateJsonSchema):
         return False
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """What is written has every field, so that readers need no defaults of their own."""
+        """Outputs have every field, so that readers need no defaults of their own."""
         return self.mode == "serialization" or super().field_is_required(field, total)
 
     def tuple_schema(self, schema: Any) -> JsonSchemaValue:
@@ -79,7 +79,7 @@ def event_type(model: type[Event]) -> str:
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
-    """A JSON Schema (draft 2020-12) per event type, inputs first; fields have their names on the wire."""
+    """A JSON Schema (draft 2020-12) per event type, inputs first, with the field names used on the wire."""
     schemas = {}
     for model, mode in _modes():
         body = model.model_json_schema(by_alias=True, schema_generator=_Generator, mode=mode)
@@ -141,7 +141,9 @@ def asyncapi_document(topics: Mapping[str, str]) -> dict[str, Any]:
 
 
 def write_schemas(folder: Path, topics: Mapping[str, str]) -> list[Path]:
-    """Write ``schemas/*.json`` and ``asyncapi.yaml`` under ``folder``; the files, in a stable order."""
+    """Write ``schemas/*.json`` and ``asyncapi.yaml`` under ``folder``; returns the files, in a stable
+    order.
+    """
     written = []
     for name, text in _rendered(topics).items():
         path = folder / name
@@ -152,7 +154,9 @@ def write_schemas(folder: Path, topics: Mapping[str, str]) -> list[Path]:
 
 
 def check_schemas(folder: Path, topics: Mapping[str, str]) -> list[str]:
-    """What under ``folder`` differs from what ``write_schemas`` writes, one line each; empty: nothing."""
+    """How the files under ``folder`` differ from what ``write_schemas`` writes, one line each; empty: not at
+    all.
+    """
     problems = []
     rendered = _rendered(topics)
     for name, text in rendered.items():
@@ -192,7 +196,7 @@ def _modes() -> list[tuple[type[Event], JsonSchemaMode]]:
 
 
 def _with_type_required(schema: dict[str, Any]) -> dict[str, Any]:
-    """``type`` has a default in the models, but on the wire it is what tells events apart."""
+    """``type`` has a default in the models, but on the wire it is what distinguishes events."""
     required = schema.get("required", [])
     if "type" in required:
         return schema

@@ -1,7 +1,7 @@
 """Verdicts -> score.
 
-``score = sum(weight(severity) * credit(claim)) / sum(weight(severity))`` over the checked claims, those with
-any verdict but UNVERIFIED; None when there is none. A *formula* says what a claim's credit is.
+``score = sum(weight(severity) * credit(claim)) / sum(weight(severity))`` over the checked claims, which are
+those with any verdict but UNVERIFIED; None if there are none. A *formula* defines a claim's credit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ScoreKeeper:
         self.checked = 0
 
     def add(self, severity: Severity, verdict: Verdict, support: float | None) -> None:
-        """Count one claim; UNVERIFIED ones are not checked and count for nothing."""
+        """Count one claim; UNVERIFIED claims don't count."""
         if verdict is Verdict.UNVERIFIED:
             return
         weight = self._weights[severity]
@@ -78,14 +78,14 @@ class ScoreKeeper:
 
     @property
     def score(self) -> float | None:
-        """0..1, rounded to 6 places; None when nothing with a weight was checked."""
+        """0..1, rounded to 6 places; None if nothing with a weight was checked."""
         if self._weight <= 0.0:
             return None
         return round(min(1.0, max(0.0, self._credit / self._weight)), 6)
 
 
 def count_verdicts(verdicts: Iterable[Verdict]) -> VerdictCounts:
-    """How many claims got which verdict."""
+    """The number of claims with each verdict."""
     counts = dict.fromkeys(Verdict, 0)
     for verdict in verdicts:
         counts[verdict] += 1

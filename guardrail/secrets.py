@@ -1,7 +1,7 @@
-"""What settings hold that is shown to nobody: passwords, keys, tokens, headers.
+"""Settings that must not be shown: passwords, keys, tokens, headers.
 
-A secret may stand in a file, as orchestrators mount it, or in an environment variable. Headers are checked
-when settings load, not at the first call.
+A secret may be in a file, as orchestrators mount it, or in an environment variable. Headers are checked when
+settings load, not at the first call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 
 
 def check_headers(headers: Mapping[str, SecretStr]) -> None:
-    """Raises ValueError for what HTTP can't carry; it names the header and never tells its value."""
+    """Raises ValueError for headers that HTTP can't carry; it names the header and never shows its value."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is no name of a header; write letters, digits and hyphens")
@@ -49,11 +49,11 @@ def is_value(text: str) -> bool:
 
 
 def read_secret(path: Path, setting: str, what: str, *, for_header: bool = False) -> str:
-    """The text of the file without the end of its last line, or stripped ``for_header``.
+    """The text of the file without its final line end, or stripped ``for_header``.
 
-    ``what`` it should be is said in the message: key, token, password. Raises ConfigError, which names
-    ``setting`` and the path and holds nothing of the file. ``for_header``: also for what no HTTP header can
-    carry, as every call would fail of it, for reasons that name no file.
+    ``what`` it should be goes into messages: key, token, password. Raises ConfigError, which names
+    ``setting`` and the path and contains nothing of the file; with ``for_header``, also for a value that no
+    HTTP header can carry, because every call would then fail with an error that names no file.
     """
     try:
         text = path.read_text(encoding="utf-8").rstrip("\r\n")
@@ -78,9 +78,9 @@ _HOW: Final = "write the secret itself, {file: PATH} or {env: VARIABLE}"
 
 
 class Secret:
-    """A secret of the settings: its text, the file that holds it, or the environment variable that does.
+    """A secret in the settings: its text, the file that contains it, or the environment variable that does.
 
-    As a setting it is text, ``{file: PATH}`` or ``{env: VARIABLE}``. Text is masked wherever settings are
+    As a setting it is text, ``{file: PATH}`` or ``{env: VARIABLE}``. The text is masked wherever settings are
     shown; paths and names of variables are not.
     """
 
@@ -94,9 +94,10 @@ class Secret:
         self.env = env
 
     def read(self, setting: str, what: str, *, for_header: bool = False) -> str:
-        """The secret as it is now. ``setting`` and ``what`` are for messages, as for ``read_secret``.
+        """The current value of the secret. ``setting`` and ``what`` are for messages, as in ``read_secret``.
 
-        Raises ConfigError, which never holds the secret: the file or the variable can't be read, or is empty.
+        Raises ConfigError, which never contains the secret, if the file or the variable can't be read or is
+        empty.
         """
         if self.text is not None:
             return self.text.get_secret_value()
@@ -112,7 +113,7 @@ class Secret:
         return value
 
     def shown(self) -> Any:
-        """What settings that are shown have in its place."""
+        """What settings show in its place."""
         if self.file is not None:
             return {"file": str(self.file)}
         return MASK if self.text is not None else {"env": self.env}

@@ -1,11 +1,11 @@
-"""Every metric of the guardrail, with its unit, in the form that Prometheus reads.
+"""All metrics of the guardrail, with their units, in Prometheus format.
 
-The metrics are counted in the process and stand in ``REGISTRY``; ``guardrail run`` serves them under
-``/metrics``. Times are in seconds, texts in characters. No label holds the id of a response, a tenant or a
-text. Labels whose values come from outside (names of judges, rules, reasons) take at most ``MOST_VALUES``
-different ones; further ones are counted as ``(other)``.
+The process counts the metrics in ``REGISTRY``; ``guardrail run`` serves them under ``/metrics``. Times are in
+seconds, texts in characters. No label contains the id of a response, a tenant or a text. Labels whose values
+come from outside (names of judges, rules, reasons) take at most ``MOST_VALUES`` different values; further
+ones are counted as ``(other)``.
 
-What a gauge shows is read when it is asked for. A value that is not known is absent, never 0.
+Gauges are read when they are scraped. An unknown value is absent, never 0.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ BUILD: Final = _gauge("build_info", "Always 1; what runs here.", "version", "jud
 
 
 class _Bounded:
-    """Values of one label: the first ``MOST_VALUES`` stand for themselves."""
+    """Values of one label: the first ``MOST_VALUES`` keep their names."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -156,7 +156,7 @@ reason_label: Final = _Bounded()
 
 
 def count_output(event: OutputEvent, waited_s: float | None = None) -> None:
-    """Count an event as it is published; ``waited_s`` is how long a segment was held, if that is known."""
+    """Count an event when it is published; ``waited_s`` is how long a segment was held, if known."""
     if isinstance(event, DeliverySegment):
         _released(event.decision).inc()
         if waited_s is not None:
@@ -196,7 +196,7 @@ def count_usage(model: str, usage: Usage) -> None:
 
 
 def _kind(reason: str, parts: int = 1) -> str:
-    """The beginning of a reason, which names its kind; what follows may quote a server or a number."""
+    """The beginning of a reason, which names its kind; the rest may quote a server or a number."""
     return ":".join(reason.split(":", parts)[:parts])[:60] or "none given"
 
 
@@ -217,7 +217,7 @@ def _count_response(event: ResponseVerdict) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition that is held. ``lag`` counts records that are not read yet; None: not known."""
+    """One held partition. ``lag`` counts records that are not read yet; None: unknown."""
 
     topic: str
     index: int
@@ -230,8 +230,8 @@ class PartitionState:
 class GuardState:
     """What a guard holds at a moment.
 
-    ``oldest_held_s`` is the age of the oldest segment that waits for its release: 0 if none waits, None if
-    that is not known, as while partitions are being restored.
+    ``oldest_held_s`` is the age of the oldest segment waiting for its release: 0 if there is none, None if
+    unknown, as while partitions are being restored.
     """
 
     sessions: int
@@ -245,7 +245,7 @@ class GuardState:
 
 
 class _StateCollector(Collector):
-    """Reads the state of the guard when it is asked for."""
+    """Reads the guard's state when it is scraped."""
 
     def __init__(self) -> None:
         self.read: Callable[[], GuardState] | None = None
@@ -296,5 +296,5 @@ REGISTRY.register(_state)
 
 
 def serve_state(read: Callable[[], GuardState] | None) -> None:
-    """Have the gauges show what ``read`` gives at the time; None takes them away."""
+    """Make the gauges show what ``read`` returns when scraped; None removes them."""
     _state.read = read

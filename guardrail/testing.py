@@ -1,4 +1,4 @@
-"""For tests of a chat service without Kafka: the guard in memory, a scripted judge, a check of events.
+"""Tests of a chat service without Kafka: the guard in memory, a scripted judge, and a check of events.
 
 ::
 
@@ -7,8 +7,8 @@
             ...  # the chat service under test, on this client
         assert check_events(guard.records("responses")) == []
 
-The guard is the one of production, with its sessions, policies and transactions; only the broker and, if you
-like, the judge are others. Like the command line, this module stands outside of the library and may know
+This is the production guard with its sessions, policies and transactions; only the broker and, if you like,
+the judge are replaced. Like the command line, this module is outside the library and may import
 ``consumers``.
 """
 
@@ -65,14 +65,13 @@ _SUPPORT: Final = {
 
 
 class ScriptedJudge:
-    """A judge that says what the test wants.
+    """A judge whose verdicts the test defines.
 
-    ``script`` is a table, whose first key that occurs in the claim (letters of either case) gives the
-    verdict, or a function from the claim's text to the verdict. What the table leaves open is
-    ``otherwise``. Verdicts are given by ``Verdict`` or by name; another name is a ValueError. ``claims``
-    are the texts it was asked about.
+    ``script`` is a table, whose first key that occurs in the claim (ignoring case) gives the verdict, or a
+    function from the claim's text to the verdict. Other claims get ``otherwise``. Verdicts are ``Verdict``
+    members or their names; another name raises ValueError. ``claims`` are the texts it was asked about.
 
-    While ``gate`` is not set it says nothing: ``judge.gate.clear()`` makes a judge that hangs.
+    While ``gate`` is not set it doesn't answer: ``judge.gate.clear()`` makes a judge that hangs.
     """
 
     name = "scripted"
@@ -112,11 +111,11 @@ class ScriptedJudge:
             )
 
     async def aclose(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
 
 class MemoryClientTransport:
-    """``guardrail.client.ClientTransport`` on a broker in memory, with Kafka's rule of partitions."""
+    """``guardrail.client.ClientTransport`` on a broker in memory, with Kafka's partitioning."""
 
     def __init__(
         self,
@@ -126,7 +125,9 @@ class MemoryClientTransport:
         *,
         reply_partitions: Sequence[int] | None = None,
     ) -> None:
-        """``reply_partitions``: those of the deliveries that this client reads at first; None for all."""
+        """``reply_partitions``: the partitions of the deliveries that this client reads at first; None for
+        all.
+        """
         self._broker = broker
         self._responses = responses_topic
         self._deliveries = deliveries_topic
@@ -209,10 +210,10 @@ class MemoryClientTransport:
 
 
 class MemoryGuard:
-    """The guard of production on a broker in memory, as ``async with``.
+    """The production guard on a broker in memory, as ``async with``.
 
-    ``judge`` is the local judge when left out. Give ``policy`` for one policy, or ``router`` to choose by
-    route and tenant. Exactly once, as on Kafka.
+    ``judge`` defaults to the local judge. Pass ``policy`` for a single policy, or ``router`` to choose by
+    route and tenant. Delivery is exactly once, as on Kafka.
     """
 
     def __init__(
@@ -264,7 +265,7 @@ class MemoryGuard:
                 await self._own_judge.aclose()
 
     async def restart(self) -> None:
-        """Stop the guard, as a deployment does, and start another one that goes on with its answers."""
+        """Stop the guard, as a deployment does, and start another one that continues its answers."""
         if self._group is None or self._judge is None:
             raise RuntimeError("the guard is not running: use it as 'async with MemoryGuard() as guard:'")
         self._stop.set()
@@ -290,7 +291,7 @@ class MemoryGuard:
         )
 
     def records(self, topic: TopicName) -> list[Record]:
-        """All records of a topic, partition after partition: for ``check_events``, or to look at."""
+        """All records of a topic, partition after partition, for ``check_events`` or for inspection."""
         return self.broker.records(getattr(self.topics, topic))
 
     def outputs(self, topic: TopicName) -> list[AnyOutputEvent]:
@@ -308,7 +309,7 @@ def _local_judge() -> Judge:
 
 
 class _Told:
-    """What was told of one response so far."""
+    """What has been seen of one response so far."""
 
     __slots__ = ("deltas", "ended", "text")
 
@@ -319,16 +320,16 @@ class _Told:
 
 
 def check_events(records: Iterable[object], *, complete: bool = True) -> list[str]:
-    """What is wrong with the events that a chat service wrote to ``rag.responses``, in words.
+    """Describes what is wrong with the events that a chat service wrote to ``rag.responses``.
 
     ``records`` in the order of each partition: those of a ``MemoryGuard``, aiokafka's ``ConsumerRecord``,
-    pairs of key and value, or values alone (bytes, str or events; their keys are then not checked). Give
-    ``complete=False`` while answers may still be under way: a missing end is no problem then.
+    pairs of key and value, or values alone (bytes, str or events; their keys are then not checked). Pass
+    ``complete=False`` while answers may still be under way: a missing end is then not a problem.
 
-    It finds what makes the guard refuse an event or end an answer early (a value that is no event, a key
+    It finds what makes the guard refuse an event or end an answer early (a value that is not an event, a key
     that is not the id, a missing start, gaps and repeats in ``seq``, a wrong count, text after the end,
-    contexts with the same id) and what is allowed and seldom meant (no end, no contexts, an empty context,
-    question or text). The problems name ids and numbers, and quote no text.
+    contexts with the same id), and what is allowed but rarely intended (no end, no contexts, an empty
+    context, question or text). The problems name ids and numbers, and quote no text.
     """
     problems: list[str] = []
     told: dict[str, _Told] = {}

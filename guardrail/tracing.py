@@ -1,16 +1,16 @@
 """OpenTelemetry: a span for each response and each verdict, and an evaluation event for each response.
 
-Needs the extra ``otel``; exporters are set up by OpenTelemetry's own variables
-(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_SERVICE_NAME``, ``OTEL_TRACES_SAMPLER``). The trace is that which the
-producer of the response began, if its events carry a ``traceparent``; whether it is sampled is then the
-producer's decision.
+Needs the extra ``otel``; OpenTelemetry's own variables configure the exporters
+(``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_SERVICE_NAME``, ``OTEL_TRACES_SAMPLER``). Spans belong to the trace
+that the response's producer started, if its events carry a ``traceparent``; the producer then also decides
+whether it is sampled.
 
-Spans are made when a response is decided, with the times at which things were. So nothing is open while a
-response is in flight, and a response that another guard takes up has one span, by the guard that decided it.
-No text of a response is in them.
+Spans are made when a response is decided, with the actual times. Nothing is therefore open while a response
+is in flight, and a response that another guard resumes has one span, from the guard that decided it. Spans
+contain no text of a response.
 
-Names: the event ``gen_ai.evaluation.result`` and its attributes are those of OpenTelemetry's semantic
-conventions for generative AI, which are still in development.
+The event ``gen_ai.evaluation.result`` and its attributes follow OpenTelemetry's semantic conventions for
+generative AI, which are still in development.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Headers = Iterable[tuple[str, bytes]]
 
 
 class Traces:
-    """Makes spans of what is published; ``from_environment`` sets OpenTelemetry up as its variables say."""
+    """Makes spans from published events; ``from_environment`` sets OpenTelemetry up from its variables."""
 
     def __init__(
         self,
@@ -41,7 +41,9 @@ class Traces:
         *,
         wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """``tracer_provider`` and ``logger_provider`` are of opentelemetry-sdk; ``wall_ns`` is Unix time."""
+        """``tracer_provider`` and ``logger_provider`` come from opentelemetry-sdk; ``wall_ns`` is Unix
+        time.
+        """
         from opentelemetry import trace
         from opentelemetry._logs import LogRecord
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -57,7 +59,7 @@ class Traces:
 
     @classmethod
     def from_environment(cls) -> Traces:
-        """Export over OTLP as the variables of OpenTelemetry say. Raises ConfigError without the extra."""
+        """Export over OTLP as OpenTelemetry's variables say. Raises ConfigError without the extra."""
         try:
             from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -79,7 +81,7 @@ class Traces:
         return cls(spans, logs)
 
     def told(self, event: OutputEvent, headers: Headers) -> None:
-        """An event of a response is published; ``headers`` came with the response's start."""
+        """An event of a response was published; ``headers`` came with the response's start."""
         if isinstance(event, ClaimVerdict):
             self._verdicts.setdefault(event.response_id, []).append((self._wall_ns(), event))
             while len(self._verdicts) > MOST_RESPONSES:
@@ -88,7 +90,7 @@ class Traces:
             self._decided(event, self._verdicts.pop(event.response_id, []), headers)
 
     def close(self) -> None:
-        """Export what is left. Waits for the exporter."""
+        """Export the rest. Waits for the exporter."""
         for provider in self._providers:
             provider.shutdown()
 
@@ -162,7 +164,7 @@ def _ns(ms: float) -> int:
 
 
 def trace_id(headers: Headers) -> str | None:
-    """The trace that a ``traceparent`` names, as logs show it; None where there is none."""
+    """The trace that a ``traceparent`` names, as logs show it; None if there is none."""
     for name, value in headers:
         if name.lower() == "traceparent":
             parts = value.decode("ascii", "replace").split("-")

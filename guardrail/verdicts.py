@@ -1,4 +1,4 @@
-"""The words that the core and the judges share: what is said of a claim, and what saying it took."""
+"""The vocabulary that the core and the judges share: judgements, evidence and usage."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _WITHOUT_SPANS: Final = (Verdict.SUPPORTED, Verdict.UNVERIFIED)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge says of one claim. Quotes in ``evidence`` have been located in their context.
+    """What a judge says about one claim. Quotes in ``evidence`` have been located in their context.
 
-    ``unsupported_spans`` are the words of the claim that it finds no support for: code points of the claim's
-    prose, ascending and apart, until ``take_in`` leads them back to its raw text. Empty is *not told*, never
-    that all words have support. ``contradiction`` is None for a judge that gives no such probability. It,
-    ``findings``, ``attempts``, ``degraded_from`` and ``usage`` are told of in ``ClaimVerdict``.
+    ``unsupported_spans`` are the words of the claim for which it finds no support: code points of the claim's
+    prose, ascending and apart, until ``take_in`` maps them to its raw text. Empty means *not reported*, never
+    that all words have support. ``contradiction`` is None for a judge that gives no such probability.
+    ``ClaimVerdict`` describes it, ``findings``, ``attempts``, ``degraded_from`` and ``usage``.
     """
 
     claim_id: str
@@ -59,8 +59,9 @@ def unverified(
 
 
 def checked_in_part(judgement: Judgement) -> Judgement:
-    """``judgement`` of a claim for which not all was read that had to be: said so, and never SUPPORTED, so
-    that a claim that nobody has checked wholly is not passed as if somebody had."""
+    """``judgement`` of a claim for which the judge did not read everything: marked as such, and never
+    SUPPORTED, so that a claim that nobody has fully checked does not pass as if somebody had.
+    """
     findings = tuple(dict.fromkeys((*judgement.findings, Finding.CHECKED_IN_PART)))
     if judgement.verdict is not Verdict.SUPPORTED:
         return replace(judgement, findings=findings)
@@ -75,8 +76,9 @@ def checked_in_part(judgement: Judgement) -> Judgement:
 
 
 def sound(judgement: Judgement, text: str) -> Judgement | None:
-    """The judgement of the claim that reads ``text`` with numbers within 0..1, texts that UTF-8 can hold,
-    each finding once and spans within ``text``; None when it makes no sense."""
+    """The judgement of the claim that reads ``text``, normalised: numbers within 0..1, texts that UTF-8 can
+    encode, each finding once and spans within ``text``; None if it is invalid.
+    """
     support, contradiction, verdict = judgement.support, judgement.contradiction, judgement.verdict
     try:
         if not isinstance(verdict, Verdict) or (support is None and verdict is not Verdict.UNVERIFIED):
@@ -115,10 +117,10 @@ def _within(probability: float) -> float:
 
 
 def spans_within(text: str, offered: object) -> tuple[Span, ...]:
-    """The spans ``[start, end)`` of ``offered`` that lie in ``text``, in code points: ascending, and apart.
+    """The spans ``[start, end)`` of ``offered`` that lie in ``text``, in code points, ascending and apart.
 
-    One that is no pair of whole numbers, is empty, or reaches out of the text is left out. Those that overlap
-    or touch are one. ``offered`` may be anything; what is no list or tuple has none.
+    Drops spans that are not a pair of whole numbers, are empty, or reach outside the text, and merges spans
+    that overlap or touch. ``offered`` may be anything; if it is not a list or tuple, the result is empty.
     """
     if not isinstance(offered, list | tuple):
         return ()
@@ -139,10 +141,10 @@ def _span(item: object) -> Span | None:
 
 
 def total(*parts: Usage) -> Usage:
-    """What all of them consumed together."""
+    """The sum of all usages."""
     return Usage(**{name: sum(getattr(part, name) for part in parts) for name in Usage.model_fields})
 
 
 def less(usage: Usage, other: Usage) -> Usage:
-    """``usage`` without ``other``; no count falls below 0."""
+    """``usage`` minus ``other``; no count goes below 0."""
     return Usage(**{name: max(0, getattr(usage, name) - getattr(other, name)) for name in Usage.model_fields})

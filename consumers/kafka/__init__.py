@@ -1,4 +1,4 @@
-"""Kafka as a transport: consumer and producers, one transaction a step, and how a guard connects."""
+"""Kafka as a transport: consumer and producers, one transaction per step, and how a guard connects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "transactional_id",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {

@@ -1,7 +1,7 @@
 """What all Kafka clients of a process share: options from settings, the check before start, errors.
 
-The check before start exists because the client library says "unable to bootstrap" for a wrong port, a
-wrong password and a wrong certificate alike, and would create a misspelt topic where the broker allows it.
+The check before start exists because the client library reports "unable to bootstrap" for a wrong port, a
+wrong password and a wrong certificate alike, and would create a misspelt topic if the broker allows it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _log = EventLog(__name__)
 
 
 class _Sparing(logging.Filter):
-    """What the library logs, less what nobody can use.
+    """Filters log messages of the library that help nobody.
 
     It repeats itself ten times a second while a broker or a topic is away, and calls it an error that a new
     cluster has no group coordinator for a moment. While the guard knows that Kafka or the topics are away,
@@ -71,10 +71,10 @@ class _Sparing(logging.Filter):
         if isinstance(error, GroupCoordinatorNotAvailableError):
             return False
         if isinstance(record.args, tuple) and NotEnoughReplicasError in record.args:
-            # So brokers tell older clients that they are still looking at the transaction. Were replicas
-            # really missing, the step would fail in time and say so.
+            # Brokers tell older clients this while they are still looking at the transaction. If replicas
+            # were really missing, the step would fail in time and say so.
             return False
-        # Of another topic or host, which stand first, the same message is news.
+        # The same message about another topic or host, which comes first in it, is news.
         about = error if isinstance(error, str) else ""
         message = (record.name, str(record.msg), about)
         last = self._last.get(message)
@@ -88,11 +88,13 @@ _SPARING: Final = _Sparing()
 
 
 def quiet_client_log() -> None:
-    """Let aiokafka log warnings and errors only, unless the operator chose a level for it, and sparingly."""
+    """Make aiokafka log only warnings and errors, without repetitions, unless the operator set a level for
+    it.
+    """
     log = logging.getLogger("aiokafka")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
-    # Filters are not inherited: they go to the loggers that write. Adding one again changes nothing.
+    # Filters are not inherited, so add them to the loggers that write. Adding one again changes nothing.
     for name in _NOISY:
         logging.getLogger(name).addFilter(_SPARING)
 
@@ -109,10 +111,10 @@ def client_options(
     settings: KafkaSettings,
     kind: type[AIOKafkaAdminClient | AIOKafkaConsumer | AIOKafkaProducer] = AIOKafkaAdminClient,
 ) -> dict[str, Any]:
-    """Arguments for a client of ``kind``: how to reach Kafka, and what ``settings.client`` has for it.
+    """Arguments for a client of ``kind``: how to reach Kafka, and its part of ``settings.client``.
 
-    Those of the admin client fit the others too. Raises ConfigError, also where aiokafka lacks what
-    the guard relies on.
+    Those of the admin client work for the others too. Raises ConfigError, also if aiokafka lacks what the
+    guard relies on.
     """
     check_client_library()
     known = inspect.signature(kind.__init__).parameters
@@ -124,7 +126,7 @@ def client_options(
 
 
 def groupless_options(settings: KafkaSettings) -> dict[str, Any]:
-    """Arguments for a consumer of no group that reads what was committed from the beginning on."""
+    """Arguments for a consumer without a group that reads committed records from the beginning."""
     return {
         **client_options(settings, AIOKafkaConsumer),
         "group_id": None,
@@ -137,7 +139,7 @@ def groupless_options(settings: KafkaSettings) -> dict[str, Any]:
 async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
     """A started admin client, after waiting up to ``connect_timeout_ms`` for any broker.
 
-    A broker that is still starting is waited for; a refused login is not. Raises TransportUnavailable and
+    Waits for a broker that is still starting, but not after a refused login. Raises TransportUnavailable and
     ConfigError. The caller closes it.
     """
     quiet_client_log()
@@ -155,7 +157,7 @@ async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
 
 
 async def _reach_any(settings: KafkaSettings) -> None:
-    """Log in to the first bootstrap server that answers, and hang up."""
+    """Log in to the first bootstrap server that answers, and disconnect."""
     servers = [server.strip().rpartition(":") for server in settings.bootstrap_servers.split(",")]
     check_client_library()
     security = security_options(settings)
@@ -183,13 +185,13 @@ async def _reach_any(settings: KafkaSettings) -> None:
                 final = refusal(settings, f"{host}:{port}", error)
                 if final is not None:
                     raise final from error
-                # Running out of time tells less than what went wrong before.
+                # A time-out says less than the error before it.
                 if not isinstance(error, TimeoutError) or isinstance(last, TimeoutError):
                     last = error
             else:
                 return
             finally:
-                # With TLS it takes a moment, which a loop that ends at once would not give it.
+                # With TLS, closing takes a moment, which a loop that ends at once would not allow.
                 await asyncio.wait([attempt.close()], timeout=_CLOSE_S)
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
@@ -212,9 +214,9 @@ def _unreachable(settings: KafkaSettings, error: BaseException) -> TransportUnav
 
 
 async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: Collection[str]) -> None:
-    """Raise TransportUnavailable naming those of ``names`` that do not exist. Creates none of them.
+    """Raise TransportUnavailable naming those of ``names`` that don't exist. Creates none of them.
 
-    Asks twice before it does: a broker hears a little late of a topic that was made a moment ago.
+    Asks twice before it raises: a broker learns about a new topic with a delay.
     """
     missing = await _missing(admin, settings, names)
     if missing:
@@ -238,10 +240,10 @@ async def _missing(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: C
 
 
 async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s: float) -> bool:
-    """Whether a client closed in order and in time; says so in the log where it did not.
+    """Close a client, and return whether that worked in time; logs if it didn't.
 
-    In a task of its own: a client that meets a dead broker on its way out may end in a CancelledError that
-    nobody asked for and that must not end its caller.
+    Runs in its own task: a client that meets a dead broker while closing may end in a CancelledError that
+    nobody asked for and that must not end the caller.
     """
     task = asyncio.create_task(closing)
     try:
@@ -261,16 +263,16 @@ async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s:
 
 
 async def close_consumer(consumer: AIOKafkaConsumer, limit_s: float) -> None:
-    """Leave the group, where there is one, and close, with all connections, also where no broker answers."""
+    """Leave the group, if there is one, and close all connections, even if no broker answers."""
     if not await closed_in_time("consumer", consumer.stop(), limit_s):
-        # Interrupted half-way, which a broker that is away can do, it leaves its connections open.
+        # If closing is interrupted, which an absent broker can cause, connections stay open.
         await hang_up(consumer)
 
 
 async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings, name: str) -> None:
-    """Raise TransportUnavailable where the topic deletes by age: answers in flight would be forgotten.
+    """Raise TransportUnavailable if the topic deletes by age: answers in flight would be lost.
 
-    Where this user may not see how the topic is set, it is believed to be right.
+    If this user may not see the topic's configuration, assumes that it is right.
     """
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
@@ -292,9 +294,9 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:
-    """The error of ours that says who has to act on one of aiokafka's; ``doing`` begins the message.
+    """Our error for one of aiokafka's, which says who has to act; ``doing`` begins the message.
 
-    ``if_late`` is the remedy where no answer came.
+    ``if_late`` is the remedy if no answer came.
     """
     match error:
         case TransportError():

@@ -1,16 +1,17 @@
 """Writing to Kafka: a producer without transactions, and the transactional one of an input partition.
 
-``AIOKafkaProducer.send`` costs a coroutine, a future and a partition look-up for every record. Here the
-records of one call are packed into the producer's own batches, partition by partition, and the batches are
-sent, one future each: same wire format, same idempotence, about a third of the time.
+``AIOKafkaProducer.send`` costs a coroutine, a future and a partition look-up for every record. This module
+packs the records of one call into the producer's own batches, partition by partition, and sends the batches
+with one future each: same wire format, same idempotence, about a third of the time.
 
-A step of exactly once is one Kafka transaction. What the client library does not do by itself and this does:
+A step of exactly once is one Kafka transaction. The client library leaves these gaps, which this module
+fills:
 
-- A failed send does not fail the library's transaction: it would commit without the record. So every send is
-  awaited before the commit.
-- None of its calls has a time limit of its own, and one that is given up leaves the outcome open.
-- After a fatal error its calls end in AssertionError or AttributeError. Whatever fails, the producer is good
-  for nothing any more and a new one takes its place.
+- A failed send does not fail the library's transaction, which would commit without the record. So every send
+  is awaited before the commit.
+- None of its calls has its own time limit, and giving up on one leaves the outcome open.
+- After a fatal error its calls end in AssertionError or AttributeError. After any failure the producer is
+  useless and a new one takes its place.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ Sent = dict["asyncio.Future[Any]", str]
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
-    """Arguments of an idempotent producer that asks for all in-sync replicas. Raises ConfigError."""
+    """Arguments of an idempotent producer that waits for all in-sync replicas. Raises ConfigError."""
     return {
         **client_options(settings, AIOKafkaProducer),
         "enable_idempotence": True,
@@ -78,7 +79,7 @@ class Packer:
     ) -> dict[tuple[str, int], list[Any]]:
         """Batches by topic and partition, in the order of ``records``; those of ``state`` all go to ``at``.
 
-        Raises TransportError for a record that is too large, KafkaError for a topic that is not there.
+        Raises TransportError for a record that is too large, KafkaError for a missing topic.
         """
         producer = self._producer
         now_ms = time.time_ns() // 1_000_000
@@ -124,21 +125,21 @@ class Packer:
 async def submit(
     producer: AIOKafkaProducer, lanes: Mapping[tuple[str, int], Sequence[Any]], sent: Sent
 ) -> None:
-    """Hand all batches to the producer and note the future of each in ``sent``, also when it fails half-way.
+    """Pass all batches to the producer and add their futures to ``sent``, even if it fails half-way.
 
-    First batches first: a second one of a partition waits until its first is on the way.
+    First batches first: a second one for a partition waits until its first is on the way.
     """
     for wave in zip_longest(*lanes.values()):
         for (topic, index), batch in zip(lanes, wave, strict=True):
             if batch is not None:
                 future = await producer.send_batch(batch, topic, partition=index)
-                # An exception that nobody looks at would be logged when the future goes.
+                # A future's exception that nobody retrieves would be logged when the future is collected.
                 future.add_done_callback(look_at)
                 sent[future] = topic
 
 
 async def acknowledged(sent: Sent) -> None:
-    """Wait for every batch, and raise what the first failed one met."""
+    """Wait for every batch, and raise the error of the first one that failed."""
     if sent:
         await asyncio.wait(sent)
     for future in sent:
@@ -157,15 +158,15 @@ def unwritten(sent: Sent) -> list[str]:
 
 
 class KafkaWriter:
-    """An idempotent producer that acknowledges with all in-sync replicas."""
+    """An idempotent producer that waits for all in-sync replicas."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._producer = AIOKafkaProducer(**producer_options(settings))
         self._requests = Requests(self._producer)
         self._packer = Packer(self._producer, settings)
-        # Where several wait for a place in the queue of a partition, the library counts the time of each over
-        # and over (MessageAccumulator.add_batch), and gives up long before its timeout.
+        # If several callers wait for a place in a partition's queue, the library counts the time of each
+        # again and again (MessageAccumulator.add_batch), and gives up long before its timeout.
         self._handing_over = asyncio.Lock()
 
     async def start(self) -> None:
@@ -175,7 +176,7 @@ class KafkaWriter:
     async def stop(self) -> None:
         """Close; safe after a failed start.
 
-        What ``write`` has returned for is acknowledged, so only writes that failed or are still under way
+        Everything for which ``write`` has returned is acknowledged, so only failed writes or writes under way
         can be pending: they get a moment and are then given up.
         """
         await close_producer(self._producer, self._requests)
@@ -225,20 +226,24 @@ _LASTING: Final = (
 
 
 def transactional_id(settings: KafkaSettings, partition: Partition) -> str:
-    """Who writes for this partition, whichever process it is: a newcomer of the same id fences the last."""
+    """The id of this partition's writer, whichever process it is in: a new producer with the same id fences
+    the last one.
+    """
     prefix, group = settings.transactional_id_prefix, settings.group_id
     return f"{prefix}-{group}-{partition.topic}-{partition.index}"
 
 
 class TransactionalProducer:
-    """Writes the steps of one partition, one after the other. After a failed one it is only good to stop.
+    """Writes the steps of one partition, one after the other. After a failed step it can only be stopped.
 
     ``begin``, ``send``, ``settled``, ``send_offsets`` and ``commit`` are the parts of a step, in the order in
     which ``transact`` calls them.
     """
 
     def __init__(self, settings: KafkaSettings, partition: Partition, topics: Collection[str] = ()) -> None:
-        """``topics`` are those written to besides that of the state; the first step needs no look-up then."""
+        """``topics`` are the topics to write to besides that of the state, so that the first step needs no
+        look-up.
+        """
         self._settings = settings
         self._partition = partition
         self._topics = tuple(topics)
@@ -261,7 +266,7 @@ class TransactionalProducer:
         """Has another producer taken over its id?"""
 
     async def start(self) -> None:
-        """Connect and fence every earlier producer of the id; its open transaction has ended on return.
+        """Connect and fence every earlier producer with this id; its open transaction has ended on return.
 
         Raises TransportError, TransportUnavailable, KafkaError and TimeoutError.
         """
@@ -294,23 +299,23 @@ class TransactionalProducer:
         state: Sequence[StateRecord],
         commit: Commit,
     ) -> None:
-        """One step, all of it or nothing. State goes to the partition that has the index of the input's.
+        """One step, all or nothing. State goes to the partition with the same index as the input's.
 
-        Raises StepFailed, after which nothing is known of the step; TransportError and TransportUnavailable
-        where doing it again would fail again.
+        Raises StepFailed if the outcome is unknown; TransportError and TransportUnavailable if a repetition
+        would fail again.
         """
         if self.failed or self._stopped or self._deadline is not None:
             raise StepFailed(f"{self._named()}: a step before this one failed or is still under way")
         self._sent = {}
         self._deadline = asyncio.timeout(self._limit_s)
-        self.failed = True  # whatever ends it early, also a cancellation
+        self.failed = True  # whatever ends it early, including cancellation
         try:
             async with self._deadline:
                 await self.begin()
                 await self.send(records, self._state_topic, self._partition.index, state)
                 await self.settled()
-                # Not before: a broker asks its coordinator about both, and a question that comes while
-                # another of the transaction waits is answered with an error that costs a look-up and a pause.
+                # Not earlier: a broker asks its coordinator about both, and a request that comes while
+                # another of the transaction is pending gets an error that costs a look-up and a pause.
                 await self.send_offsets(self._settings.group_id, self._partition, commit)
                 await self.commit()
         except TransportError:
@@ -323,7 +328,7 @@ class TransactionalProducer:
             self._deadline = None
 
     async def begin(self) -> None:
-        """Begin; the broker hears of it with the first batch."""
+        """Begin; the broker learns about it with the first batch."""
         await begin_transaction(self._producer)
 
     async def send(
@@ -333,13 +338,13 @@ class TransactionalProducer:
         state_partition: int,
         state: Sequence[StateRecord],
     ) -> None:
-        """Hand everything to the client, in order within a partition; nothing is acknowledged yet."""
+        """Pass everything to the client, in order within a partition; nothing is acknowledged yet."""
         own = [StateRecord(self._key_prefix + change.key, change.value) for change in state]
         lanes = await self._packer.pack(records, own, (state_topic, state_partition))
         await submit(self._producer, lanes, self._sent)
 
     async def settled(self) -> None:
-        """Wait until every record is acknowledged. Raises what the first one that was not met."""
+        """Wait until every record is acknowledged. Raises the error of the first one that failed."""
         await acknowledged(self._sent)
 
     async def send_offsets(self, group: str, partition: Partition, commit: Commit) -> None:
@@ -349,11 +354,11 @@ class TransactionalProducer:
         )
 
     async def commit(self) -> None:
-        """Commit. A failure leaves open whether it was done."""
+        """Commit. After a failure it is unknown whether the commit was applied."""
         await self._producer.commit_transaction()
 
     async def abort(self) -> None:
-        """Abort what is open, so that readers need not wait for the transaction's timeout; best effort."""
+        """Abort an open transaction, so that readers need not wait for its timeout; best effort."""
         if not in_transaction(self._producer):
             return
         try:
@@ -363,11 +368,11 @@ class TransactionalProducer:
             return  # the successor's start ends it, or the broker after transaction_timeout_ms
 
     async def stop(self) -> None:
-        """Abort what is open and close, also after a failed start. A step under way fails."""
+        """Abort an open transaction and close, also after a failed start. A step under way fails."""
         if self._stopped:
             return
         self._stopped = True
-        if self._deadline is not None and not self._deadline.expired():  # else it ends by itself
+        if self._deadline is not None and not self._deadline.expired():  # otherwise it ends by itself
             self._deadline.reschedule(asyncio.get_running_loop().time())
         try:
             await self.abort()
@@ -377,7 +382,7 @@ class TransactionalProducer:
     def _step_error(self, error: BaseException, count: int) -> TransportError:
         fenced = isinstance(error, _FENCED)
         if not fenced:
-            # The first error is what matters; a call after it only finds that the client has given up.
+            # The first error is what matters; a later call only finds that the client has given up.
             error = fatal_error(self._producer) or error
             fenced = isinstance(error, _FENCED)
         self.fenced = fenced

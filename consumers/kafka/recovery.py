@@ -1,7 +1,7 @@
-"""What a new owner of partitions reads back: positions, stored state; and the producers it starts.
+"""What a new owner of partitions reads back (positions and stored state), and the producers that it starts.
 
-Positions are the group's committed ones, with the notes that were committed with them; stored state is the
-compacted topic of sessions, read from its beginning to its end. Brokers that are away are waited for.
+Positions are the group's committed ones, with the notes committed with them. Stored state is the compacted
+sessions topic, read from its beginning to its end. Recovery waits for brokers that are down.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _log = EventLog(__name__)
 async def until_answered(
     settings: KafkaSettings, partitions: Collection[Partition], attempt: Callable[[], Awaitable[_T]]
 ) -> _T:
-    """What ``attempt`` to take over ``partitions`` returns, once it does not fail any more.
+    """The result of ``attempt`` to take over ``partitions``, retried until it succeeds.
 
-    Tries for up to ``recovery_timeout_ms``. PartitionLost and TransportUnavailable end it at once, and so
-    does a denied access. Raises them, and TransportUnavailable when time is up.
+    Tries for up to ``recovery_timeout_ms``. PartitionLost, TransportUnavailable and denied access end it at
+    once. Raises them, and TransportUnavailable when time is up.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.recovery_timeout_ms / 1000
@@ -73,7 +73,7 @@ _RETRY_S: Final = 0.2
 
 
 class Taken(NamedTuple):
-    """A partition taken over."""
+    """A partition that was taken over."""
 
     restored: Restored
     offset: int
@@ -81,7 +81,7 @@ class Taken(NamedTuple):
 
 
 class Positions:
-    """Asks the brokers for the positions of a group. Its calls raise KafkaError and TimeoutError."""
+    """Asks the brokers for a group's positions. Its calls raise KafkaError and TimeoutError."""
 
     def __init__(
         self, settings: KafkaSettings, admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer
@@ -111,9 +111,9 @@ class Positions:
         return {partition: found[TopicPartition(*partition)] for partition in partitions}
 
     async def take_over(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
-        """At least once: what was committed for these; the first position where nothing was.
+        """At least once: the committed positions, or the first position if there is none.
 
-        Waits up to ``recovery_timeout_ms`` for brokers that are away, then raises TransportUnavailable.
+        Waits up to ``recovery_timeout_ms`` for brokers that are down, then raises TransportUnavailable.
         """
         return await until_answered(self._settings, partitions, lambda: self._take_over(partitions))
 
@@ -121,7 +121,7 @@ class Positions:
         committed = await self.committed(partitions)
         first = await self.first([one for one, commit in committed.items() if commit is None])
         if first and self.first_is_kept:
-            # As a member: a commit of one that is none any more is refused.
+            # As a member: a commit by a former member is refused.
             async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
                 await self._consumer.commit(
                     {TopicPartition(*partition): (offset, "") for partition, offset in first.items()}
@@ -131,7 +131,7 @@ class Positions:
 
 
 def taken(restored: Mapping[Partition, Restored], first: Mapping[Partition, int]) -> dict[Partition, Taken]:
-    """Every partition with where it is read on: at its committed position, else at its first one."""
+    """Every partition with its starting position: the committed one, else the first."""
     return {
         partition: Taken(found, first[partition] if found.commit is None else found.commit.offset)
         for partition, found in restored.items()
@@ -141,10 +141,10 @@ def taken(restored: Mapping[Partition, Restored], first: Mapping[Partition, int]
 async def committed_positions(
     admin: AIOKafkaAdminClient, settings: KafkaSettings, partitions: Collection[Partition]
 ) -> dict[Partition, Commit | None]:
-    """What the group committed last for each; the consumer's own ``committed`` drops the notes.
+    """The group's last committed positions; the consumer's own ``committed`` drops the notes.
 
-    A coordinator that is loading answers with an error that the library loses, leaving an empty answer; an
-    answer is therefore taken only when it has every partition asked for. Raises KafkaError and TimeoutError.
+    A coordinator that is loading returns an error that the library drops, leaving an empty answer, so an
+    answer only counts if it has every requested partition. Raises KafkaError and TimeoutError.
     """
     if not partitions:
         return {}
@@ -180,9 +180,9 @@ async def read_state(
 ) -> dict[int, dict[bytes, bytes]]:
     """The latest value of every key of the group that was not deleted, by partition, in the order of writing.
 
-    Reads up to the last stable offset as of now, so it has to be called after the writers were fenced, and
-    sees nothing of aborted transactions. Raises TransportError when the brokers give nothing for
-    ``request_timeout_ms``, KafkaError and OSError.
+    Reads up to the current last stable offset, so call it after fencing the writers; it sees nothing of
+    aborted transactions. Raises TransportError if the brokers return nothing for ``request_timeout_ms``,
+    KafkaError and OSError.
     """
     if not indices:
         return {}
@@ -207,17 +207,17 @@ async def _read(
     settings: KafkaSettings,
     patience: asyncio.Timeout,
 ) -> dict[int, dict[bytes, bytes]]:
-    """As ``read_state``; every progress gives it new patience."""
+    """Like ``read_state``; the time-out restarts whenever there is progress."""
     loop = asyncio.get_running_loop()
     consumer.assign(tps)
-    consumer.pause(*tps)  # what is fetched before the position is set would be thrown away by that
+    consumer.pause(*tps)  # setting the position would discard what was fetched before
     begins = await consumer.beginning_offsets(tps)
     ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
     states: dict[int, dict[bytes, bytes]] = {tp.partition: {} for tp in tps}
     prefix = key_prefix(settings.group_id)
     left = {tp: _CompactionWatch(begins[tp]) for tp in tps if begins[tp] < ends[tp]}
     for tp in tps:
-        # The library, too, has to know a position; this one needs no look-up.
+        # The library needs a position too; this one needs no look-up.
         consumer.seek(tp, begins[tp])
     consumer.resume(*left)
     while left:
@@ -236,11 +236,11 @@ async def _read(
 
 
 class _CompactionWatch:
-    """Notices that nothing is left although the end is not reached: what was there has been compacted away.
+    """Detects that nothing is left although the end is not reached, because the rest has been compacted away.
 
-    A fetch of such a place is answered with nothing, again and again. One answer is not enough to tell: its
-    records may still be with the client, or may have been dropped there when the position was set. A second
-    one is only asked for when nothing of the first is waiting to be taken.
+    Fetches at such a position return nothing, again and again. One empty response is not enough: its records
+    may still be in the client, or may have been dropped there when the position was set. A second one is only
+    requested when nothing of the first is waiting to be taken.
     """
 
     def __init__(self, position: int) -> None:
@@ -260,7 +260,7 @@ class _CompactionWatch:
 
 
 def _apply(state: dict[bytes, bytes], batch: Collection[Any], prefix: bytes) -> None:
-    """Latest value last, deleted ones gone, other groups' passed over: what compaction leaves of ours."""
+    """Latest value last, without deleted keys and other groups' keys: what compaction leaves of ours."""
     for record in batch:
         if record.key is None or not record.key.startswith(prefix):
             continue
@@ -293,7 +293,7 @@ class Steps:
         state: Sequence[StateRecord],
         commit: Commit,
     ) -> None:
-        """One step of a partition. Raises StepFailed, TransportError, TransportUnavailable."""
+        """Run one step of a partition. Raises StepFailed, TransportError, TransportUnavailable."""
         producer = self._producers.get(partition)
         if producer is None:
             raise StepFailed(f"{named([partition])}: no producer; an earlier recovery failed")
@@ -302,11 +302,11 @@ class Steps:
     async def open(
         self, partitions: Collection[Partition], check: Callable[[], Awaitable[None]] | None = None
     ) -> dict[Partition, Taken]:
-        """Fence all earlier writers of these partitions and read what the broker has of them.
+        """Fence all earlier writers of these partitions and read the broker's state of them.
 
-        With ``auto_offset_reset`` latest, the first position is committed where none was.
-        Waits up to ``recovery_timeout_ms`` for brokers that are away. ``check`` is awaited before every
-        attempt: PartitionLost from it ends them all. Raises it, and TransportUnavailable.
+        With ``auto_offset_reset`` latest, commits the first position if there was none. Waits up to
+        ``recovery_timeout_ms`` for brokers that are down. Awaits ``check`` before every attempt:
+        PartitionLost from it ends them all. Raises it, and TransportUnavailable.
         """
 
         async def attempt() -> dict[Partition, Taken]:
@@ -356,7 +356,7 @@ class Steps:
 
 
 async def _keep(producer: TransactionalProducer, state: Mapping[bytes, bytes], offset: int) -> None:
-    """Commit the first position. Stored sessions are of records before it: they would never be finished."""
+    """Commit the first position. Stored sessions belong to earlier records and would never finish."""
     if state:
         _log.warning("guard.sessions_forgotten", records=len(state), why="no position is committed")
     await producer.transact([], [StateRecord(key, None) for key in state], Commit(offset))

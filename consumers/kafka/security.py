@@ -1,9 +1,9 @@
-"""How a Kafka client proves who it is, and makes sure who the broker is: TLS and SASL from settings.
+"""How a Kafka client authenticates itself and verifies the broker: TLS and SASL from settings.
 
-OAUTHBEARER tokens come from a file that somebody renews or from a token endpoint (client credentials). The
-client library asks for a token whenever it opens a connection. It knows how to go on after a KafkaError
-and after nothing else, so the errors here are KafkaErrors: a connection is then tried again later, as with a
-broker that is away. No message holds a token or a secret.
+OAUTHBEARER tokens come from a file that somebody else renews or from a token endpoint (client credentials).
+The client library asks for a token whenever it opens a connection. A KafkaError is the only error after which
+it goes on, so the errors here are KafkaErrors, and the connection is tried again later, as if a broker were
+away. No message contains a token or a secret.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ _NAME_DIFFERS: Final = frozenset({62, 64})
 
 
 def security_options(settings: KafkaSettings) -> dict[str, Any]:
-    """The arguments that say how a client proves who it is and who the broker is. Raises ConfigError.
+    """The arguments by which a client authenticates itself and verifies the broker. Raises ConfigError.
 
-    Reads files; with a token endpoint it wants a running event loop.
+    Reads files; with a token endpoint it needs a running event loop.
     """
     return {
         "security_protocol": settings.security_protocol,
@@ -65,7 +65,7 @@ def security_options(settings: KafkaSettings) -> dict[str, Any]:
 
 
 def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
-    """TLS context of the SSL protocols, else None. Raises ConfigError for a file that can't be used."""
+    """The TLS context for the SSL protocols, else None. Raises ConfigError for an unusable file."""
     if not settings.security_protocol.endswith("SSL"):
         return None
     try:
@@ -78,7 +78,7 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
     if settings.ssl_certfile is not None:
         password = _read("ssl_key_password", settings.ssl_key_password)
         try:
-            # Always given: without it OpenSSL would ask for the password of an encrypted key on the terminal.
+            # Always given: otherwise OpenSSL would ask for an encrypted key's password on the terminal.
             context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, lambda: password or "")
         except (OSError, ssl.SSLError, ValueError) as error:
             remedy = "check both files and that they belong together"
@@ -92,7 +92,7 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
 
 
 def sasl_password(settings: KafkaSettings) -> str | None:
-    """The password, from its file where one is named. Raises ConfigError when it can't be read."""
+    """The password, from its file if one is named. Raises ConfigError if it can't be read."""
     return _read("sasl_password", settings.sasl_password)
 
 
@@ -101,7 +101,7 @@ def _read(name: str, secret: Secret | None) -> str | None:
 
 
 def refusal(settings: KafkaSettings, address: str, error: BaseException) -> TransportUnavailable | None:
-    """The error that ends the attempt to connect to ``address``; None where trying again may help."""
+    """The error that ends the attempt to connect to ``address``; None if trying again may help."""
     match error:
         case TokenRefused():
             return TransportUnavailable(f"no token to log in to Kafka with: {error.args[0]}")
@@ -133,7 +133,7 @@ def refusal(settings: KafkaSettings, address: str, error: BaseException) -> Tran
             return TransportUnavailable(
                 f"Kafka at {address} refused the login ({why or type(error).__name__}); check {login}"
             )
-        case ValueError():  # SCRAM proves the broker too, and the library says so in this way
+        case ValueError():  # SCRAM verifies the broker too, and the library reports that in this way
             return TransportUnavailable(
                 f"Kafka at {address} answered the login wrongly; check bootstrap_servers"
             )
@@ -141,7 +141,7 @@ def refusal(settings: KafkaSettings, address: str, error: BaseException) -> Tran
 
 
 def hint(settings: KafkaSettings, error: BaseException) -> str:
-    """What else may be wrong when every attempt to connect failed with ``error``, ready to be appended."""
+    """What else may be wrong when every attempt to connect failed with ``error``, ready to append."""
     cut = isinstance(error, KafkaConnectionError | ConnectionError)
     if not cut or not settings.security_protocol.endswith("SSL"):
         return ""
@@ -174,13 +174,13 @@ class TokenRefused(KafkaError):
 
 
 class FileTokens(AbstractTokenProvider):
-    """The token that stands in a file at the moment: read for every connection, so renewals are noticed."""
+    """The token in a file, read for every connection, so that renewals take effect."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     async def token(self) -> str:
-        """The token. Raises TokenRefused when there is none, or when it has expired."""
+        """The token. Raises TokenRefused if there is none, or if it has expired."""
         return await asyncio.to_thread(self.read)
 
     def read(self) -> str:
@@ -204,7 +204,7 @@ class FileTokens(AbstractTokenProvider):
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
-    """A token, when to ask for the next one, and when this one ends (seconds of the monotonic clock)."""
+    """A token, when to request the next one, and when this one expires (seconds of the monotonic clock)."""
 
     token: str
     renew_at: float
@@ -212,14 +212,14 @@ class _Cached:
 
 
 class ClientCredentials(AbstractTokenProvider):
-    """Tokens from a token endpoint (RFC 6749, section 4.4), kept until shortly before they expire.
+    """Tokens from a token endpoint (RFC 6749, section 4.4), reused until shortly before they expire.
 
-    One request is under way at a time, however many connections are opened. After a failure the next one is
-    made 0.2 seconds later, then ever less often, up to every 5 seconds; between them the failure stands.
+    Makes one request at a time, however many connections are opened. After a failure the next request comes
+    0.2 seconds later, then less and less often, at most every 5 seconds; in between the failure stands.
     """
 
     def __init__(self, settings: KafkaSettings, clock: Callable[[], float] = time.monotonic) -> None:
-        """Raises ConfigError when the file of authorities can't be used."""
+        """Raises ConfigError if the CA file can't be used."""
         assert settings.sasl_oauth_token_url is not None  # noqa: S101 - checked by the settings
         self._settings = settings
         self._url = settings.sasl_oauth_token_url
@@ -244,7 +244,7 @@ class ClientCredentials(AbstractTokenProvider):
             if self._cached is not None and self._clock() < self._cached.ends_at:
                 return self._cached.token
             assert self._failure is not None  # noqa: S101 - a renewal gives a token or a failure
-            # A new one: each raising would add its traceback to one that is kept.
+            # A new error: raising a stored one again would add its traceback each time.
             raise type(self._failure)(*self._failure.args)
 
     def _fresh(self) -> str | None:
@@ -288,7 +288,7 @@ class ClientCredentials(AbstractTokenProvider):
             "accept": "application/json",
             "authorization": "Basic " + base64.b64encode(login.encode()).decode(),
         }
-        # Redirects are not followed: the secret goes where the operator said.
+        # Don't follow redirects: the secret goes only where the operator said.
         async with (
             httpx2.AsyncClient(verify=self._tls or True, timeout=FETCH_TIMEOUT_S) as client,
             client.stream("POST", self._url, data=form, headers=headers) as answer,
@@ -329,7 +329,7 @@ class ClientCredentials(AbstractTokenProvider):
 
 
 def expiry(token: str) -> float | None:
-    """When a JWT ends, in seconds since 1970; None when it does not say or is no JWT. Checks nothing else."""
+    """When a JWT expires, in Unix seconds; None if it doesn't say or isn't a JWT. Checks nothing else."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
@@ -347,9 +347,9 @@ _PROVIDERS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[KafkaSettings, Abs
 
 
 def token_provider(settings: KafkaSettings) -> AbstractTokenProvider | None:
-    """Where the clients of this event loop get their tokens, the same for all with the same settings.
+    """Where the clients of this event loop get their tokens, shared by all with the same settings.
 
-    None when the settings log in otherwise. Raises ConfigError when a file can't be used.
+    None if the settings log in otherwise. Raises ConfigError for an unusable file.
     """
     if not settings.security_protocol.startswith("SASL_") or settings.sasl_mechanism != "OAUTHBEARER":
         return None
@@ -372,7 +372,7 @@ def _trusted(settings: KafkaSettings) -> ssl.SSLContext:
 
 
 def _client_secret(settings: KafkaSettings) -> str:
-    """The client's secret; its file is read anew for every token, so that a changed one is used."""
+    """The client's secret; its file is read again for every token, so that a changed secret takes effect."""
     secret = settings.sasl_oauth_client_secret
     assert secret is not None  # noqa: S101 - checked by the settings
     try:

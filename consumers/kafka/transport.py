@@ -1,17 +1,17 @@
 """The transport over a Kafka cluster, on aiokafka.
 
-What the client library does not do by itself and this does:
+The client library leaves these gaps, which this module fills:
 
 - A rebalance runs in a background task of the library, which assigns new partitions, fetches for them and
-  only then calls back; and it swallows what the callback raises. Here no record leaves ``poll`` before
+  only then calls back, and it swallows exceptions of the callback. Here no record leaves ``poll`` before
   ``on_assigned`` has returned, and its exceptions come out of the next ``poll``.
-- Positions are set explicitly after the callback, from the group's committed offsets read together with
-  their metadata, which the consumer's own ``committed`` drops.
-- It sends no heartbeat while its callback runs, so that reading long state back would cost the membership.
-  Here heartbeats begin before, and reading back ends when they tell of the next rebalance.
-- A poll that is cancelled disables the library's idle detection for good, and one that meets a rebalance
-  waits for its end: so the fetch is a task that outlives a poll, and is taken up by the next one.
-- Nothing waits for ever.
+- Positions are set explicitly after the callback, from the group's committed offsets read together with their
+  metadata, which the consumer's own ``committed`` drops.
+- It sends no heartbeat while its callback runs, so reading a large state would cost the membership. Here
+  heartbeats begin earlier, and reading stops if they report the next rebalance.
+- A cancelled poll disables the library's idle detection for good, and a poll during a rebalance waits for its
+  end. So the fetch is a task that outlives a poll, and the next poll continues it.
+- Nothing waits forever.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _log = EventLog(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """A fetch under way, and what held when it began."""
+    """A fetch under way, and the state when it began."""
 
     task: asyncio.Task[dict[TopicPartition, list[Any]]]
     epoch: int
@@ -83,10 +83,10 @@ class KafkaTransport:
         output_topics: Collection[str] | None = None,
         producer_class: type[TransactionalProducer] = TransactionalProducer,
     ) -> None:
-        """Topics are those of ``settings`` when left out; ``start`` checks that they exist.
+        """Topics default to those of ``settings``; ``start`` checks that they exist.
 
-        ``producer_class`` is what takes the steps. Raises ConfigError for more than one input topic where
-        delivery is exactly once: their partitions would share the stored state.
+        ``producer_class`` runs the steps. Raises ConfigError for more than one input topic with exactly-once
+        delivery: their partitions would share the stored state.
         """
         self._settings = settings
         self._input_topics = tuple(input_topics or (settings.topics.responses,))
@@ -228,14 +228,14 @@ class KafkaTransport:
         return self._ready.is_set() and not missing
 
     def unread(self, partition: Partition) -> int | None:
-        """See ``Transport.unread``. Known once the partition was fetched from."""
+        """See ``Transport.unread``. Known once the partition has been fetched from."""
         tp = TopicPartition(*partition)
         if self._consumer is None or tp not in self._next or not self._ready.is_set():
             return None
         try:
             end = self._consumer.highwater(tp)
         except IllegalStateError:
-            return None  # taken away in this very moment
+            return None  # revoked at this very moment
         return None if end is None else max(0, end - self._next[tp])
 
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
@@ -265,7 +265,9 @@ class KafkaTransport:
         state: Sequence[StateRecord],
         commit: Commit,
     ) -> None:
-        """See ``Transport.transact``. Raises StepFailed and PartitionLost, TransportError for good."""
+        """See ``Transport.transact``. Raises StepFailed and PartitionLost, TransportError for permanent
+        failures.
+        """
         steps = self._began("transact")
         check_commits({partition: commit}, self._held.values())
         try:
@@ -278,8 +280,8 @@ class KafkaTransport:
     async def recover(self, partition: Partition) -> Restored:
         """See ``Transport.recover``. Raises PartitionLost, TransportUnavailable, TransportError.
 
-        Asks the group's coordinator first whether the partition is ours still: one that was frozen and does
-        not know yet that it was given up must not fence its successor.
+        First asks the group's coordinator whether the partition is still ours: a frozen process that was
+        expelled without knowing it must not fence its successor.
         """
         steps, consumer = self._began("recover"), self._consumer
         tp = TopicPartition(*partition)
@@ -301,9 +303,9 @@ class KafkaTransport:
         return restored
 
     async def stop(self, within_s: float | None = None) -> None:
-        """Leave the group and close. The listener hears nothing; drain before.
+        """Leave the group and close. The listener is not called; drain first.
 
-        ``within_s`` is request_timeout_ms when left out, and at least what closing a socket takes.
+        ``within_s`` defaults to request_timeout_ms, and is at least the time that closing a socket takes.
         """
         self._end_assignment()
         watching, self._watching = self._watching, None
@@ -320,13 +322,13 @@ class KafkaTransport:
         now = asyncio.get_running_loop().time
         deadline = now() + (self._settings.request_timeout_ms / 1000 if within_s is None else within_s)
         if steps is not None:
-            # Before the group hears of it, so that nobody waits for a transaction that is open.
+            # Before the group learns about it, so that nobody waits for an open transaction.
             await closed_in_time("producers", steps.close(), max(_LEAST_CLOSING_S, deadline - now()))
         limit_s = max(_LEAST_CLOSING_S, deadline - now())
         if consumer is not None:
             await close_consumer(consumer, limit_s)
         if fetch is not None:
-            fetch.task.cancel()  # its consumer is gone, so nothing is left to be disturbed by it
+            fetch.task.cancel()  # its consumer is gone, so it can't disturb anything
             await asyncio.gather(fetch.task, return_exceptions=True)
         limit_s = max(_LEAST_CLOSING_S, deadline - now())
         if writer is not None:
@@ -343,7 +345,9 @@ class KafkaTransport:
         return self._steps
 
     def _records(self, batches: Mapping[TopicPartition, Sequence[Any]], recoveries: int) -> list[Record]:
-        """Our records from the library's, positions moved on; ``recoveries`` as at the start of the fetch."""
+        """Our records from the library's, with positions advanced; ``recoveries`` as at the start of the
+        fetch.
+        """
         found: list[Record] = []
         for tp, batch in batches.items():
             partition = self._held.get(tp)
@@ -366,14 +370,14 @@ class KafkaTransport:
         return found
 
     def _rewind(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
-        """Have records that can't be returned now fetched again, where the partition is still ours."""
+        """Fetch records that can't be returned now again, if the partition is still ours."""
         consumer = self._consumer
         for tp in batches:
             if consumer is not None and tp in self._next:
                 try:
                     consumer.seek(tp, self._next[tp])
                 except IllegalStateError:
-                    continue  # taken away in this very moment: the next owner begins at the committed offset
+                    continue  # revoked at this very moment: the next owner begins at the committed offset
 
     async def _until_ready(self, timeout_s: float) -> None:
         try:
@@ -387,7 +391,7 @@ class KafkaTransport:
             try:
                 self._consumer.pause(*tps)
             except IllegalStateError:
-                return  # taken away in this very moment
+                return  # revoked at this very moment
 
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Runs in the library's background task, after the group has agreed on the assignment."""
@@ -401,12 +405,12 @@ class KafkaTransport:
         consumer.pause(*tps)
         taken = await self._unless_over(self._take_over(list(held.values())))
         if taken is None:
-            return  # the next rebalance has begun, or we stop: the listener never hears of this assignment
+            return  # the next rebalance has begun, or we stop: the listener never sees this assignment
         self._held = held
         if tps:
             await listener.on_assigned({partition: restored for partition, (restored, _) in taken.items()})
         if consumer is not self._consumer:
-            return  # stopped meanwhile
+            return  # stopped in the meantime
         for tp in tps:
             self._next[tp] = taken[held[tp]].offset
             consumer.seek(tp, self._next[tp])
@@ -415,7 +419,7 @@ class KafkaTransport:
         self._ready.set()
 
     async def _revoked(self) -> None:
-        """Runs in the library's background task, before it joins again; the group waits for it."""
+        """Runs in the library's background task before it joins again; the group waits for it."""
         self._ready.clear()
         self._epoch += 1
         self._end_assignment()
@@ -435,14 +439,14 @@ class KafkaTransport:
         return await self._positions.take_over(partitions)
 
     async def _check_membership(self) -> None:
-        """Raise PartitionLost when a rebalance is due, TransportError when the coordinator can't be asked."""
+        """Raise PartitionLost if a rebalance is due, TransportError if the coordinator can't be asked."""
         if self._membership is None:
             raise PartitionLost("the transport was stopped")
         async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
             await self._membership.check()
 
     async def _unless_over(self, work: Coroutine[Any, Any, _T]) -> _T | None:
-        """What ``work`` returns; None, and its cancellation, when the assignment ends before."""
+        """The result of ``work``; cancels it and returns None if the assignment ends first."""
         membership, over = self._membership, self._over
         task = asyncio.ensure_future(work)
         try:
@@ -480,7 +484,7 @@ class KafkaTransport:
 
 
 class _Rebalance(ConsumerRebalanceListener):
-    """Keeps what the callbacks raise for the next poll: the library would only log it."""
+    """Keeps the callbacks' exceptions for the next poll: the library would only log them."""
 
     def __init__(self, transport: KafkaTransport) -> None:
         self._transport = transport

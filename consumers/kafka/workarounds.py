@@ -1,13 +1,12 @@
-"""The one module that touches private parts of aiokafka, and why it has to.
+"""The only module that touches private parts of aiokafka, and the reasons why.
 
-``WORKAROUNDS`` lists every defect that is worked around here: what goes wrong, where upstream knows of it,
-the test that fails without the workaround, and the private parts it relies on. aiokafka may rename a private
-part in any release, so ``check_client_library`` looks for all of them before the first client is made: a
-release that lacks one stops the guard with an error that names it, and a release that nobody has run these
-tests with is told in the log.
+``WORKAROUNDS`` lists every defect that is worked around here: what goes wrong, the upstream issue, the test
+that fails without the workaround, and the private parts it relies on. aiokafka may rename a private part in
+any release, so ``check_client_library`` looks for all of them before the first client is made. A release that
+lacks one stops the guard with an error that names it; a release that was not tested logs a warning.
 
-Nothing here changes what aiokafka asks of a broker or how it treats the answers, except where an entry of the
-list says so.
+Unless an entry of the list says so, nothing here changes what aiokafka requests from a broker or how it
+treats the responses.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ _log = EventLog(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """A function that takes these arguments by position; it may take more, if it doesn't insist on them."""
+    """A function that takes these positional arguments; further ones must be optional."""
 
     function: str
     arguments: tuple[str, ...] = ()
@@ -93,7 +92,7 @@ class Takes:
         except (ImportError, AttributeError, TypeError):
             return named
         except ValueError:
-            return None  # compiled, and says nothing of its arguments
+            return None  # compiled, and has no signature
         if parameters and parameters[0].name == "self":
             del parameters[0]
         rest = parameters[len(self.arguments) :]
@@ -139,7 +138,7 @@ class Has:
 
 
 def _find(path: str) -> Any:
-    """What ``module:qualified.name`` stands for, below aiokafka; the module itself without a name."""
+    """The object at ``module:qualified.name`` in aiokafka; the module itself without a name."""
     module, _, name = path.partition(":")
     found = importlib.import_module(f"aiokafka.{module}")
     return attrgetter(name)(found) if name else found
@@ -157,7 +156,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Workaround:
-    """One defect of aiokafka, and what is needed to get round it."""
+    """One defect of aiokafka, and what the workaround needs."""
 
     name: str
     defect: str
@@ -401,10 +400,10 @@ def missing_parts() -> list[str]:
 
 @functools.cache
 def check_client_library() -> None:
-    """Make sure that the workarounds fit the aiokafka that is installed, and put them in place.
+    """Make sure that the workarounds fit the installed aiokafka, and apply them.
 
-    Changes what holds for every client of this process; doing it again changes nothing. Raises ConfigError
-    that names the release and what it lacks. Logs a warning for a release that has not been checked.
+    Affects every client of this process; repeating it changes nothing. Raises ConfigError that names the
+    release and what it lacks. Logs a warning for a release that has not been tested.
     """
     version = aiokafka.__version__
     lost = missing_parts()
@@ -431,7 +430,7 @@ _Write = Callable[..., Awaitable[Any]]
 
 
 def notice_closed_transports() -> None:
-    """For all connections of this process. Doing it again changes nothing."""
+    """Applies to all connections of this process; repeating it changes nothing."""
     for name in _WRITING:
         write: _Write = getattr(AIOKafkaConnection, name)
         if not hasattr(write, "__wrapped__"):
@@ -462,13 +461,13 @@ _BEFORE_LENGTH_ENDS: Final = _LENGTH_AT + _LENGTH.size
 
 
 def read_any_header_name() -> None:
-    """Let all consumers of this process read any header names. Doing it again changes nothing."""
+    """Let all consumers of this process read any header name; repeating it changes nothing."""
     module: Any = fetcher
     module.MemoryRecords = TolerantRecords
 
 
 class TolerantRecords:
-    """Stands in for ``MemoryRecords``: the batches that were fetched of a partition."""
+    """Replaces ``MemoryRecords``: the fetched batches of a partition."""
 
     def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)
@@ -486,7 +485,7 @@ class TolerantRecords:
 
 
 class TolerantBatch:
-    """The library's batch; where it can't decode a name, iterating goes on with the escaped names."""
+    """The library's batch; if it can't decode a name, iteration continues with escaped names."""
 
     def __init__(self, batch: Any, data: memoryview) -> None:
         self._batch = batch
@@ -509,12 +508,12 @@ class TolerantBatch:
                 raise
         else:
             return
-        # From its beginning: the library passes over records before the offset that it has reached.
+        # From its beginning: the library skips records before the offset that it has reached.
         yield from decoded(_DefaultRecordBatchPy(self._data))
 
 
 def decoded(batch: _DefaultRecordBatchPy) -> Iterator[DefaultRecordProtocol]:
-    """All records of a batch of format 2, escapes in names that are not UTF-8.
+    """All records of a batch of format 2, with escapes in names that are not UTF-8.
 
     The fields are those of https://kafka.apache.org/documentation/#record. Raises CorruptRecordException.
     """
@@ -523,7 +522,7 @@ def decoded(batch: _DefaultRecordBatchPy) -> Iterator[DefaultRecordProtocol]:
     for _ in range(batch._num_records):
         length = fields.number()
         end = fields.at + length
-        fields.at += 1  # attributes, which mean nothing so far
+        fields.at += 1  # attributes, still unused
         timestamp = batch.first_timestamp + fields.number()
         if batch.timestamp_type == batch.LOG_APPEND_TIME:
             timestamp = batch.max_timestamp
@@ -536,14 +535,14 @@ def decoded(batch: _DefaultRecordBatchPy) -> Iterator[DefaultRecordProtocol]:
 
 
 class _Fields:
-    """Takes the fields of records out of ``data``, from ``at`` on."""
+    """Reads the fields of records from ``data``, from ``at`` on."""
 
     def __init__(self, data: bytearray, at: int) -> None:
         self._data = data
         self.at = at
 
     def number(self) -> int:
-        if self.at >= len(self._data):  # the library's function would look beyond it
+        if self.at >= len(self._data):  # the library's function would read beyond it
             raise CorruptRecordException("a record ends early")
         try:
             value, self.at = decode_varint(self._data, self.at)
@@ -552,7 +551,7 @@ class _Fields:
         return value
 
     def sized(self) -> bytes | None:
-        """Bytes after their length; None where that is negative."""
+        """Bytes after their length; None if that is negative."""
         length = self.number()
         if length < 0:
             return None
@@ -572,19 +571,19 @@ class _Fields:
 
 
 class NotLoggedIn(KafkaError):
-    """aiokafka sees a login where the broker does not."""
+    """aiokafka considers the login successful and the broker doesn't."""
 
 
 def connection(host: str, port: int, **options: Any) -> AIOKafkaConnection:
-    """A connection to one broker, not made yet: ``connect`` logs in and raises what went wrong."""
+    """A connection to one broker, not opened yet: ``connect`` logs in and raises what went wrong."""
     return AIOKafkaConnection(host, port, **options)
 
 
 async def confirm_token(connection: AIOKafkaConnection) -> None:
-    """Raise NotLoggedIn where the broker did not accept the token of a connection that says it did.
+    """Raise NotLoggedIn if the broker did not accept the token of a connection that claims to be logged in.
 
-    A refused token is answered with the reason in the place of the usual empty answer (RFC 7628); what is
-    asked next is refused or meets a closed connection.
+    The broker answers a refused token with the reason in place of the usual empty answer (RFC 7628); the next
+    request is refused or finds the connection closed.
     """
     try:
         answer = await connection.send(ApiVersionRequest())
@@ -600,7 +599,7 @@ _FENCED_INSTANCE_ID: Final = 82
 
 
 class Membership:
-    """A started consumer's place in its group: sees what its coordinator sends, and asks it."""
+    """A started consumer's membership in its group: sees what its coordinator sends, and asks it."""
 
     def __init__(
         self,
@@ -610,7 +609,7 @@ class Membership:
         session_timeout_ms: int,
         failed: Callable[[TransportUnavailable], None],
     ) -> None:
-        """``failed`` is told when another member has taken over the instance id."""
+        """``failed`` is called when another member has taken over the instance id."""
         coordinator: Any = consumer._coordinator
         self._coordinator = coordinator
         self._group_id = group_id
@@ -623,7 +622,7 @@ class Membership:
         coordinator._send_req = self._send_req
 
     def joined(self) -> None:
-        """The broker has just assigned partitions to us: send heartbeats from now on, also in a callback."""
+        """The broker has just assigned partitions to us: from now on send heartbeats, even in a callback."""
         self._heard_at = time.monotonic()
         self._coordinator._start_heartbeat_task()
 
@@ -632,14 +631,14 @@ class Membership:
         self._leaving = True
 
     def rebalance_due(self) -> asyncio.Future[None]:
-        """Done when this member has heard that it has to join again."""
+        """Done when this member has learned that it has to join again."""
         due: asyncio.Future[None] = self._coordinator._rejoin_needed_fut
         return due
 
     async def check(self) -> None:
-        """Raise PartitionLost when a rebalance is due, TransportError when the coordinator does not answer.
+        """Raise PartitionLost if a rebalance is due, TransportError if the coordinator does not answer.
 
-        Has no time limit of its own.
+        Has no time limit.
         """
         await self._coordinator.ensure_coordinator_known()
         alive = await self._coordinator._do_heartbeat()
@@ -650,7 +649,7 @@ class Membership:
 
     async def _send_req(self, request: Any) -> Any:
         if self._leaving and isinstance(request, JoinGroupRequest):
-            raise CoordinatorLoadInProgressError  # the library tries later, and sees that it is to close
+            raise CoordinatorLoadInProgressError  # the library tries later, and sees that it should close
         sent_at = time.monotonic()
         response = await self._send(request)
         if self._instance_id is not None:
@@ -661,7 +660,7 @@ class Membership:
         heartbeat = isinstance(request, HeartbeatRequest)
         if heartbeat and code in {NoError.errno, RebalanceInProgressError.errno}:
             self._heard_at = sent_at
-        # After a long silence not to be known is nothing but that: the session has expired.
+        # After a long silence an unknown member is nothing more than an expired session.
         lately = time.monotonic() - self._heard_at < self._session_timeout_s / 2
         replaced = heartbeat and code == UnknownMemberIdError.errno and lately
         if (replaced or code == _FENCED_INSTANCE_ID) and not self._leaving:
@@ -724,10 +723,11 @@ class Requests:
 
 
 async def close_producer(producer: AIOKafkaProducer, requests: Requests) -> None:
-    """Close, leaving no task and no socket; safe after a failed start. Raises only what is no KafkaError.
+    """Close, leaving no task and no socket; safe after a failed start. Raises only errors other than
+    KafkaError.
 
-    What is still pending has failed or is given up: it gets a moment, and then its end, which the library
-    can't do by itself (it would wait for its delivery timeout, and leave its tasks behind when interrupted).
+    Pending batches have failed or are given up: they get a moment, and are then ended, which the library
+    can't do by itself (it would wait for its delivery timeout, and leave its tasks behind if interrupted).
     """
     stopping = asyncio.ensure_future(producer.stop())
     try:
@@ -739,7 +739,7 @@ async def close_producer(producer: AIOKafkaProducer, requests: Requests) -> None
                 producer._sender.sender_task.cancel()
         await asyncio.wait([stopping])
         if stopping.cancelled() or stopping.exception() is not None:
-            # Interrupted half-way it leaves its connections open and its tasks running.
+            # If interrupted it leaves its connections open and its tasks running.
             await producer.client.close()
             await requests.end()
         _look_at_pending(producer)
@@ -750,7 +750,7 @@ async def close_producer(producer: AIOKafkaProducer, requests: Requests) -> None
 
 
 def _look_at_pending(producer: AIOKafkaProducer) -> None:
-    """See to it that what was given up is not logged as an exception never retrieved."""
+    """Keep batches that were given up from being logged as exceptions never retrieved."""
     for batches in producer._message_accumulator._batches.values():
         for batch in batches:
             batch.future.add_done_callback(look_at)
@@ -770,26 +770,28 @@ def look_at(future: asyncio.Future[Any]) -> None:
 
 
 def expect_fatal_errors(producer: AIOKafkaProducer) -> None:
-    """Give a started transactional producer what a fatal error before its first transaction looks for."""
+    """Give a started transactional producer the attribute that a fatal error before its first transaction
+    looks for.
+    """
     waiter: asyncio.Future[None] = create_future()
     waiter.set_result(None)
     producer._txn_manager._transaction_waiter = waiter
 
 
 async def begin_transaction(producer: AIOKafkaProducer) -> None:
-    """Begin; how the transaction ends is told by the calls that follow, and need not be awaited."""
+    """Begin; later calls report how the transaction ends, so it need not be awaited."""
     await producer.begin_transaction()
     ending: asyncio.Future[None] = producer._txn_manager.wait_for_transaction_end()
     ending.add_done_callback(look_at)
 
 
 def in_transaction(producer: AIOKafkaProducer) -> bool:
-    """Is a transaction open that can be aborted?"""
+    """Whether a transaction is open that can be aborted."""
     return producer._txn_manager.state in {TransactionState.IN_TRANSACTION, TransactionState.ABORTABLE_ERROR}
 
 
 def fatal_error(producer: AIOKafkaProducer) -> BaseException | None:
-    """What made the producer give up, if it has: a call after it finds only that it has."""
+    """Why the producer gave up, if it has: later calls only find that it has."""
     sender = producer._sender.sender_task
     if sender is None or not sender.done() or sender.cancelled():
         return None

@@ -1,4 +1,4 @@
-"""Text to segments to claims: where the stream is cut, what needs checking, what a mistake would cost."""
+"""Text to segments to claims: where the stream is cut, what needs checking, and what a mistake would cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "SeverityRater",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {

@@ -1,4 +1,4 @@
-"""What the contexts of a response can be called by, and which of them a name or number means."""
+"""The names of a response's contexts, and which contexts a name or number refers to."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _LABEL: Final = re.compile(rf"\A{one_of('labels')}\.?[\s_#:-]*(?=\d)")
 
 
 class ContextNames:
-    """The names of one response's contexts. Building one is linear in their ids and sources.
+    """The names of one response's contexts. Building it is linear in their ids and sources.
 
-    Of what a name may mean the first counts: an id; a whole source (title, file name, address); the last
-    part of the path of one; that without its extension. Case, white space, hyphens and underscores make no
-    difference where only one can be meant. Contexts of the same source are all meant by its name.
+    The first interpretation of a name that matches counts: an id; a whole source (title, file name, address);
+    the last part of a source's path; that without its extension. Case, white space, hyphens and underscores
+    are ignored if the name stays unambiguous. The name of a source refers to all its contexts.
     """
 
     __slots__ = ("_bare", "_exact", "_links", "_loose", "_names", "has_titles", "order")
@@ -91,7 +91,7 @@ class ContextNames:
         known.update((name, tuple(ids)) for name, ids in new.items())
 
     def named(self, text: str) -> Ids | None:
-        """The contexts with this name; None where it names none."""
+        """The contexts with this name; None if there are none."""
         if text in self._exact:
             return (text,)
         if len(text) > MAX_NAME_CHARS:
@@ -105,7 +105,7 @@ class ContextNames:
         return self._loose.get(_loosened(name))
 
     def numbered(self, number: str) -> Ids:
-        """The context with this id, else the one at this place, counted from 1; empty: there is none."""
+        """The context with this id, else the one at this position, counted from 1; empty if there is none."""
         if number in self._exact:
             return (number,)
         at = int(number)
@@ -120,10 +120,10 @@ class ContextNames:
         return joined(self.numbered(str(number)) for number in numbers)
 
     def linked(self, target: str) -> Ids | None:
-        """The contexts that a link leads to; None where it leads to none.
+        """The contexts that a link leads to; None if there are none.
 
-        A query more or less makes no difference ("?utm_source=…"); another one, "?id=2" for "?id=1", is
-        another document's.
+        An added or missing query ("?utm_source=…") makes no difference; a different one, "?id=2" instead of
+        "?id=1", belongs to another document.
         """
         found: Ids | None = None
         if len(target) <= 2 * MAX_NAME_CHARS:
@@ -141,14 +141,16 @@ def joined(found: Iterable[Ids]) -> Ids:
 
 
 def fold(text: str) -> str:
-    """A name without what makes no difference: case, width, quotes and emphasis around it."""
+    """A name without insignificant differences: case, width, quotes and emphasis around it."""
     text = text.strip(_MARKS)
     plain = text if text.isascii() else unicodedata.normalize("NFKC", text)
     return " ".join(plain.casefold().split())
 
 
 def _loosened(name: str) -> str:
-    """Without separators, and any label as one: "Document 2", "doc-2" and "doc2" are the same."""
+    """Without separators, and with all labels treated alike: "Document 2", "doc-2" and "doc2" are the
+    same.
+    """
     return _JOINS.sub("", _LABEL.sub("§", name)) if _LETTER.search(name) else ""
 
 
@@ -160,7 +162,7 @@ def _unambiguous(names: dict[str, Ids]) -> dict[str, Ids]:
 
 
 def _last_parts(named: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The last parts of paths, as far as only one path ends in them."""
+    """The last parts of paths, if only one path ends in them."""
     paths: dict[str, set[str]] = {}
     parts = []
     for name, by in named:
@@ -177,7 +179,7 @@ def _is_address(name: str) -> bool:
 
 
 def _address(target: str) -> str:
-    """An address without what makes no difference: scheme, www, fragment, a slash at the end."""
+    """An address without insignificant parts: scheme, www, fragment, a trailing slash."""
     whole = unquote(target.strip()).partition("#")[0]
     path, query, asked = whole.partition("?")
     return _SCHEME.sub("", path.rstrip("/") + query + asked, count=1).rstrip("/").casefold()

@@ -1,9 +1,8 @@
-"""Citations: marks in the answer that name a context. They are no part of what the answer states.
+"""Citations: marks in the answer that name a context. They are not part of what the answer states.
 
-A mark is found where it stands, by its form, and then mapped to contexts; one that names none of those
-given is a citation all the same. Forms that also say other things are read with care: a number in round
-brackets is a value or an enumerator, a superscript behind a digit or a unit is a power, and what stands in
-code is code.
+A mark is found by its form, and then mapped to contexts; a mark that names none of the given contexts is
+still a citation. Ambiguous forms are read with care: a number in round brackets is a value or an enumerator,
+a superscript after a digit or a unit is a power, and code is code.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from guardrail.events import Context, Span
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A mark that names where a statement comes from.
+    """A mark that names the source of a statement.
 
-    ``span``: code points of the raw text that was read, ``text`` what stands there. Left out of the text,
-    the words around it still make the sentence: of a link whose text belongs to the sentence, only
-    "(target)" is the mark; of "the list in document 1", only the number. A phrase that frames the sentence,
-    "As stated in document 1,", goes with its mark. ``context_ids``: those of the contexts that it names, in
-    their order; empty where it names none of those given. ``tells``: a reader takes it for something stated,
-    since it stands where a value belongs ("within [30] days"), or says more than a name.
+    ``span``: code points of the raw text, ``text`` the mark as written. Without the mark, the words around it
+    still form the sentence: if a link's text belongs to the sentence, only "(target)" is the mark; of "the
+    list in document 1", only the number is. A phrase that frames the sentence, "As stated in document 1,",
+    belongs to its mark. ``context_ids``: those of the contexts that it names, in their order; empty if it
+    names none of the given ones. ``tells``: readers would take it for a statement, because it stands where a
+    value belongs ("within [30] days"), or says more than a name.
     """
 
     span: Span
@@ -170,14 +169,14 @@ _LAST_LETTERS: Final = re.compile(r"[^\W\d_]{1,13}\Z")
 class CitationReader:
     """Finds the citations in the texts of one response.
 
-    ``contexts`` are those of the response. A name is looked up as ``ContextNames`` says; a number is an id
-    if there is such an id, else the place of a context, counted from 1. Of "【4:1†pricing.pdf】" the name
-    counts where it is that of a context; else the first number, as if it stood alone; else, where there is
-    no fourth context, the second one, counted from 0, as OpenAI's assistants count. ``pattern`` finds
-    further marks, by its only group; raises ValueError as ``compile_pattern`` does. A mark that links to an
-    address which no context has names nothing, whatever it is called: "[1](https://elsewhere.example)".
-    Which addresses stand in their texts ``links`` tells; without it only sources and ids are known. What the
-    contexts are called is looked at when the first text that may hold a mark is read.
+    ``contexts`` are the response's. Names are looked up as ``ContextNames`` says. A number is an id if such
+    an id exists, else the position of a context, counted from 1. In "【4:1†pricing.pdf】" the name counts if
+    a context has it; else the first number, as if it stood alone; else, if there is no fourth context, the
+    second one, counted from 0, as OpenAI's assistants do. ``pattern`` finds further marks by its only group;
+    raises ValueError like ``compile_pattern``. A mark that links to an address that no context has names
+    nothing, whatever its text: "[1](https://elsewhere.example)". ``links`` says which addresses the contexts'
+    texts contain; without it only sources and ids are known. The names of contexts are read when the first
+    text that may contain a mark is.
     """
 
     __slots__ = ("_contexts", "_footnotes", "_known", "_links", "_pattern")
@@ -219,7 +218,7 @@ class CitationReader:
         return self._known
 
     def _as_linked(self, raw: str, found: list[_Found]) -> list[_Found]:
-        """The marks; one that links elsewhere names only what its other links lead to."""
+        """The marks; one that links elsewhere names only the targets of its other links."""
         if not any(ids for _, _, ids in found) or not _MAY_LINK.search(raw):
             return found
         links = [list(find_addresses(raw[start:end])) for start, end, _ in found]
@@ -237,7 +236,7 @@ class CitationReader:
         ]
 
     def _tells(self, raw: str, start: int, end: int, ids: Ids) -> bool:
-        """Whether a mark stands where a value belongs, or its label says more than what it is called."""
+        """Whether a mark stands where a value belongs, or its label says more than a name."""
         mark = raw[start:end]
         label = _LABEL_BEHIND.search(mark)
         if label and tells(fold(label[1])):
@@ -260,7 +259,7 @@ class CitationReader:
     # ------------------------------------------------------------------------------------ where marks stand
 
     def _own(self, raw: str, _: list[_Found]) -> Iterator[_Found]:
-        """What the operator's pattern finds."""
+        """Marks that the operator's pattern finds."""
         if self._pattern is not None:
             for match in matches(self._pattern, raw):
                 yield match.start(), match.end(), self._read(match[1] or "", "[") or ()
@@ -331,7 +330,7 @@ class CitationReader:
         return (at - caret, pair.end(), ids), pair.end()
 
     def _link(self, raw: str, at: int, text: re.Match[str], target: re.Match[str]) -> _Found | None:
-        """A link whose text is a mark, or that leads to a context; an image is none."""
+        """A link whose text is a mark, or that leads to a context; images are not links."""
         if at > 0 and raw[at - 1] == "!":
             return None
         leads = self._names.linked(target[1])
@@ -458,7 +457,7 @@ class CitationReader:
     # ------------------------------------------------------------------------------------ what marks name
 
     def _read(self, content: str, bracket: str) -> Ids | None:
-        """What the content of a bracket names; None where it is no citation."""
+        """What the content of a bracket names; None if it is not a citation."""
         whole = self._name(content.strip(), sure=bracket in _SQUARE)
         if whole is not None:
             return whole
@@ -489,7 +488,7 @@ class CitationReader:
         return () if announced and not tells(fold(text[announced.end() :])) else ids
 
     def _listed(self, text: str, bracket: str, *, numbers: bool) -> Ids | None:
-        """What a list of marks names; None unless all of it is marks."""
+        """What a list of marks names; None unless all of its items are marks."""
         ids = self._name(text, sure=numbers)
         if ids is not None:
             return ids
@@ -541,7 +540,7 @@ class CitationReader:
         return self._name(shown[1], sure=True) if ids is None else ids
 
     def _shaped(self, text: str, bracket: str) -> Ids | None:
-        """What is a citation by its shape, in square brackets, whether or not it names a context."""
+        """A citation by its shape, in square brackets, whether or not it names a context."""
         dagger = _DAGGER.fullmatch(text)
         if dagger and (dagger[3] or bracket in "【〖"):
             named = self._names.named(dagger[3].strip()) if dagger[3] else None
@@ -555,14 +554,16 @@ class CitationReader:
         return () if _FILE.fullmatch(text) else None
 
     def _name(self, text: str, *, sure: bool) -> Ids | None:
-        """The contexts of this name. Unless ``sure`` that a name stands here, what may be a value is none."""
+        """The contexts of this name. Unless it is ``sure`` that this is a name, anything that may be a value
+        is not.
+        """
         if not sure and (len(text) < 2 or _VALUE.fullmatch(text[:_MAX_CONTENT])):
             return None
         return self._names.named(text)
 
 
 class _Ticks:
-    """The backticks of a text, and where the code ends that they begin."""
+    """The backticks of a text, and where the code that they begin ends."""
 
     def __init__(self, raw: str) -> None:
         self._end = len(raw)
@@ -571,9 +572,9 @@ class _Ticks:
             self._runs.setdefault(len(run[0]), []).append(run.start())
 
     def close(self, at: int) -> int:
-        """The end of the code that begins with the run at ``at``, or of the run where none does.
+        """The end of the code that begins with the run at ``at``, or of the run if there is none.
 
-        A fence that nothing closes goes on to the end.
+        An unclosed fence continues to the end.
         """
         for length, starts in self._runs.items():
             here = bisect_left(starts, at)
@@ -611,7 +612,7 @@ def _with_phrases(raw: str, found: list[_Found]) -> list[_Found]:
 
 
 def _apart(found: Iterator[_Found], taken: list[_Found]) -> list[_Found]:
-    """Those that share nothing with what is taken, which is ascending and apart."""
+    """Those that don't overlap what is taken, which is ascending and apart."""
     return [mark for mark in found if not (taken and _overlaps(mark, taken))]
 
 
@@ -632,7 +633,7 @@ def _is_mark(text: str) -> bool:
 
 
 def _stands_alone(raw: str, start: int, end: int) -> bool:
-    """Whether a link stands behind a sentence, or is all there is."""
+    """Whether a link comes after a sentence, or is the whole text."""
     before = raw[max(0, start - 12) : start].rstrip(" \t\n*_-")
     if before:
         return before[-1] in ".!?。:;)]"
@@ -640,7 +641,7 @@ def _stands_alone(raw: str, start: int, end: int) -> bool:
 
 
 def _stands_for_a_value(raw: str, start: int, end: int) -> bool:
-    """Whether a mark with a number stands where the number of an amount does: "take [40] mg", "$[79]"."""
+    """Whether a mark with a number stands where an amount's number belongs: "take [40] mg", "$[79]"."""
     if not any(char.isdigit() for char in raw[start:end]):
         return False
     before = raw[max(0, start - _REACH) : start].rstrip(_MARKUP)
@@ -655,7 +656,7 @@ def _stands_for_a_value(raw: str, start: int, end: int) -> bool:
 
 
 def _is_power(raw: str, at: int) -> bool:
-    """Whether a superscript at ``at`` is a power: behind a digit, a unit or a variable."""
+    """Whether a superscript at ``at`` is a power: after a digit, a unit or a variable."""
     before = raw[at - 1 : at]
     if before == ")":
         before = raw[at - 2 : at - 1]

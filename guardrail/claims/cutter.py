@@ -1,6 +1,6 @@
-"""Segments with their claims, as the text streams: what a session asks for and releases by.
+"""Segments with their claims, as the text streams: what a session asks judges about and releases.
 
-``ResumedCutter`` goes on where an earlier process stopped.
+``ResumingCutter`` continues where an earlier process stopped.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.events import SegmentKind, Severity, Span
 from guardrail.figures.tables import TOTAL
 
-# A name of the module is found faster than a member of an enumeration.
+# Looking up a module-level name is faster than a member of an enumeration.
 _CLAIM: Final = Statement.CLAIM
 _SENTENCE, _LIST_ITEM, _TABLE_ROW = SegmentKind.SENTENCE, SegmentKind.LIST_ITEM, SegmentKind.TABLE_ROW
 
-# Reasons of severity that a heading, an offer or a link has without stating anything.
+# Reasons for severity that a heading, an offer or a link has without stating anything.
 _IDLE_REASONS: Final = frozenset(
     ("contact", "name", "number", "period", "percentage", "permission", "negation", "superlative")
 )
@@ -46,8 +46,8 @@ _WORDS_OF_A_TOTAL: Final = 12
 _MOST_OF_A_LINE: Final = 80  # characters; items that are added up are short
 _DIGIT: Final = re.compile(r"\d")
 
-# A sentence that begins with one of these words or phrases, or is this short, is understood from what
-# stands before it.
+# A sentence that begins with one of these words or phrases, or is this short, needs the preceding text to be
+# understood.
 _DEPENDENT_WORDS: Final = frozenset(
     """
     it its they them their he she his her him this that these those such both neither either each one
@@ -80,7 +80,7 @@ class SeverityRater(Protocol):
 
 
 class CutSegment(NamedTuple):
-    """A final segment and the claims that stand in it."""
+    """A final segment and the claims in it."""
 
     segment: Segment
     claims: tuple[Claim, ...]
@@ -108,7 +108,7 @@ class Cutter(Protocol):
 
 
 class ClaimCutter:
-    """Cuts one response into segments and claims. ``feed`` any number of times, then ``finish`` once."""
+    """Cuts one response into segments and claims. Call ``feed`` any number of times, then ``finish`` once."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class ClaimCutter:
         self._links = links
         self._claims = 0
         self._surroundings = _Surroundings()
-        self._asked = ""  # the question that stands before the next segment
+        self._asked = ""  # the question before the next segment
         self._fence = FencedProse()
 
     @property
@@ -134,16 +134,16 @@ class ClaimCutter:
         return CutPosition(*self._segmenter.position, self._claims)
 
     def feed(self, text: str) -> list[CutSegment]:
-        """Take a piece of text; the segments that are final now, with their claims; usually none."""
+        """Take a piece of text; returns the segments that are now final, with their claims; usually none."""
         segments = self._take(text)
         return [self._cut(segment) for segment in segments] if segments else []
 
     def finish(self) -> list[CutSegment]:
-        """The rest, the text being complete. Call once."""
+        """The rest, once the text is complete. Call once."""
         return [self._cut(segment) for segment in self._segmenter.finish()]
 
     def release(self) -> None:
-        """Let go of the contexts: no more text matters."""
+        """Drop the contexts: no more text matters."""
         if self._links:
             self._links.release()
 
@@ -161,7 +161,7 @@ class ClaimCutter:
             said = FoundStatement(_CLAIM, 0, len(body.prose.text))
         rated: tuple[Severity, tuple[str, ...]] | None
         if foreign:
-            # Whatever it says, or nothing: where it leads to is for the verdict to tell.
+            # Whatever it says, the verdict must report where it leads.
             kind = segment.kind if said.statement is _CLAIM else _SENTENCE
             said = FoundStatement(_CLAIM, 0, len(body.prose.text))
             rated = self._rater.rate(body.prose.text, kind)
@@ -175,7 +175,7 @@ class ClaimCutter:
         if segment.kind is not _CODE:
             self._fence.leave()
         claims: tuple[Claim, ...] = ()
-        # An answer or a question leans on nothing before it here: what it answers is the user's question.
+        # An answer or a question needs nothing before it here: it responds to the user's question.
         depends = False
         statement = said.statement
         text = body.prose.text
@@ -213,7 +213,7 @@ class ClaimCutter:
         return CutSegment(segment, claims)
 
     def _leads_away(self, segment: Segment, prose: Prose) -> bool:
-        """Whether it has a link that no context has. In code nothing is a link."""
+        """Whether it has a link that no context has. Code contains no links."""
         if self._links is None or not prose.links or segment.kind is _CODE:
             return False
         return self._links.any_foreign(prose.links)
@@ -221,7 +221,7 @@ class ClaimCutter:
     def _rate(
         self, segment: Segment, body: _Body, said: FoundStatement
     ) -> tuple[Severity, tuple[str, ...]] | None:
-        """The rating of what a segment states; None where it states nothing."""
+        """The rating of what a segment states; None if it states nothing."""
         text = body.prose.text
         if said.statement is _CLAIM:
             return self._rater.rate(text[said.start : said.end], segment.kind)
@@ -231,7 +231,7 @@ class ClaimCutter:
         return self._review(text, surely) if surely else None
 
     def _review(self, text: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:
-        """The rating of a text that was let off, if it is a claim after all: the graver, the likelier."""
+        """The rating of a text that was exempted, if it is a claim after all; the graver, the more likely."""
         # Read as a sentence: headings and code have no severity of their own.
         severity, reasons = self._rater.rate(text, _SENTENCE)
         least = _LEAST.get(surely)
@@ -243,7 +243,7 @@ class ClaimCutter:
 
 
 def _defines(segment: Segment, finder: CitationFinder) -> bool:
-    """Whether an item is a footnote that only says what it cites: "[^1]: Price list"."""
+    """Whether an item is a footnote that only names its source: "[^1]: Price list"."""
     low, high = segment.body
     if segment.kind is not _LIST_ITEM or "]" not in segment.text[:low]:
         return False
@@ -252,7 +252,7 @@ def _defines(segment: Segment, finder: CitationFinder) -> bool:
 
 
 class _Body:
-    """A part of a segment, raw and as prose. ``start`` is its place in the segment."""
+    """A part of a segment, raw and as prose. ``start`` is its position in the segment."""
 
     __slots__ = ("citations", "prose", "raw", "start")
 
@@ -294,12 +294,12 @@ def _linked(prose: Prose) -> list[Span]:
 
 
 class _Surroundings:
-    """What the text said before, as far as a claim may need it to be understood."""
+    """The preceding text, as far as a claim may need it to be understood."""
 
     def __init__(self) -> None:
         self._heading = ""
         self._list_lead_in = ""
-        # The items that the present one may stand below: their indentation and text.
+        # The items that the current one may be nested in: their indentation and text.
         self._items: list[tuple[int, str]] = []
         self._in_item = False
         self._answered = False
@@ -310,12 +310,13 @@ class _Surroundings:
 
     @property
     def title(self) -> str:
-        """What stands above a list."""
+        """The title of a list."""
         return self._list_lead_in or self._heading
 
     def lead_in(self, segment: Segment, stated: str, *, depends: bool) -> str:
-        """What the claim of this segment, which reads ``stated``, needs: in the order of the text, bounded. A
-        total needs the lines that it is of."""
+        """What the claim of this segment, which reads ``stated``, needs: in text order, bounded. A total
+        needs the lines that it adds up.
+        """
         short = stated.count(" ") < _WORDS_OF_A_TOTAL
         if short and len(self._lines) > 1 and TOTAL.search(stated.lower()):
             return _join(self._lines, "\n")
@@ -330,7 +331,7 @@ class _Surroundings:
         return _join(self._before(segment, depends=depends))
 
     def _before(self, segment: Segment, *, depends: bool) -> list[str]:
-        """The sentences before, back to one that stands on its own."""
+        """The preceding sentences, back to one that stands on its own."""
         needed: list[str] = []
         depends = depends or self._answered or self._continues()
         for text, text_depends in reversed(self._sentences):
@@ -348,7 +349,7 @@ class _Surroundings:
         return previous is None or previous.kind is not _TABLE_ROW or "\n" in segment.text[: segment.body[0]]
 
     def _continues(self) -> bool:
-        """Whether the segment goes on in a sentence that was cut at the bound."""
+        """Whether the segment continues a sentence that was cut at the bound."""
         previous = self._previous
         if previous is None or previous.text.endswith("\n"):
             return False
@@ -394,16 +395,16 @@ class _Surroundings:
 
 
 def _indentation(segment: Segment) -> int:
-    """Columns in front of a list item's marker."""
+    """Columns before a list item's marker."""
     lead = segment.text[: segment.body[0]]
     line = lead[lead.rfind("\n") + 1 :].expandtabs(4)
     return len(line) - len(line.lstrip())
 
 
 def _depends(body: str) -> bool:
-    """Whether a claim with this body is understood from what stands before it."""
+    """Whether a claim with this body needs the preceding text to be understood."""
     words = body.split(None, _FRAGMENT_WORDS)
-    # Scripts without spaces have one "word" a sentence.
+    # Scripts without spaces have one "word" per sentence.
     if len(words) < _FRAGMENT_WORDS and (len(body) < 8 or body.isascii()):
         return True
     first = words[0].strip("\"'“”‘’«»*_([{,.;:¿¡").lower().replace("’", "'")
@@ -426,13 +427,13 @@ _NOWHERE: Final = CutPosition(0, 0, 0)
 
 
 class ResumingCutter:
-    """Cuts the rest of a text of which the first segments are known.
+    """Cuts the rest of a text whose first segments are known.
 
-    Nothing is cut before the next text comes, so that many responses are taken up at little cost. Then the
-    text so far is cut anew, for what its rest leans on: headings, lists, open fences, sentences before.
-    Segments that end at or before ``position`` are dropped. Should none end there, because the text was cut
-    by another version of this program, what follows is cut as if it stood alone. Either way the segments go
-    on at ``position``, and the indexes of segments and claims count on from it.
+    It cuts nothing before the next text comes, so that resuming many responses costs little. Then it cuts the
+    text so far again, for the context that the rest needs: headings, lists, open fences, preceding sentences.
+    It drops segments that end at or before ``position``. If none ends there, because another version of this
+    program cut the text, what follows is cut as if it stood alone. In both cases the segments continue at
+    ``position``, and the indexes of segments and claims continue from it.
     """
 
     __slots__ = ("_cutter", "_lacking", "_new_cutter", "_position", "_text")
@@ -442,7 +443,7 @@ class ResumingCutter:
         self._text = text
         self._position = position
         self._cutter: ClaimCutter | None = None
-        self._lacking = _NOWHERE  # what to add to what the cutter says
+        self._lacking = _NOWHERE  # what to add to the cutter's numbers
 
     @property
     def position(self) -> CutPosition:
@@ -454,26 +455,26 @@ class ResumingCutter:
         return CutPosition(chars + lacking.chars, segments + lacking.segments, claims + lacking.claims)
 
     def feed(self, text: str) -> list[CutSegment]:
-        """As ClaimCutter has it."""
+        """Like ClaimCutter.feed."""
         if self._cutter is not None:
             return self._moved(self._cutter.feed(text))
         known, cutter = self._resume()
         return known + self._moved(cutter.feed(text))
 
     def finish(self) -> list[CutSegment]:
-        """As ClaimCutter has it."""
+        """Like ClaimCutter.finish."""
         if self._cutter is not None:
             return self._moved(self._cutter.finish())
         known, cutter = self._resume()
         return known + self._moved(cutter.finish())
 
     def release(self) -> None:
-        """As ClaimCutter has it."""
+        """Like ClaimCutter.release."""
         if self._cutter is not None:
             self._cutter.release()
 
     def _resume(self) -> tuple[list[CutSegment], ClaimCutter]:
-        """Cut what there is, and find the place to go on at. With the segments that are final behind it."""
+        """Cut the text so far, and find where to continue. Returns the final segments after that."""
         at = self._position
         cutter = self._cutter = self._new_cutter()
         cut = cutter.feed(self._text)

@@ -1,20 +1,19 @@
-"""What a segment says: something to be checked, or one of the things that need no check.
+"""Decides what a segment says: something to check, or one of the things that need no check.
 
 A sentence is read clause by clause. Clauses that state nothing (courtesy, "I'm sorry", "the documents don't
-mention it", offers of help) frame what is stated: a claim reaches from the first clause that states something
-to the last, and a sentence that is all frame has no claim. A question states what stands behind "did you
-know".
+mention it", offers of help) frame the statement: a claim extends from the first clause that states something
+to the last, and a sentence that is all frame has no claim. A question states what follows "did you know".
 
-The costs are unequal. A claim taken for chatter is released unverified; chatter taken for a claim costs a
-judgement. So a clause is let off only when it is recognised, and a number, an address or a link in it tips
-the balance.
+The costs are unequal. A claim mistaken for chatter is released unverified; chatter mistaken for a claim costs
+a judgement. So a clause is exempt only if it is recognised, and a number, an address or a link in it makes it
+a claim.
 
-Three places may state something where a reader expects nothing of it. *Names* ("Source: the annual report",
-the text of a link) tell something where a verb has a subject before it, and so does an amount, a permission
-or a denial. *Headings, offers and lead-ins* ("### The maximum dose is 5000 mg a day") are read the same way:
-a verb with a subject of its own asserts, one behind "what" or "if" does not. *Fences* for text hold a claim
-where a line is a sentence; in other fences sentences are comments and output, so all lines have to read as
-prose, and an error be grave.
+Three places may state something where readers don't expect it. *Names* ("Source: the annual report", the text
+of a link) state something if a verb has a subject before it, or if they contain an amount, a permission or a
+denial. *Headings, offers and lead-ins* ("### The maximum dose is 5000 mg a day") are read the same way: a
+verb with its own subject asserts, one after "what" or "if" does not. *Fences* for text contain a claim if a
+line is a sentence; in other fences sentences are comments and output, so all lines must read as prose, and an
+error must be grave.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _MOST_EXCLAIMED: Final = 10  # words
 _INTERROGATIVES: Final = words("interrogatives")
 _LINK: Final = re.compile(r"[a-z]{2,6}://|www\.|[^\s@]{1,64}@")
 _MONTH: Final = re.compile(r"\bmay(?= \d|\W*\Z)")
-# "Fees and costs", "the terms of use": no subject, or none of its own.
+# "Fees and costs", "the terms of use": no subject, or not their own.
 _NOUN_BEFORE: Final = re.compile(r"(?:\A|\b(?:and|or|of|the|und|der|et|de|y|e)|[,&:–—-])\s*\Z")
 _INVITES: Final = frozenset("call contact visit use".split())  # noqa: SIM905
 _PARTICIPLE_OF: Final = re.compile(r" (?:to|by|from|in|on|at|for|the|a|an|all|every|no|its|their|\d)")
@@ -49,7 +48,7 @@ _REACH: Final = 12
 
 
 def tells(text: str) -> bool:
-    """Whether ``text``, a few words in lower case, tells more than a name. Linear in its length."""
+    """Whether ``text``, a few words in lower case, says more than a name. Linear in its length."""
     plain = text.strip()
     if not plain or _LINK.match(plain):
         return False
@@ -63,20 +62,20 @@ def tells(text: str) -> bool:
 
 
 def permits(plain: str) -> bool:
-    """Whether something is permitted, denied or demanded in ``plain``, which is in lower case."""
+    """Whether ``plain``, which is in lower case, permits, denies or demands something."""
     said = words_of(plain)
     return not _PERMISSIONS.isdisjoint(said) or not _DENIALS.isdisjoint(said)
 
 
 def _is_verb(plain: str, found: re.Match[str]) -> bool:
-    """Whether a word that may be a verb is one: a noun of the same letters has no subject before it."""
+    """Whether a word that may be a verb is one: a noun with the same letters has no subject before it."""
     if found[0] in _INVITES or _NOUN_BEFORE.search(plain, max(0, found.start() - _REACH), found.start()):
         return False
     return not found[0].endswith("ed") or _PARTICIPLE_OF.match(plain, found.end()) is not None
 
 
 class Statement(StrEnum):
-    """What a segment states. Everything but ``CLAIM`` goes unchecked."""
+    """What a segment states. Everything except ``CLAIM`` goes unchecked."""
 
     CLAIM = "claim"
     NOTHING = "nothing"
@@ -94,7 +93,7 @@ class Statement(StrEnum):
 
 
 class FoundStatement(NamedTuple):
-    """What a text says; of a claim, which part of the text states it."""
+    """What a text says; for a claim, also which part of the text states it."""
 
     statement: Statement
     start: int = 0
@@ -166,8 +165,8 @@ def classify(
 ) -> FoundStatement:
     """What the segment that reads ``text`` says. Linear in its length.
 
-    ``linked`` are the parts of ``text`` that are the texts of links; ``cited``: citations were left out.
-    ``title`` is what stands above the list that it is an item of.
+    ``linked`` are the parts of ``text`` that are link texts; ``cited``: citations were removed. ``title`` is
+    the title of the list that the segment is an item of.
     """
     if kind is SegmentKind.CODE:
         return FoundStatement(Statement.CODE)
@@ -229,7 +228,7 @@ def _is_question(asked: str) -> bool:
 
 
 def _asked(plain: str, start: int, end: int, whole: int) -> FoundStatement:
-    """What a question states: behind "did you know that", or all of "isn't entry free on Sundays?"."""
+    """What a question states: after "did you know that", or all of "isn't entry free on Sundays?"."""
     frame = _QUESTION_FRAME.match(plain, start, end)
     if frame and len(plain[frame.end() : end].split()) >= _FEWEST_WORDS:
         return FoundStatement(Statement.CLAIM, frame.end(), len(plain[:end].rstrip("".join(ASKS))))
@@ -288,7 +287,7 @@ def _exclaims(sentence: str) -> bool:
 def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, int]:
     """Where the first clause that states something begins and the last one ends; what the others say.
 
-    The first is None when none does.
+    The first is None if none does.
     """
     first: int | None = None
     last = at = start
@@ -329,7 +328,7 @@ def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, in
 
 
 def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
-    """What the clause that begins with ``head`` is, unless it states something all the same."""
+    """What kind of frame the clause that begins with ``head`` is, unless it states something after all."""
     statement = Statement(head.lastgroup or "")
     clause = plain[head.start() : stop]
     if statement is Statement.OFFER and _ASIDE.match(plain, stop):
@@ -343,8 +342,9 @@ def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
 
 
 def _says_nothing(clause: str, *, turn: bool) -> bool:
-    """Whether a clause behind a frame goes on with it, or has too few words to state anything with: a name,
-    or nothing but courtesy. What verbs there are no list can tell."""
+    """Whether a clause after a frame continues it, or has too few words to state anything: a name, or nothing
+    but courtesy. No list can say which words are verbs.
+    """
     if _DIGIT.search(clause) or turn or VERDICT.match(clause) or clause.partition(" ")[0] in ORDERS:
         return False
     if _EMBEDDED.match(clause):
@@ -355,7 +355,7 @@ def _says_nothing(clause: str, *, turn: bool) -> bool:
 
 
 class Assertion(IntEnum):
-    """How surely a segment that was let off states something."""
+    """How surely an exempted segment states something."""
 
     NONE = 0
     #: A claim if an error in it would be grave.
@@ -386,9 +386,10 @@ _ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) 
 
 
 def answers(asked: str, text: str) -> bool | None:
-    """Whether ``text`` affirms what ``asked`` asks, and says no more than that; False where it denies it.
+    """Whether ``text`` affirms what ``asked`` asks, and says no more than that; False if it denies it.
 
-    None where it is no such answer, or ``asked`` no such question."""
+    None if it is not such an answer, or ``asked`` not such a question.
+    """
     if not asked.rstrip(_TRAILING_MARKS).endswith(ASKS) or not _YES_OR_NO.match(fold(asked)):
         return None
     plain = fold(text).strip(_MARKS)
@@ -396,9 +397,9 @@ def answers(asked: str, text: str) -> bool | None:
 
 
 def asserts(text: str, statement: Statement) -> Assertion:
-    """How surely a segment that reads ``text`` states something although it was let off as ``statement``.
+    """How surely a segment that reads ``text`` states something although it was exempted as ``statement``.
 
-    Linear in the length of ``text``. Abstentions, answers and questions are what they are: never anything.
+    Linear in the length of ``text``. Abstentions, answers and questions never do.
     """
     if statement in _LINES:
         return line_asserts(fold(text))
@@ -441,8 +442,8 @@ def line_asserts(plain: str) -> Assertion:
 def _states(plain: str, *, leads: bool) -> bool:
     """Whether a main clause has a subject and a verb, or an order begins a clause.
 
-    ``leads``: the last clause leads over to what follows, and its verb states nothing yet. A verb behind an
-    embedder ("if", "what", "that") is spent on it; "the dose you should take" is about a dose.
+    ``leads``: the last clause leads over to what follows, and its verb states nothing yet. A verb after an
+    embedder ("if", "what", "that") belongs to it; "the dose you should take" is about a dose.
     """
     tokens = _TOKEN.findall(plain)
     begins, embedded, open_embedding, found = 0, False, False, False
@@ -477,7 +478,7 @@ def _orders(tokens: list[str], i: int) -> bool:
 
 
 def _subject_stands(tokens: list[str], begins: int, verb: int) -> bool:
-    """Whether the verb has a subject of its own, and none that only points at the answer."""
+    """Whether the verb has its own subject, and not one that only points at the answer."""
     before = tokens[verb - 1]
     if before in _POINTERS:
         return False
@@ -501,14 +502,14 @@ _LEAST_WORDS: Final = 4
 
 
 class FencedProse:
-    """Finds prose in code segments, which may be pieces of one fence. Keeps the fence that is open."""
+    """Finds prose in code segments, which may be pieces of one fence. Remembers the open fence."""
 
     def __init__(self) -> None:
         self._mark = ""
         self._info = ""
 
     def leave(self) -> None:
-        """A segment that is no code ends any fence."""
+        """A segment that is not code ends any fence."""
         self._mark = ""
 
     def find(self, text: str) -> tuple[int, int, Assertion] | None:

@@ -1,4 +1,4 @@
-"""Links and addresses: where a text has them, and whether a source has them too.
+"""Links and addresses: where a text contains them, and whether a source contains them too.
 
 Bare ones are found by searching outward from "@", "://", "www." and well-known endings. Each search is
 bounded (64 characters to the left, 2,000 to the right), so a text of a million at signs costs a million
@@ -31,7 +31,7 @@ _MARKDOWN: Final = re.compile(
     r"\]\([ \t]{0,4}<?([^\s<>()]{1,2000}(?:\([^\s<>()]{0,200}\)[^\s<>()]{0,200})?)"
     r">?(?:\s{1,4}(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'))?[ \t]{0,4}\)?"
 )
-# What a page loads, or leads to, by itself or by a click.
+# What a page loads, or leads to, by itself or on a click.
 _ELEMENT: Final = re.compile(r"<[A-Za-z][^<>]{0,4000}>?")
 _ATTRIBUTE: Final = re.compile(
     r"(?:\b(?:href|src|srcset|data|poster|action|formaction|background)\s{0,4}=\s{0,4}|\burl\(\s{0,4})"
@@ -40,18 +40,18 @@ _ATTRIBUTE: Final = re.compile(
 )
 _LONGEST_LINK_TEXT: Final = 300
 _SCHEME: Final = re.compile(r"(?:(?:https?|ftp):)?//|mailto:", re.IGNORECASE)
-# To another host; browsers take "\\" for "/", and pass over white space.
+# To another host; browsers read "\\" as "/", and skip white space.
 _AWAY: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}:|[\\/]{2}")
 _UNSEEN: Final = re.compile(r"[\x00-\x20]+")
 _ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _GOES_BEFORE: Final = re.compile(r"[\w@-]\Z|(?<!www)(?<!WWW)\.\Z")
 _GOES_ON: Final = re.compile(r"[\w-]|[.@][\w-]")
 _REACH: Final = 4
-# Anchors within the page and telephone numbers: no address that a source could have.
-# What tells a page how its reader came there, and changes nothing that it shows.
+# Query parameters that tell a page how its reader got there, and change nothing that it shows.
 _TRACKING: Final = re.compile(
     r"(?:utm_\w{1,40}|[gf]bclid|gclid|msclkid|mc_[ce]id)=[^&]{0,200}", re.IGNORECASE
 )
+# Anchors within the page and telephone numbers: not addresses that a source could have.
 _PLACELESS: Final = ("#", "tel:", "sms:")
 # What runs or holds its content: in angle brackets, or behind a label, "[f]:", which may be cut off.
 _RUNS: Final = re.compile(
@@ -65,14 +65,14 @@ _MAX_READ: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link or address: where it stands in the raw text, and where it leads."""
+    """A link or address: its place in the raw text, and its target."""
 
     span: Span
     target: str
 
 
 def find_addresses(text: str) -> Iterator[Link]:
-    """The e-mail addresses and web addresses that stand in ``text``, in order and apart."""
+    """The e-mail addresses and web addresses in ``text``, in order and without overlap."""
     last = 0
     for match in _STARTS.finditer(text):
         at = match.start()
@@ -85,8 +85,9 @@ def find_addresses(text: str) -> Iterator[Link]:
 
 
 def find_targets(raw: str) -> Iterator[Link]:
-    """The targets of Markdown's links and images, and of HTML's, in ``raw``. Spans are apart or the same, but
-    for what runs, within an element."""
+    """The targets of links and images in Markdown and HTML in ``raw``. Spans don't overlap or are the same,
+    except for code that runs inside an element.
+    """
     if "](" in raw:
         for match in _MARKDOWN.finditer(raw):
             opened = raw.rfind("[", max(0, match.start() - _LONGEST_LINK_TEXT), match.start())
@@ -123,9 +124,9 @@ def without_tracking(address: str) -> str:
 
 
 def any_absent(links: Iterable[Link], contexts: Iterable[Context]) -> bool:
-    """Whether a link or address is in no context: neither in its text, nor its source, nor is it its id.
+    """Whether a link or address is in no context: neither in its text or source, nor its id.
 
-    CPU work in the length of the contexts: off the event loop.
+    CPU work in the length of the contexts: call it off the event loop.
     """
     wanted = {fold_address(link.target) for link in links if not link.target.lower().startswith(_PLACELESS)}
     wanted.discard("")
@@ -135,17 +136,17 @@ def any_absent(links: Iterable[Link], contexts: Iterable[Context]) -> bool:
         wanted.discard(context.id)
         for text in (context.source or "", context.text):
             if wanted and text:
-                # "İ" in lower case would be two characters, and shift all behind it.
+                # "İ" in lower case would be two characters, and shift everything after it.
                 lowered = text.replace("İ", "I").lower()
                 wanted = {target for target in wanted if not _stands(target, text, lowered)}
     return bool(wanted)
 
 
 class KnownLinks:
-    """Tells links that lead out of the contexts of one response from those that the contexts have.
+    """Distinguishes links that lead outside one response's contexts from those that the contexts contain.
 
-    A decision needs the texts of the contexts, which are read on the event loop. So that no answer makes
-    that long, only the first ``_MAX_READ`` characters are; what they could not tell is foreign.
+    A decision needs the texts of the contexts, which are read on the event loop. So that no answer makes that
+    slow, only the first ``_MAX_READ`` characters are read; a link not found there counts as foreign.
     """
 
     __slots__ = ("_budget", "_contexts", "_known", "_sources")
@@ -157,7 +158,7 @@ class KnownLinks:
         self._budget = _MAX_READ
 
     def release(self) -> None:
-        """Let go of the contexts, when no more text comes."""
+        """Drop the contexts, when no more text comes."""
         self._contexts = ()
 
     def any_foreign(self, links: Iterable[Link]) -> bool:
@@ -180,7 +181,7 @@ class KnownLinks:
 
 
 def leads_away(target: str) -> bool:
-    """Whether ``target`` is an address with a host, and not a place in what is shown."""
+    """Whether ``target`` is an address with a host, and not a place in the shown text."""
     bare = _UNSEEN.sub("", target).lower()
     if bare.startswith(_PLACELESS):
         return False
@@ -188,7 +189,7 @@ def leads_away(target: str) -> bool:
 
 
 def _stands(target: str, text: str, lowered: str) -> bool:
-    """Whether ``text`` has the folded address, and not only as a part of another's host or path."""
+    """Whether ``text`` contains the folded address, and not only as part of another host or path."""
     host, slash, path = target.partition("/")
     host, path = host.lower(), slash + path
     at = lowered.find(host)

@@ -1,13 +1,13 @@
-"""Reads a text's markup: what is left when the signs that a reader is not shown are taken out.
+"""Reads a text's markup: what is left without the characters that readers don't see.
 
 One expression with bounded repeats finds everything, so a reading is linear in the length of the text.
 
-The first part finds text that displays otherwise than it reads, which can't support what is shown: controls
-that turn the direction of text with nothing in it to turn, digits of several scripts in one number, blanks
-and controls inside a word, hyphens that may show inside a number, letters of another script that look like
-those beside them, signs laid over digits and letters, struck words, pictures for words, and HTML that hides.
-What has no width and is shown as if it weren't there is none of it. Hebrew and Arabic need marks and isolates
-to display well, and Persian and the scripts of India joiners to spell: these pass.
+The first part finds text that looks different from what it says, which can't support what is shown: controls
+that reverse the direction of text with nothing in it to reverse, digits of several scripts in one number,
+blanks and controls inside a word, hyphens that may show inside a number, letters of another script that look
+like their neighbours, marks laid over digits and letters, struck-through words, pictures for words, and HTML
+that hides. Zero-width characters that display as if they weren't there don't count. Hebrew and Arabic need
+marks and isolates to display well, and Persian and the scripts of India joiners to spell: these pass.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _LOOKALIKES: Final = {letter: script for script, letters in _looks.items() for l
 
 
 def misleading(text: str) -> tuple[Span, ...]:
-    """The spans of ``text`` that display otherwise than they read: ascending and apart. Linear."""
+    """The spans of ``text`` that look different from what they say: ascending and apart. Linear."""
     found = [match.span() for match in _HIDES.finditer(text)] if "<" in text else []
     if "~" in text:
         found += (match.span() for match in _STRUCK.finditer(text))
@@ -113,7 +113,7 @@ def apart(spans: list[Span]) -> tuple[Span, ...]:
 
 
 def _stands_in_words(text: str, image: re.Match[str]) -> bool:
-    """Whether an image stands within a sentence, as if its words were some of it."""
+    """Whether an image is inside a sentence, as if it were one of its words."""
     before = text[max(0, image.start() - _REACH) : image.start()].rstrip(_MIXED_WITH)
     after = text[image.end() : image.end() + _REACH].lstrip(_MIXED_WITH)
     return before[-1:] not in _SENTENCE_BREAKS or after[:1].isalnum()
@@ -127,8 +127,9 @@ def _turned(text: str) -> Iterator[Span]:
 
 
 def _concealed(text: str) -> Iterator[Span]:
-    """What is not shown between two letters or two digits, in scripts that have no use for it, but for what
-    leaves them as they would stand without it. A hyphen within a number may show."""
+    """Invisible characters between two letters or two digits, in scripts that have no use for them, except
+    those that don't change how the text displays. A hyphen within a number may show.
+    """
     for match in _HIDDEN.finditer(text):
         before, after = text[match.start() - 1], text[match.end()]
         if before.isdigit() != after.isdigit() or _JOINED.match(before) or _JOINED.match(after):
@@ -149,7 +150,7 @@ def _mixes_digits(number: str) -> bool:
 
 
 def _poses(word: str) -> bool:
-    """Letters of two scripts, all those of the one looking like letters of the other."""
+    """Letters of two scripts, where all those of one look like letters of the other."""
     if word.isascii():
         return False
     scripts: dict[str, list[str]] = {}
@@ -268,7 +269,7 @@ _TEX_FORMULA: Final = re.compile(
     r"(?<![\\$\w])(?P<begin>\${1,2})(?=[^\s$])(?=[^$\n\\]{0,200}\\)(?:[^$\\\n]|\\.){1,400}+(?<!\s)(?P<end>\${1,2})(?!\d)"
 )
 _ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
-# Each on its own begins with one set of characters, which is looked for much faster than alternatives are.
+# Each begins with one set of characters, which is searched for much faster than alternatives.
 _MAY_MARK: Final = re.compile(
     rf"[\\`<&\[*_~|\n#{{{INVISIBLE}{ODD_SPACES}{_PICTURES}"
     "\u20e3\u2460-\u27ff\uff00-\uffef\U0001d400-\U0001d7ff\U0001f110-\U0001f189]"
@@ -285,7 +286,7 @@ _RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class ReadCharacters:
-    """The characters that were read so far, each with its place in the text."""
+    """The characters read so far, each with its position in the text."""
 
     __slots__ = ("chars", "ends", "number", "starts", "text")
 
@@ -310,7 +311,9 @@ class ReadCharacters:
         self.ends += [end] * len(said)
 
     def omit(self, end: int) -> int:
-        """Leave out what stood like a word and ends at ``end``, with a space beside it; where to go on."""
+        """Leave out something that stood like a word and ends at ``end``, with a space beside it; returns
+        where to continue.
+        """
         chars, text = self.chars, self.text
         if not chars or chars[-1] == "\n":
             while end < len(text) and text[end] in " \t":
@@ -327,7 +330,7 @@ class ReadCharacters:
 
 
 def may_be_marked(text: str) -> bool:
-    """Whether there is anything to take out; most claims hold nothing."""
+    """Whether there is anything to remove; most claims contain nothing."""
     return (
         _MAY_MARK.search(text) is not None
         or _MAY_COUNT.search(text) is not None
@@ -337,7 +340,7 @@ def may_be_marked(text: str) -> bool:
 
 
 def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> ReadCharacters:
-    """One reading of ``text``, without ``left_out`` and what a reader is not shown."""
+    """One reading of ``text``, without ``left_out`` and what readers don't see."""
     reading = ReadCharacters(text, _ANY_NUMBER if begins_line else _NO_NUMBER)
     opened: list[int] = []
     at = _line_begins(reading, 0)
@@ -459,12 +462,12 @@ def _line_ends(reading: ReadCharacters, match: re.Match[str]) -> int:
 
 
 def _multiplies(text: str, start: int, end: int) -> bool:
-    """ "2*3" is no emphasis."""
+    """ "2*3" is not emphasis."""
     return text[start - 1 : start].isdigit() and text[end : end + 1].isdigit()
 
 
 def _raised(reading: ReadCharacters, match: re.Match[str]) -> int:
-    """ "10<sup>6</sup>" and "m<sup>2</sup>" are powers; behind a longer word stands the number of a note."""
+    """ "10<sup>6</sup>" and "m<sup>2</sup>" are powers; after a longer word it is the number of a note."""
     before = "".join(reading.chars[-_UNIT_LETTERS - 1 :])
     power = before[-1:].isdigit() or (
         before[-1:].isalpha() and not (len(before) > _UNIT_LETTERS and before.isalpha())
@@ -503,13 +506,13 @@ def _cell_ends(reading: ReadCharacters, match: re.Match[str]) -> int:
 
 
 def joins(text: str, at: int) -> bool:
-    """Whether a (non-)joiner belongs to the spelling of the word it stands in."""
+    """Whether a (non-)joiner belongs to the spelling of its word."""
     around = text[max(0, at - 1) : at], text[at + 1 : at + 2]
     return text[at] in "\u200c\u200d" and all(_SPELT_WITH_JOINERS.match(letter) for letter in around)
 
 
 def _picture(reading: ReadCharacters, match: re.Match[str]) -> int:
-    """A picture is no word; a check mark that has a cell, or the place behind a colon, for itself is one."""
+    """A picture is not a word; a check mark with a cell, or the place after a colon, to itself is one."""
     start, end = match.span()
     text = reading.text
     said = "yes" if match[0][0] in _YES else "no" if match[0][0] in _NO else ""
@@ -529,7 +532,7 @@ def _formulas(text: str) -> Iterator[Span]:
 
 
 def _enumerators(text: str) -> Iterator[Span]:
-    """The marks of items in a line, "(1) … (2) …": two at least that count on from the first."""
+    """The marks of items in a line, "(1) … (2) …": at least two that count on from the first."""
     circled = [match.span() for match in _CIRCLED.finditer(text)]
     if len(circled) > 1:
         yield from circled

@@ -19,19 +19,19 @@ class CitationFinder(Protocol):
     """Finds the citations of a raw text."""
 
     def find(self, raw: str) -> tuple[Citation, ...]:
-        """The citations of ``raw``, in order and apart."""
+        """The citations of ``raw``, in order and without overlap."""
         ...
 
 
 class LinkKnower(Protocol):
-    """Knows the links that the contexts of a response have."""
+    """Knows the links in a response's contexts."""
 
     def any_foreign(self, links: Iterable[Link]) -> bool:
         """Whether one of ``links`` leads elsewhere."""
         ...
 
     def release(self) -> None:
-        """Let go of the contexts."""
+        """Drop the contexts."""
         ...
 
 
@@ -61,8 +61,9 @@ class Segment:
 
 
 def claim_prose(raw: str, citations: Sequence[Citation]) -> Prose:
-    """A claim's text as prose. Its list marker is cut off: a number in front belongs to the sentence. A
-    citation that tells something displays otherwise than the text reads, which is without it."""
+    """A claim's text as prose. Its list marker is removed; any other leading number belongs to the sentence.
+    A citation that states something is removed too, and marks the text as displaying otherwise than it reads.
+    """
     prose = read_prose(raw, [citation.span for citation in citations], begins_line=False)
     telling = [citation.span for citation in citations if citation.tells]
     return replace(prose, deceptive=apart([*prose.deceptive, *telling])) if telling else prose
@@ -72,10 +73,10 @@ def claim_prose(raw: str, citations: Sequence[Citation]) -> Prose:
 class Claim:
     """One checkable factual statement of a segment.
 
-    ``start``/``end`` are code points of the response. ``lead_in`` holds the preceding sentences (or list
-    lead-in, table header) the claim needs to be understood, as prose; empty when it stands on its own.
-    ``text`` is raw; judges read ``prose``, which is made of it without ``citations``. Both
-    are derived, ``citations`` with code points of ``text``.
+    ``start``/``end`` are code points of the response. ``lead_in`` contains the preceding sentences (or list
+    lead-in, table header) that the claim needs to be understood, as prose; empty if it stands on its own.
+    ``text`` is raw; judges read ``prose``, which is derived from it without ``citations``. ``citations`` are
+    derived too, with code points of ``text``.
     """
 
     index: int

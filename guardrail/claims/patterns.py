@@ -1,6 +1,6 @@
 """The patterns that operators write: for severity, and for citations.
 
-A citation pattern is bounded in what it may hold, so that no text makes it slow.
+Citation patterns are restricted so that no text makes them slow.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from guardrail.events import Severity
 
 
 def compile_quietly(pattern: str) -> re.Pattern[str]:
-    """The pattern, ignoring case. Raises ValueError for one that is no regular expression.
+    """The pattern, ignoring case. Raises ValueError for an invalid regular expression.
 
-    Python's warnings ("Possible nested set") would stand on the console beside the message, without saying
-    which setting they mean.
+    Python's warnings ("Possible nested set") would appear on the console beside the message, without saying
+    which setting they refer to.
     """
     try:
         with warnings.catch_warnings():
@@ -36,7 +36,7 @@ class SeverityPattern(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reason: str = Field(min_length=1, description="Reported with the claim, e.g. 'recall_notice'.")
-    severity: Severity = Field(description="The claim has this severity or a higher one.")
+    severity: Severity = Field(description="The claim gets at least this severity.")
     pattern: str | None = Field(
         default=None, description="Python regular expression, searched ignoring case."
     )
@@ -53,15 +53,15 @@ class SeverityPattern(BaseModel):
 
 
 class SeverityRules(BaseModel):
-    """Added to the built-in severity rules."""
+    """Rules in addition to the built-in severity rules."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     patterns: tuple[SeverityPattern, ...] = Field(
-        default=(), description="Every one that matches a claim raises its severity and is reported."
+        default=(), description="Every pattern that matches a claim raises its severity and is reported."
     )
     disabled_reasons: frozenset[str] = Field(
-        default=frozenset(), description="Built-in reasons that are not to raise severity here."
+        default=frozenset(), description="Built-in reasons to switch off."
     )
 
 
@@ -82,12 +82,12 @@ _TOKEN: Final = re.compile(
 
 @lru_cache(maxsize=64)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """The pattern, its group being the id, title, address or number of what is cited. Ignores case.
+    """The pattern, whose group is the id, title, address or number of the source. Ignores case.
 
-    Raises ValueError for one that is no regular expression, has not exactly one group, or could take long
-    on some text: it may repeat no group, look neither ahead nor behind, refer to no group, and its
-    quantifiers and alternatives multiply to ``MAX_WAYS`` at most. Alternatives that begin with different
-    letters are one.
+    Raises ValueError if it isn't a regular expression, doesn't have exactly one group, or could be slow on
+    some text: it may not repeat a group, use look-around or back-references, and its quantifiers and
+    alternatives may multiply to at most ``MAX_WAYS``. Alternatives that begin with different letters count as
+    one.
     """
     if len(pattern) > MAX_PATTERN_CHARS:
         raise ValueError(f"the pattern has more than {MAX_PATTERN_CHARS} characters")
@@ -105,7 +105,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 def _check_time(pattern: str) -> None:
     before, factor, ways = "", 1, 1
-    alternatives: list[list[str]] = [[""]]  # of each open group: how they begin, once that is known
+    alternatives: list[list[str]] = [[""]]  # for each open group: how they begin, once that is known
     begins = True
     for token in _TOKEN.finditer(pattern):
         kind, text = token.lastgroup, token[0]
@@ -113,7 +113,8 @@ def _check_time(pattern: str) -> None:
             if before == ")":
                 raise ValueError(f"{pattern!r} repeats a group; some texts would take very long to search")
             if before == "quantifier":
-                # Behind a quantifier "?" makes it lazy; "+" possessive, so that it is tried in one way.
+                # After a quantifier, "?" makes it lazy; "+" makes it possessive, so that it is tried in only
+                # one way.
                 ways = ways // factor if text == "+" else ways
                 factor = 1
             else:
@@ -155,12 +156,12 @@ def _ways(quantifier: str) -> int:
 
 
 def _choices(begins: list[str]) -> int:
-    """In how many ways alternatives can be tried: in one where their first letters tell them apart."""
+    """In how many ways alternatives can be tried: one if their first letters tell them apart."""
     return 1 if "" not in begins and len(set(begins)) == len(begins) else len(begins)
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Matches of at most ``MAX_MATCH_CHARS`` characters, apart and in their order."""
+    """Matches of at most ``MAX_MATCH_CHARS`` characters, in order and without overlap."""
     at, end = 0, len(text)
     while at < end:
         found = pattern.search(text, at, min(at + 2 * MAX_MATCH_CHARS, end))

@@ -1,8 +1,8 @@
-"""A raw text as judges read it: without markup, citations and what no reader sees, with offsets back.
+"""A raw text as judges read it: without markup, citations and invisible characters, with offsets back.
 
-What counts is what a reader would be shown. Markdown and HTML go, links keep their text, entities and
-escapes become the signs they stand for, wide letters plain ones, odd spaces plain ones; bullets, the numbers
-of items, pictures and citation marks go. Text without any of that stays as it is.
+What counts is what readers would see. Markdown and HTML are removed, links keep their text, entities and
+escapes become the characters they stand for, wide letters and odd spaces become plain ones; bullets, item
+numbers, pictures and citation marks are removed. Text without any of that stays unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from guardrail.events import Span
 
 __all__ = ["Link", "Prose", "read_prose"]
 
-# What markup hides may be markup again, "&amp;lt;", but no writer nests more than this.
+# What markup hides may be markup again, "&amp;lt;", but no writer nests it more deeply than this.
 _MOST_READINGS: Final = 4
 _MAX_LINKS: Final = 64
 _LINK_SIGNS: Final = ("@", "://", "](", "w.", "W.")
@@ -34,9 +34,9 @@ _SIGN: Final = re.compile(r"(?<=\d)[.,](?=\d)|[^\W_]|\s")
 class Prose:
     """A text as it reads.
 
-    ``offsets`` has the code point of the raw text for each of ``text``, never descending, and one for its
+    ``offsets`` has the code point of the raw text for each one of ``text``, never descending, and one for its
     end; ``ends`` has where each ends in the raw text. ``links`` are all links and addresses, ``deceptive``
-    the parts that display otherwise than they read, both in the raw text.
+    the parts that look different from what they say, both in the raw text.
     """
 
     text: str
@@ -46,13 +46,14 @@ class Prose:
     deceptive: tuple[Span, ...] = ()
 
     def raw_span(self, start: int, end: int) -> Span:
-        """Where ``text[start:end]`` stands in the raw text; 0 <= start <= end <= len(text)."""
+        """The span in the raw text of ``text[start:end]``; 0 <= start <= end <= len(text)."""
         first = self.offsets[start]
         return first, self.ends[end - 1] if end > start else first
 
     def raw_spans(self, raw: str, start: int, end: int) -> list[Span]:
-        """As ``raw_span``, in ``raw``, in pieces: apart where words stand between that are not shown, such as
-        the address of a link."""
+        """Like ``raw_span``, in ``raw``, in pieces: separate if words between them are not shown, such as the
+        address of a link.
+        """
         borders = [
             at
             for at in range(start + 1, end)
@@ -73,8 +74,8 @@ class Prose:
 def read_prose(raw: str, citations: Sequence[Span] = (), *, begins_line: bool = True) -> Prose:
     """``raw`` as prose, without the spans of ``citations``. Linear in its length.
 
-    ``begins_line``: a number and a full stop in front are the marker of an item. Reading what was read
-    changes nothing more.
+    ``begins_line``: a leading number with a full stop is an item's marker. Reading the result again changes
+    nothing.
     """
     starts: Sequence[int]
     ends: Sequence[int]
@@ -101,7 +102,7 @@ def _read(
             return text, starts, ends
         starts, ends = [starts[i] for i in inner_starts], [ends[i - 1] for i in inner_ends]
         text = again
-    # Markup within markup within markup: take the words, which are none.
+    # Markup within markup within markup: take its words, which are plain text.
     kept = [match.start() for match in _SIGN.finditer(text)]
     kept = [
         at for i, at in enumerate(kept) if not text[at].isspace() or (i and not text[kept[i - 1]].isspace())
@@ -143,7 +144,7 @@ def _may_link(text: str) -> bool:
 
 
 def _links(raw: str, prose: Prose, citations: Sequence[Span]) -> tuple[Link, ...]:
-    """The targets of links, and the addresses that stand in the text or in a citation."""
+    """The targets of links, and the addresses in the text or in a citation."""
     if not _may_link(raw) and (prose.text is raw or not _may_link(prose.text)):
         return ()
     targets = list(find_targets(raw))

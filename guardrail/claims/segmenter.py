@@ -6,15 +6,15 @@ Whatever the text and however it is cut into feeds:
 - the segments are a function of the text alone;
 - no segment is longer than ``max_segment_chars``;
 - the work is linear in the text: a feed without a character that could end anything is one regex search and
-  an append; otherwise scanning goes on where it had stopped. A decision that needs more text is looked at
-  again with each feed, and the bound on segments bounds how often.
+  an append; otherwise scanning continues where it stopped. A decision that needs more text is reconsidered
+  with each feed, and the bound on segments bounds how often.
 
-The second invariant needs care. Every decision about a segment is taken on the *window*: its first
-``max_segment_chars + 1`` characters. A decision that the window leaves open cuts at the bound, even when
-later text is at hand, since another chunking would not have had it.
+The second invariant needs care. Every decision about a segment considers only the *window*: its first
+``max_segment_chars + 1`` characters. A decision that the window leaves open cuts at the bound, even if later
+text is at hand, since another chunking would not have had it.
 
-Models write Markdown, and the first characters of a line tell its kind: prose, list item, table row, heading,
-fence, rule or blank. They may not all have arrived, so every question about a line is asked of
+Models write Markdown, and the first characters of a line determine its kind: prose, list item, table row,
+heading, fence, rule or blank. They may not all have arrived, so every question about a line concerns
 ``text[at:stop]`` and may be answered with ``MORE``: the text so far fits several kinds. Any other answer
 stays true whatever follows. All patterns are linear: no nested or overlapping repeats.
 """
@@ -59,7 +59,7 @@ class LineKind(StrEnum):
 ANY_NUMBER: Final = -1
 
 _PREFIX: Final = re.compile(r"[ \t\r>]*")
-# Lines that begin otherwise are prose, known at their first character.
+# Lines that begin otherwise are prose, which is known at their first character.
 _PICTURE: Final = r"[\u2190-\u21ff\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff]{0,3}"
 _DECISIVE: Final = frozenset(
     "#`~|-:*+_=•‣◦▪●○∙·–—([0123456789" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -72,7 +72,7 @@ _ITEM_BEGUN: Final = re.compile(
     r"(?:[-*+·–—]|[0-9]{1,3}[.)]?|[A-Za-z]\)?|\((?:[0-9]{0,3}|[ivx]{1,4}|[A-Za-z])\)?|\[\^?[0-9]{0,3}\]?:?)\Z"
 )
 _AFTER_MARKER: Final = re.compile(r"[ \t]*(?:\[[ xX]\][ \t]+)?")
-# "✅ free", "3️⃣ third": a picture makes a line an item, but says something and stays in it.
+# "✅ free", "3️⃣ third": a picture makes a line an item, but carries meaning and stays in it.
 _PICTURE_ITEM: Final = re.compile(rf"(?:{_PICTURE}|[0-9]\ufe0f?\u20e3)(?=[ \t])")
 _PICTURE_ITEM_BEGUN: Final = re.compile(rf"(?:{_PICTURE}|[0-9]\ufe0f?\u20e3?)\Z")
 _HASHES: Final = re.compile(r"#{1,6}(?=[ \t\r\n])")
@@ -95,11 +95,11 @@ def prefix_end(text: str, at: int, stop: int) -> int:
 def classify_line(
     text: str, at: int, stop: int, *, last: bool, number: int = ANY_NUMBER
 ) -> tuple[LineKind, int]:
-    """Kind of the line that begins at ``at``, and where its content begins, behind its marker.
+    """Kind of the line that begins at ``at``, and where its content begins, after its marker.
 
-    ``last``: no text follows ``stop``, so that nothing is worth waiting for. ``number``: where a paragraph is
-    going on, the number of the latest ordered item; an ordered marker must then be 1 or the next one, lest a
-    sentence that wraps before "50. Then" loses its number to a list. ``ANY_NUMBER`` lifts that.
+    ``last``: no text follows ``stop``, so there is nothing to wait for. ``number``: if a paragraph is open,
+    the number of the latest ordered item. An ordered marker must then be 1 or the next number, or a sentence
+    that wraps before "50. Then" would lose its number to a list. ``ANY_NUMBER`` lifts that.
     """
     n = prefix_end(text, at, stop)
     if n == stop:
@@ -164,7 +164,7 @@ def _item_or_rule(text: str, n: int, stop: int, *, last: bool, number: int) -> t
 
 
 def item_content(text: str, marker_end: int) -> int:
-    """Where an item's text begins: behind the marker, white space and a task's check box."""
+    """Where an item's text begins: after the marker, white space and a task's check box."""
     match = _AFTER_MARKER.match(text, marker_end)
     return match.end() if match else marker_end
 
@@ -199,10 +199,10 @@ def closes_fence(text: str, at: int, stop: int, mark: str) -> bool:
 DEFAULT_MAX_SEGMENT_CHARS: Final = 600
 _SHORTEST_BOUND: Final = 16
 # Terminators inside brackets or quotes end nothing, unless the bracket was opened this many characters ago:
-# one that is never closed must not hold up what follows.
+# an unclosed one must not hold up what follows.
 _NESTING_REACH: Final = 200
 
-# Headings go unchecked, so what is too long for one is read as prose, whatever stands in front of it.
+# Headings go unchecked, so anything too long for one is read as prose, whatever its prefix.
 _LONGEST_HEADING: Final = 160
 
 _decisive: Final = re.compile(f"[\n{re.escape(TERMINATORS)}]").search
@@ -226,7 +226,8 @@ class _Mode(StrEnum):
     FENCE = "fence"
 
 
-# A name of the module is found faster than a member of an enumeration, and these are looked up all the time.
+# Looking up a module-level name is faster than a member of an enumeration, and these are looked up
+# constantly.
 _LINE, _PROSE, _ITEM, _ROW, _HEADING, _FENCE = _Mode
 
 _KIND_OF_MODE: Final = {
@@ -248,7 +249,7 @@ _MODE_OF_LINE: Final = {
 
 
 class Segmenter:
-    """Cuts one response into segments. ``feed`` any number of times, then ``finish`` once."""
+    """Cuts one response into segments. Call ``feed`` any number of times, then ``finish`` once."""
 
     def __init__(self, *, max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS) -> None:
         if max_segment_chars < _SHORTEST_BOUND:
@@ -256,13 +257,13 @@ class Segmenter:
                 f"max_segment_chars is {max_segment_chars}; it must be at least {_SHORTEST_BOUND}"
             )
         self._bound = max_segment_chars
-        # Fed and not yet looked at, and how much is pending in all.
+        # Text that was fed and not yet scanned, and how much is pending in total.
         self._fed: list[str] = []
         self._take = self._fed.append
         self._length = 0
-        # True: the last look ended in an open decision, so that any next character may settle it.
+        # True: the last scan ended in an open decision, so that any next character may settle it.
         self._open = True
-        # Pending text, and its first character's place in the response. A segment begins at 0.
+        # Pending text, and its first character's position in the response. A segment begins at 0.
         self._text = ""
         self._offset = 0
         self._index = 0
@@ -300,7 +301,7 @@ class Segmenter:
         return self._offset, self._index
 
     def feed(self, text: str) -> list[Segment]:
-        """Take a piece of text; the segments that are final now."""
+        """Take a piece of text; returns the segments that are now final."""
         self._take(text)
         self._length = length = self._length + len(text)
         if length <= self._bound and not self._open and not _decisive(text):
@@ -308,7 +309,7 @@ class Segmenter:
         return self._advance(last=False)
 
     def finish(self) -> list[Segment]:
-        """The segments of what is left, the text being complete."""
+        """The segments of the rest, once the text is complete."""
         return self._advance(last=True)
 
     def _advance(self, *, last: bool) -> list[Segment]:
@@ -388,7 +389,7 @@ class Segmenter:
         return self._cut_prose(text, start, stop, last=last)
 
     def _read_line(self, text: str, start: int, stop: int, *, last: bool) -> bool:
-        """Settle the kind of the line that begins behind the white space at ``start``."""
+        """Determine the kind of the line that begins after the white space at ``start``."""
         content = skip_space(text, start, stop)
         if content == stop:
             self._open = True
@@ -418,7 +419,9 @@ class Segmenter:
         return True
 
     def _cut_line(self, text: str, stop: int, *, last: bool) -> int:
-        """A row or heading ends with its line; a table's first row when known for a header or not."""
+        """A row or heading ends with its line; a table's first row once it is known whether it is a
+        header.
+        """
         newline = text.find("\n", self._scan, stop)
         if newline < 0:
             self._scan = stop
@@ -508,7 +511,7 @@ class Segmenter:
         return self._next_line(at + 1)
 
     def _terminator(self, text: str, start: int, at: int, stop: int, *, last: bool) -> tuple[int, int]:
-        """A cut, ``GOES_ON`` or ``MORE``, and where scanning goes on."""
+        """A cut, ``GOES_ON`` or ``MORE``, and where scanning continues."""
         after = at + 1
         if after < stop and text[at] == "." and text[after].isascii() and text[after].isalnum():
             return GOES_ON, after  # "3.50", "example.com": by far the most frequent case
@@ -580,14 +583,14 @@ class Segmenter:
             self._depth -= 1
 
     def _next_line(self, cut: int) -> int:
-        """The segment ends with its line; what the next line is, is open."""
+        """The segment ends with its line; the kind of the next line is open."""
         self._next = (_LINE, True)
         return cut
 
     # -------------------------------------------------------------------------------- cuts at the bound
 
     def _cut_at_bound(self, text: str, start: int) -> int:
-        """A cut within the bound where none was found, and what follows it."""
+        """A cut within the bound if none was found, and what follows it."""
         limit = start + self._bound
         cut = self._best_cut(text, start, limit)
         line_start = text[cut - 1] == "\n"
@@ -614,7 +617,9 @@ class Segmenter:
 
 
 def _between_characters(text: str, cut: int, earliest: int) -> int:
-    """The last place in ``[earliest, cut]`` that parts no line break, combining sequence or joined emoji."""
+    """The last position in ``[earliest, cut]`` that splits no line break, combining sequence or joined
+    emoji.
+    """
     for at in range(cut, earliest, -1):
         before, behind = text[at - 1], text[at]
         if before == "\r" and behind == "\n":

@@ -1,12 +1,13 @@
 """Where a sentence ends: the sentence boundary rules of UAX #29 with suppressions, made incremental.
 
-UAX #29 (SB6 to SB11) decides by what follows a terminator: closing marks belong to the sentence, a lower-case
-letter or a comma continues it. On top of that stand the suppressions CLDR describes (abbreviations, initials,
-ordinals) and citation marks behind the full stop. Each rule may need more text than has arrived and then says
-``MORE``; any other answer is final. Patterns have bounded repeats only, so that each look is linear.
+UAX #29 (SB6 to SB11) decides by what follows a terminator: closing marks belong to the sentence, and a
+lower-case letter or a comma continues it. In addition there are the suppressions that CLDR describes
+(abbreviations, initials, ordinals) and citation marks after the full stop. A rule that needs more text than
+has arrived returns ``MORE``; any other answer is final. Patterns have bounded repeats only, so that each look
+is linear.
 
 Abbreviations are compared without their last full stop ("e.g" for "e.g."). Each list says how it decides. The
-lists hold what answers of assistants contain, in the languages they are mostly written in, after CLDR's
+lists contain what assistants' answers contain, in the languages they are mostly written in, following CLDR's
 suppression lists and common usage.
 """
 
@@ -95,18 +96,18 @@ STARTERS: Final = _words(
 STARTER_PREFIXES: Final = frozenset(word[:n] for word in STARTERS for n in range(1, len(word) + 1))
 
 
-#: No sentence ends here. Cuts are positive, so that the two can't be confused.
+#: No sentence ends here. Cuts are positive, so the two can't be confused.
 GOES_ON: Final = -1
 #: What has arrived fits both.
 MORE: Final = -2
 
-#: End a sentence whatever follows: full stops of scripts without upper case.
+#: These end a sentence whatever follows: full stops of scripts without upper case.
 STRONG: Final = "。｡．！？।॥؟۔።፧။၊។៕᙮᠃꓿"
 TERMINATORS: Final = ".!?…‼⁇⁈⁉" + STRONG
 OPENERS: Final = "([{（【〔「『《〈«„"
 CLOSERS: Final = ")]}）】〕」』》〉»”"
 _QUOTES: Final = "\"'“‘’"
-_MARKS: Final = "*_`~"  # Markdown emphasis closes behind the full stop: "**Note.**"
+_MARKS: Final = "*_`~"  # Markdown emphasis closes after the full stop: "**Note.**"
 _SUPERSCRIPTS: Final = "¹²³⁰⁴⁵⁶⁷⁸⁹"
 # Extend and Format characters of UAX #29 (SB5) in the scripts that use them most.
 _EXTEND: Final = "\u0300-\u036f\u200b-\u200f\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufeff"
@@ -157,7 +158,7 @@ def run_end(text: str, at: int, stop: int) -> int:
 
 
 def has_word(text: str, at: int, stop: int) -> bool:
-    """Whether ``text[at:stop]`` holds a letter or digit of any script."""
+    """Whether ``text[at:stop]`` contains a letter or digit of any script."""
     return _HAS_WORD.search(text, at, stop) is not None
 
 
@@ -168,7 +169,7 @@ def skip_space(text: str, at: int, stop: int) -> int:
 
 
 def skip_citations(text: str, at: int, stop: int, *, last: bool) -> int:
-    """End of the citation marks and closing marks at ``at``, or ``MORE`` when one has only begun."""
+    """End of the citation marks and closing marks at ``at``, or ``MORE`` if one has only begun."""
     near = text[at : min(at + 2, stop)]
     if len(near) == 2 and not near.isspace() and not _OPENS_CITATION.search(near):
         return at
@@ -185,8 +186,8 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
     """Where the sentence with a terminator at ``dot`` ends: an offset, ``GOES_ON`` or ``MORE``.
 
     ``start`` is that of the segment, ``after`` the end of the terminator's run and citations. White space
-    behind the sentence belongs to it. Line structure is the caller's business: a blank line ends a
-    sentence whatever this says.
+    after the sentence belongs to it. Line structure is the caller's business: a blank line ends a sentence
+    whatever this says.
     """
     if after == stop:
         return GOES_ON if last else MORE
@@ -233,7 +234,7 @@ def _without_space(text: str, dot: int, after: int, following: str, *, strong: b
 
 
 def _after_full_stop(text: str, start: int, dot: int, next_at: int, stop: int, *, last: bool) -> int:
-    """Suppressions behind a single full stop: positive when the sentence ends, ``GOES_ON`` or ``MORE``."""
+    """Suppressions after a single full stop: positive if the sentence ends, ``GOES_ON`` or ``MORE``."""
     words = text[max(start, dot - 40) : dot].split()
     token = words[-1].lstrip(OPENERS + _QUOTES + _MARKS + "-–—/") if words else ""
     lower = token.lower()

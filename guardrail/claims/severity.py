@@ -1,16 +1,17 @@
-"""How much a wrong claim would cost, from what the claim is about.
+"""How much a wrong claim would cost, judged by what the claim is about.
 
 The words of the claim (``severity.yaml``) and the kinds of its figures give reasons; the gravest counts. A
-word that only touches a topic ("tax", "fee") makes a claim major; beside a figure, a "must" or a "not" it
-makes it critical. Negation and superlatives lift a claim by one step, at most to major, because they turn a
-statement round but are not by themselves a matter of money or health.
+word that only touches a topic ("tax", "fee") makes a claim major; together with a figure, a "must" or a "not"
+it makes it critical. Negation and superlatives raise a claim by one step, at most to major, because they
+reverse a statement but are not by themselves a matter of money or health.
 
-In ``severity.yaml`` a word or phrase bears *marks*: the name of a reason, when it is enough for it; that
-after a "~", when it only touches the topic; or what else it contributes to a claim ("modals", "medical" ...).
+In ``severity.yaml`` a word or phrase has *marks*: the name of a reason, if the word is sufficient for it;
+that after a "~", if it only touches the topic; or what else it contributes to a claim ("modals", "medical"
+...).
 
-Claims are rated on the event loop, so this must be cheap: all words are looked up together, figures are told
-by their neighbours alone (``guardrail.figures`` reads their amounts and bounds too, at four times the cost),
-and the reasons of a set of marks are cached.
+Claims are rated on the event loop, so this must be cheap: all words are looked up together, figures are
+recognised by their neighbours alone (``guardrail.figures`` also reads their amounts and bounds, at four times
+the cost), and the reasons of a set of marks are cached.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Reason(NamedTuple):
 class Lexicon(NamedTuple):
     """Reasons in the order of report; marks by word; phrases and their marks by the word to find them by.
 
-    A phrase stands with a space on either side, its words as ``words_of`` cuts them.
+    A phrase has a space on either side, and its words are those of ``words_of``.
     """
 
     reasons: dict[str, Reason]
@@ -68,7 +69,9 @@ class Lexicon(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """The words and figures of ``text`` in lower case, cut at hyphens and all other signs but apostrophes."""
+    """The words and figures of ``text`` in lower case, cut at hyphens and all other signs except
+    apostrophes.
+    """
     if "’" in text:
         text = text.replace("’", "'")
     return _WORD.findall(text.lower())
@@ -84,7 +87,7 @@ def lexicon() -> Lexicon:
         parts = words_of(entry)
         if len(parts) == 1:
             words.setdefault(parts[0], set()).add(mark)
-        elif parts:  # found by the longest word, which is mostly the rarest
+        elif parts:  # found by the longest word, which is usually the rarest
             phrases.setdefault(max(parts, key=len), []).append((f" {' '.join(parts)} ", mark))
     return Lexicon(
         {name: Reason(Severity(severity), means) for name, (severity, means) in data["reasons"].items()},
@@ -165,10 +168,10 @@ _TIMED: Final = frozenset(("date", "time", "years", "durations"))
 
 
 def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
-    """The reasons that the figures of ``text`` give, seen the ``marks`` of its words.
+    """The reasons that the figures of ``text`` give, together with the ``marks`` of its words.
 
-    Beside medicine "5 ml" and "twice a day" are doses; beside a word of deadlines every day, time and
-    duration is one.
+    Near medicine "5 ml" and "twice a day" are doses; near a word for deadlines every day, time and duration
+    is one.
     """
     digit = _DIGIT.search(text)
     contact = "@" in text or "://" in text or _DOMAIN.search(text) or (digit and _PHONE.search(text))
@@ -192,12 +195,14 @@ def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
             elif kind:
                 reasons.add(resolved.get(kind, kind))
     if "date" in reasons:
-        reasons.discard("period")  # mostly the year of the date
+        reasons.discard("period")  # usually the year of the date
     return frozenset(reasons)
 
 
 def _kind(tokens: list[str], lows: list[str], i: int) -> str | None:
-    """What the figure at token ``i`` is: a reason or a name of ``units``. None: nothing, or another tells."""
+    """What the figure at token ``i`` is: a reason or a name of ``units``. None: nothing, or another figure
+    decides.
+    """
     low, before, after = lows[i], lows[i - 1], lows[i + 1]
     if low in {"noon", "midnight"}:
         return "time"
@@ -228,7 +233,7 @@ def _kind(tokens: list[str], lows: list[str], i: int) -> str | None:
 
 
 def _formed(number: str, suffix: str, lows: list[str], i: int) -> str | None:
-    """What the form of a figure tells, or the letters right behind it: "500mg", "3rd", "1990s", "10:30"."""
+    """What the form of a figure, or the letters right after it, say: "500mg", "3rd", "1990s", "10:30"."""
     if _DATE.fullmatch(number):
         return "date"
     if _TIME.fullmatch(number):
@@ -274,7 +279,7 @@ _GERMAN_SHARE: Final = 1 / 12  # of the words
 
 
 class BuiltinSeverityRater:
-    """Rates claims by the built-in rules and the operator's. Stateless after construction, safe to share."""
+    """Rates claims by the built-in and the operator's rules. Stateless after construction, safe to share."""
 
     __slots__ = ("_disabled", "_patterns")
 
@@ -283,9 +288,9 @@ class BuiltinSeverityRater:
         self._patterns = tuple((pattern, _compile(pattern)) for pattern in rules.patterns)
 
     def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
-        """The severity of a claim and the reasons for it, the gravest first. Never raises.
+        """The severity of a claim and the reasons for it, gravest first. Never raises.
 
-        Claims never stand in headings, code or blank segments; asked all the same, these are minor unless the
+        Headings, code and blank segments never contain claims; if asked anyway, they are minor unless the
         operator's rules say otherwise.
         """
         severity, reasons = (Severity.MINOR, ()) if kind in _UNRATED else self._builtin(text)
@@ -325,14 +330,14 @@ def _marks(words: list[str]) -> set[str]:
 
 
 def _permits(words: list[str]) -> bool:
-    """ "You can ...", "Guests must ...": one of those addressed right before a modal."""
+    """ "You can ...", "Guests must ...": a group of readers right before a modal."""
     addressed, modals = _LISTS["addressed"], _LISTS["modals"]
     return any(word in addressed and after in modals for word, after in pairwise(words))
 
 
 def _names_something(text: str, words: list[str]) -> bool:
-    """Is there a proper name? Capitals tell, but not at the beginning nor, singly, in German."""
-    german: bool | None = None  # not looked yet
+    """Whether there is a proper name. Capitals show that, but not at the beginning nor, singly, in German."""
+    german: bool | None = None  # not checked yet
     for match in _CAPITALISED.finditer(text):
         if match[1].lower() in NO_NAMES:
             continue
@@ -377,7 +382,7 @@ def _compile(rule: SeverityPattern) -> tuple[re.Pattern[str], ...]:
 
 
 def _found(expression: re.Pattern[str], text: str) -> bool:
-    """A search that can't fail: an expression too deep for this text counts as found, the careful reading."""
+    """A search that can't fail: an expression too deep for this text counts as found, the careful choice."""
     try:
         return expression.search(text) is not None
     except (RecursionError, MemoryError, OverflowError):

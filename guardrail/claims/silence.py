@@ -1,6 +1,6 @@
-"""What a text says of the documents' silence: "the documents don't mention a trial, but ...".
+"""What a text says about the documents' silence: "the documents don't mention a trial, but ...".
 
-That can be checked, where it names what they are silent on: it is then a claim, and no abstention.
+If it names the topics, that can be checked: it is then a claim, not an abstention.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ _MOST_CLAUSES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """``span`` is the clause that says so, ``topics`` are what the documents are said to be silent on;
-    ``rest`` is the span of what else is stated, None where that is nothing."""
+    """``span`` is the clause that says so, ``topics`` are what the documents are said not to mention;
+    ``rest`` is the span of anything else that is stated, or None.
+    """
 
     span: Span
     topics: tuple[str, ...]
@@ -52,8 +53,9 @@ class Silence:
 
 
 def silence_of(plain: str) -> Silence | None:
-    """What ``plain``, a sentence in lower case, says of the documents' silence; None where it says nothing of
-    it, names no topic, or says too much to tell."""
+    """What ``plain``, a sentence in lower case, says about the documents' silence; None if it says nothing
+    about it, names no topic, or says too much to tell.
+    """
     if len(plain) > _MOST_CHARS or not _DENIES.search(plain):
         return None
     for start, end in _clauses(plain):
@@ -74,8 +76,9 @@ def _states(topic: str) -> bool:
 
 
 def _by_words(plain: str) -> Silence | None:
-    """The silence that is told by words in one clause, with the clauses beside it that state nothing: "no
-    elevator, no parking and no dogs"."""
+    """The silence that the words of one clause express, with neighbouring clauses that state nothing: "no
+    elevator, no parking and no dogs".
+    """
     borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(plain)), (len(plain), len(plain))]
     if len(borders) > _MOST_CLAUSES:
         return None
@@ -102,7 +105,7 @@ def _names_only(clause: str) -> bool:
 
 
 def _topics(said: str) -> tuple[str, ...]:
-    """What is left of each item without the words that say that nothing is said."""
+    """What is left of each item without the words for silence."""
     items = (
         " ".join(w for w in _ANY_WORD.findall(item) if w not in _NO_TOPIC) for item in _ITEMS.split(said)
     )
@@ -122,8 +125,7 @@ def _rest(plain: str, start: int, end: int) -> Span | None:
 
 
 def _clauses(plain: str) -> Iterator[Span]:
-    """Stretches that may be a clause, the longest first: from one border to another, without what links
-    them."""
+    """Stretches that may be a clause, longest first: from one border to another, without linking words."""
     borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(plain)), (len(plain), len(plain))]
     if len(borders) > _MOST_CLAUSES:
         return

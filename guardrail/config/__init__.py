@@ -1,4 +1,4 @@
-"""Configuration: one YAML file, environment variables over it, and errors that say what to do."""
+"""Configuration: one YAML file, environment variables that override it, and errors that say what to do."""
 
 from guardrail.config.loading import load_settings, with_places
 from guardrail.config.problems import Problem, SettingsError

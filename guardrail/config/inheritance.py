@@ -1,7 +1,7 @@
-"""``policies.NAME.extends``: what a policy leaves out it has from another one.
+"""``policies.NAME.extends``: a policy takes the settings that it omits from another one.
 
-This is done on plain values, before they are validated: what a policy says itself is told from what is a
-default only there. Nothing is checked but names; what has the wrong form stays, for the validation to refuse.
+This works on plain values, before validation, because only there a policy's own settings can be told from
+defaults. It checks only names; values of the wrong form stay, for the validation to reject.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_INHERITED: Final = frozenset({"name", _EXTENDS, *_LISTS_OF_RULES})
 
 @dataclass(frozen=True, slots=True)
 class WrongExtends:
-    """An ``extends`` that leads nowhere, or back to where it stands. ``known``: the names there are."""
+    """An ``extends`` that leads nowhere, or back to itself. ``known``: the existing names."""
 
     path: tuple[str, ...]
     value: str
@@ -31,7 +31,7 @@ class WrongExtends:
     known: tuple[str, ...] = ()
 
     def error(self) -> PydanticCustomError:
-        """The same for a validator to raise."""
+        """The same as an error for a validator to raise."""
         context: dict[str, Any] = {"path": self.path, "value": self.value}
         if self.known:
             known = ", ".join(sorted(self.known))
@@ -44,7 +44,7 @@ class WrongExtends:
 
 
 def inherit(policies: Mapping[str, Any]) -> tuple[dict[str, Any], list[WrongExtends]]:
-    """The policies with what they take from others written out, and what is wrong with their ``extends``."""
+    """The policies with inherited values written out, and what is wrong with their ``extends``."""
     problems = [*_unknown(policies), *cycles(policies)]
     if problems:
         return dict(policies), problems
@@ -55,7 +55,7 @@ def inherit(policies: Mapping[str, Any]) -> tuple[dict[str, Any], list[WrongExte
 
 
 def cycles(policies: Any) -> list[WrongExtends]:
-    """Every policy that extends itself, by whatever way; each is told where it stands."""
+    """Every policy that extends itself, directly or indirectly; each is reported at its own place."""
     found = []
     for name in policies if isinstance(policies, Mapping) else ():
         chain = [name]
@@ -76,7 +76,9 @@ def cycles(policies: Any) -> list[WrongExtends]:
 
 
 def is_inherited(policies: Any, path: tuple[str | int, ...]) -> bool:
-    """Has the policy's setting at ``path`` its value from another policy, where its faults are told too?"""
+    """Whether the policy's setting at ``path`` is inherited, so that its faults are reported at the other
+    policy.
+    """
     if len(path) < 3 or path[0] != "policies" or not isinstance(policies, Mapping):
         return False
     name, field, *below = path[1:]
@@ -105,7 +107,7 @@ def _unknown(policies: Mapping[str, Any]) -> Iterator[WrongExtends]:
 
 
 def _resolve(name: str, policies: Mapping[str, Any], resolved: dict[str, Any]) -> Any:
-    """The values of a policy whose chain has an end."""
+    """The values of a policy whose chain ends."""
     chain = [name]
     while chain[-1] not in resolved and (base := _base(policies, chain[-1])) is not None:
         chain.append(base)
@@ -128,7 +130,7 @@ def _joined(base: Any, own: Mapping[str, Any]) -> Any:
 
 
 def _all_rules(policy: Mapping[str, Any]) -> Any:
-    """The rules of a policy in the order in which they are tried."""
+    """The rules of a policy in the order of trying."""
     lists = [policy.get(_BEFORE, ()), policy.get(_RULES, DEFAULT_RULES), policy.get(_AFTER, ())]
     if all(isinstance(each, list | tuple) for each in lists):
         return [rule for each in lists for rule in each]

@@ -1,4 +1,4 @@
-"""Joins a YAML file, the environment and the command line into Settings, or tells every problem at once.
+"""Merges a YAML file, the environment and the command line into Settings, or reports every problem at once.
 
 Paths in a configuration file are relative to that file.
 """
@@ -47,14 +47,14 @@ MAX_VALUES: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class FileValues:
-    """What a YAML file says, and on which line (from 1) it says so."""
+    """The contents of a YAML file, and the line (from 1) of each setting."""
 
     path: Path | None = None
     values: dict[str, Any] = field(default_factory=dict)
     lines: dict[Loc, int] = field(default_factory=dict)
 
     def where(self, loc: Loc) -> str | None:
-        """``FILE:LINE`` of a setting, or of the section it stands in; None where no file was read."""
+        """``FILE:LINE`` of a setting, or of its section; None if no file was read."""
         if self.path is None:
             return None
         for end in range(len(loc), 0, -1):
@@ -64,7 +64,7 @@ class FileValues:
 
 
 class _Loader(yaml.SafeLoader):
-    """Dates stay text: ``version: 2026-01-01`` is a name here, not a point in time."""
+    """Dates stay text: ``version: 2026-01-01`` is a name here, not a date."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - yaml's own attribute, replaced, never changed
         first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -73,7 +73,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_file(path: Path) -> FileValues:
-    """Read a YAML file. Raises SettingsError: missing, unreadable, not YAML, or a key given twice."""
+    """Read a YAML file. Raises SettingsError if it is missing, unreadable, not YAML, or gives a key twice."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE_BYTES + 1)
@@ -138,10 +138,10 @@ def _not_yaml(path: Path, error: Exception) -> Problem:
 
 
 def _too_many(root: yaml.Node) -> bool:
-    """Whether a document has more than MAX_VALUES values once its aliases are written out.
+    """Whether a document has more than MAX_VALUES values once its aliases are expanded.
 
-    Every node is counted once and its count is then used again, so this is quick where writing out is not.
-    A node that stands within itself is yaml's to refuse.
+    Every node is counted once and its count is then reused, so this is fast where expanding is not. A node
+    that contains itself is left for yaml to reject.
     """
     sizes: dict[int, int] = {}
     entered: set[int] = set()
@@ -168,7 +168,9 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _survey(root: yaml.Node, path: Path) -> tuple[dict[Loc, int], list[Problem]]:
-    """The line of every key, and the keys that stand twice in one mapping. No recursion, no node twice."""
+    """The line of every key, and keys given twice in one mapping. Without recursion, visiting each node
+    once.
+    """
     lines: dict[Loc, int] = {}
     problems: list[Problem] = []
     seen: set[int] = set()
@@ -199,10 +201,10 @@ def _survey(root: yaml.Node, path: Path) -> tuple[dict[Loc, int], list[Problem]]
 
 
 def read_environment(kind: type[Settings], file_values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that environment variables give: ``GUARDRAIL_KAFKA__GROUP_ID=a`` is kafka.group_id.
+    """The settings from environment variables: ``GUARDRAIL_KAFKA__GROUP_ID=a`` is kafka.group_id.
 
-    Lists and mappings are JSON. Names that only begin alike (``GUARDRAIL_SERVICE_HOST``, which Kubernetes
-    sets for a service called guardrail) are left alone; what looks like a misspelt setting is not.
+    Lists and mappings are JSON. Variables that only share the prefix (``GUARDRAIL_SERVICE_HOST``, which
+    Kubernetes sets for a service called guardrail) are ignored; what looks like a misspelt setting is not.
     Raises SettingsError.
     """
     problems = [problem for name in sorted(os.environ) if (problem := _misspelt(kind, name)) is not None]
@@ -225,7 +227,7 @@ def variable_of(loc: Sequence[str | int]) -> str:
 
 
 def environment_variable(loc: Loc) -> str | None:
-    """The variable that sets ``loc``, or a section it stands in, or else something in it, if there is one."""
+    """The existing variable that sets ``loc``, its section, or else something in it, if there is one."""
     names = {name.upper(): name for name in os.environ}
     for end in range(len(loc), 0, -1):
         found = names.get(variable_of(loc[:end]))
@@ -259,7 +261,7 @@ def _env_problem(name: str, remedy: str, wrong: str = "no such setting") -> Prob
 
 
 def _broken_json(kind: type[Settings]) -> list[str]:
-    """The variables that hold no JSON where a section, list or mapping is meant."""
+    """Variables without valid JSON for a section, list or mapping."""
     broken = []
     for name, value in sorted(os.environ.items()):
         if name.upper().startswith(ENV_PREFIX):
@@ -273,7 +275,7 @@ def _broken_json(kind: type[Settings]) -> list[str]:
 
 
 def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give policies and verdicts the spelling that variable names can't carry (case, dashes)."""
+    """Give policies and verdicts the spelling that variable names can't express (case, dashes)."""
     policies = values.get("policies")
     if not isinstance(policies, dict):
         return values
@@ -288,18 +290,18 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-# Text that is a path only where it looks like one: "acme/model" is an id on the hub, "check" is in PATH.
+# A text is a path only if it looks like one: "acme/model" is an id on the hub, "check" is in PATH.
 _NAME_OR_PATH: Final = (ClassifierSettings, "model")
 _PROGRAM: Final = (CommandJudgeSettings, "argv")
 _PATH_BEGINS: Final = ("./", "../")
-# A mapping of any values for pydantic, since what is left out is as in judge.llm.
+# Pydantic sees a mapping of any values, because omitted settings are those of judge.llm.
 _ALTERNATIVE: Final = (SelfJudgingSettings, "alternative", LlmJudgeSettings)
 
 
 def anchored(values: Any, annotation: Any, folder: Path) -> Any:
-    """``values`` as a file gives them for ``annotation``, relative paths in them seen from ``folder``.
+    """``values`` of a file for ``annotation``, with relative paths resolved from ``folder``.
 
-    Nothing is checked: what doesn't fit its type stays what it is, for the validation to refuse.
+    Checks nothing: what doesn't fit its type is left for the validation to reject.
     """
     kinds = list(_kinds(annotation))
     if Secret in kinds and isinstance(values, Mapping):
@@ -343,7 +345,7 @@ def _named(value: Any, folder: Path) -> Any:
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types that may stand there, of a union each; also what a validator takes in another's stead."""
+    """The types allowed there, including each member of a union and inputs that a validator converts."""
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *metadata = get_args(annotation)
@@ -382,13 +384,13 @@ def load_settings(
 ) -> Settings:
     """The settings of a process. Later sources win: defaults, file, environment, ``overrides``.
 
-    ``kind`` is the class with the sections to read; this package's own when left out, and then the section
-    ``kafka``, which ``consumers.settings`` reads, is passed over.
+    ``kind`` is the class with the sections to read; it defaults to this package's own, and then the section
+    ``kafka``, which ``consumers.settings`` reads, is ignored.
 
-    ``overrides`` is nested as the file is (``{"kafka": {"group_id": "a"}}``); the command line gives it.
+    ``overrides`` is nested like the file (``{"kafka": {"group_id": "a"}}``); it comes from the command line.
     Mappings are merged key by key, lists are replaced. Relative paths in the file are relative to its folder,
-    those of other sources to the current one. Raises SettingsError, a ConfigError, which lists every problem
-    with its source, path, value and remedy.
+    those from other sources to the current one. Raises SettingsError, a ConfigError, which lists every
+    problem with its source, path, value and remedy.
     """
     sources = _read(kind, None if path is None else Path(path), overrides)
     merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
@@ -423,10 +425,10 @@ def with_places(
     *,
     kind: type[Settings] = Settings,
 ) -> ConfigError:
-    """The error with the source of each setting that a line of its message begins with.
+    """The error with the source of each setting that begins a line of its message.
 
-    It is for what shows only when settings that are right by themselves are put to use: a judge without its
-    model, a budget without a price. Arguments as for ``load_settings``.
+    It is for problems that appear only when individually valid settings are used: a judge without its model,
+    a budget without a price. Arguments as for ``load_settings``.
     """
     if isinstance(error, SettingsError):
         return error
@@ -442,7 +444,7 @@ class _Sources:
     given: Mapping[str, Any]
 
     def where(self, loc: Loc) -> str | None:
-        """What gave the setting at ``loc``."""
+        """The source of the setting at ``loc``."""
         if _contains(self.given, loc):
             return "command line"
         if _contains(self.environment, loc):
@@ -454,7 +456,7 @@ class _Sources:
         if begin is None or begin[1] not in self.kind.model_fields:
             return line
         loc: Loc = tuple(int(part) if part.isdigit() else part for part in begin[0].split("."))
-        # A section that is nowhere given has no place, and its file as a whole would be a poor one.
+        # A section that is nowhere given has no place, and naming the whole file would not help.
         longest = next((loc[:end] for end in range(len(loc), 0, -1) if self._given(loc[:end])), None)
         where = None if longest is None else self.where(longest)
         return line if where is None else f"{where}: {line}"
@@ -467,15 +469,17 @@ def _read(kind: type[Settings], path: Path | None, overrides: Mapping[str, Any] 
     file = FileValues()
     if path is not None:
         file = read_file(path)
-        # Absolute without following links: mounted files are links to elsewhere, beside which nothing is.
+        # Absolute without following links: mounted files are links into another folder, which has none of
+        # their neighbours.
         file = replace(file, values=anchored(file.values, kind, path.absolute().parent))
     return _Sources(kind, file, read_environment(kind, file.values), overrides or {})
 
 
 def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, list[str]]]:
-    """Every policy that is named and not there, with its place and the names that are.
+    """Every policy that is named and doesn't exist, with its place and the existing names.
 
-    Settings can tell only the first, and only when all else is right; here nothing else needs to be.
+    Settings can report only the first one, and only if everything else is valid; here nothing else needs to
+    be.
     """
     policies = values.get("policies") or {}
     if not isinstance(policies, Mapping):
@@ -515,7 +519,7 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _contains(values: Any, loc: Loc) -> bool:
-    """Is the setting at ``loc``, or the list it stands in, given by ``values``?"""
+    """Whether ``values`` has the setting at ``loc``, or the list that contains it."""
     if not loc:
         return False
     for part in loc:

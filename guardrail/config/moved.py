@@ -1,7 +1,7 @@
-"""What became of settings of earlier versions: one table, from which the errors are told.
+"""What became of settings from earlier versions: one table, from which the errors are made.
 
-A key is a setting's path, ``*`` for the number of an item. A text is a remedy: where the setting is now,
-or why there is none any more. Whoever removes or renames a setting adds a line.
+A key is a setting's path, with ``*`` for an item's number. A text is a remedy: where the setting is now, or
+why it no longer exists. Add a line whenever you remove or rename a setting.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LIKE_LLM: Final = (("judge", "self_judging", "alternative"), ("judge", "llm", "
 
 
 def _client(*names: str, **renamed: str) -> dict[str, str]:
-    """Settings of Kafka that its client has by the same name, or by another one."""
+    """Kafka settings that aiokafka has under the same or another name."""
     now = dict.fromkeys(names) | renamed
     return {f"kafka.{old}": f"it is kafka.client.{new or old} now" for old, new in now.items()}
 
@@ -96,7 +96,7 @@ MOVED: Final[Mapping[str, str]] = {
     "judge.classifier.max_queued_pairs": _CONSTANT,
     "judge.classifier.overlap_tokens": _CONSTANT,
     "judge.classifier.max_windows_per_claim": "take it out; every window of the contexts is read",
-    # A judge of the user's own
+    # Custom judges
     "judge.command.workers": "it is judge.command.max_concurrency now",
     "judge.command.timeout_ms": "take it out; claim_timeout_ms of the policy bounds every request",
     "judge.command.hang_timeout_ms": _CONSTANT,
@@ -133,7 +133,7 @@ MOVED: Final[Mapping[str, str]] = {
 
 
 def what_became_of(loc: tuple[str | int, ...]) -> str | None:
-    """The remedy for a setting that was at ``loc`` in an earlier version; None where none was."""
+    """The remedy for a setting that was at ``loc`` in an earlier version; None if there was none."""
     path = tuple("*" if isinstance(part, int) else part for part in loc)
     for section in _LIKE_LLM:
         if path[:-1] == section:

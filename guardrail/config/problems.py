@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, told so that it can be mended at once."""
+"""Describes what is wrong with a configuration, so that everything can be fixed at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Loc = tuple[str | int, ...]
 
 # Not "tokens", which are counted, nor "tokenizer".
 _SECRET_NAME: Final = re.compile(r"password|secret|token(?!s|izer)|api_?key|credential", re.IGNORECASE)
-# Below these any text may be a secret: a flag's value, an option of some server.
+# Any text below these may be a secret: a flag's value, a server's option.
 _SECRET_SECTIONS: Final = frozenset({"argv", "env", "headers", "extra_headers", "extra_body"})
 _WITH_AT: Final = re.compile(r"\S*@\S*")
 _QUERY: Final = re.compile(r"(?<=\?)[^\s?'\"]*=[^\s'\"]*")
@@ -52,12 +52,12 @@ _WRITE: Final = {
 _LIST_TYPES: Final = {"tuple_type", "list_type"}
 _SECTION_TYPES: Final = {"model_type", "model_attributes_type", "dict_type"}
 _SECTION_NAMES: Final = 3
-_CLOSE: Final = 0.75  # how alike two spellings are for one to be a slip for the other
+_CLOSE: Final = 0.75  # how similar two spellings must be for one to count as a typo for the other
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One wrong setting. ``path`` is dotted, and empty when the whole source is meant."""
+    """One wrong setting. ``path`` is dotted, and empty if the whole source is wrong."""
 
     path: str
     wrong: str
@@ -74,7 +74,7 @@ class Problem:
 
 
 class SettingsError(ConfigError):
-    """One or more settings are wrong; ``problems`` lists all of them, the message tells them."""
+    """One or more settings are wrong; ``problems`` and the message list all of them."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -82,12 +82,12 @@ class SettingsError(ConfigError):
 
 
 def dotted(loc: Loc) -> str:
-    """A path as it is written in messages: ``policies.default.rules.0``."""
+    """A path as messages show it: ``policies.default.rules.0``."""
     return ".".join(escape_controls(str(part)) for part in loc)
 
 
 def fields_of(annotation: Any) -> Mapping[str, FieldInfo]:
-    """The fields of a settings class, also of an optional one; none for anything else."""
+    """The fields of a settings class, including an optional one; none for anything else."""
     optional = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else ()
     for candidate in (annotation, *optional):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
@@ -101,14 +101,15 @@ def explain(
     where: Callable[[Loc], str | None],
     is_repeated: Callable[[Loc], bool] = lambda _: False,
 ) -> list[Problem]:
-    """The problems in a failed validation of ``root``; ``where`` tells which source gave a path. Those at
-    paths that repeat another's value are left out: they are told there."""
+    """The problems in a failed validation of ``root``; ``where`` returns the source of a path. Leaves out
+    paths that repeat another's value, because the problem is reported there.
+    """
     errors = [details for details in error.errors(include_url=False) if not is_repeated(details["loc"])]
     misnamed = {details["loc"][:-1] for details in errors if details["loc"][-1:] == ("[key]",)}
     return [
         _explain_one(root, details, where)
         for details in errors
-        # What a section lacks that has no right name follows from the name.
+        # If a section has a wrong name, missing settings in it follow from that.
         if details["loc"][-1:] == ("[key]",) or not _stands_in(details["loc"], misnamed)
     ]
 
@@ -120,7 +121,7 @@ def _stands_in(loc: Loc, sections: Collection[Loc]) -> bool:
 def explain_unknown_policy(
     loc: Loc, name: str, known: Sequence[str], where: Callable[[Loc], str | None]
 ) -> Problem:
-    """The problem that nothing in ``known`` has the name that stands at ``loc``."""
+    """The problem that nothing in ``known`` has the name at ``loc``."""
     wrong = f"no policy has this name; there are: {escape_controls(', '.join(known))}"
     remedy = _close(name, known) or "correct it, or add the policy to policies"
     return Problem(dotted(loc), wrong, remedy, value=_show(name, loc, None), where=where(loc))
@@ -156,7 +157,7 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
 
 
 def _section(root: type[BaseModel], loc: Loc, kind: str) -> str | None:
-    """What to write where settings by name are meant and something else stands."""
+    """What to write if settings are expected and something else was given."""
     if kind not in _SECTION_TYPES or not loc:
         return None
     names = list(fields_of(_walk(root, loc)[0]))
@@ -189,7 +190,7 @@ def _remedy(kind: str, value: Any, context: Mapping[str, Any], field: FieldInfo 
 
 
 def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
-    """The value given, short and without secrets; None for whole sections."""
+    """The given value, short and without secrets; None for whole sections."""
     if value is None:
         return "null"
     if isinstance(value, BaseModel | Mapping):
@@ -202,7 +203,7 @@ def _show(value: Any, loc: Loc, field: FieldInfo | None) -> str | None:
 
 
 def _without_logins(message: str, value: Any) -> str:
-    """The message without what has an @: a password may stand before it, without a scheme in front too, and
+    """The message without anything that contains an @, which may follow a password, even without a scheme and
     in a URL's query.
     """
     message = message.replace(_NOT_SHOWN, "\0")
@@ -220,12 +221,12 @@ def _is_secret(field: FieldInfo | None) -> bool:
 
 
 def _field_at(root: type[BaseModel], loc: Loc) -> FieldInfo | None:
-    """The declaration of the setting at ``loc``, or of the list or mapping that it stands in."""
+    """The declaration of the setting at ``loc``, or of the list or mapping that contains it."""
     return _walk(root, loc)[1]
 
 
 def _walk(root: type[BaseModel], loc: Loc) -> tuple[Any, FieldInfo | None]:
-    """The type that stands at ``loc`` and the last field on the way there; (None, None) for unknown paths."""
+    """The type at ``loc`` and the last field on the way there; (None, None) for unknown paths."""
     annotation: Any = root
     field: FieldInfo | None = None
     for part in loc:
@@ -256,7 +257,7 @@ def _suggest(root: type[BaseModel], loc: Loc) -> str:
 
 
 def _paths(root: Any, prefix: Loc = ()) -> list[Loc]:
-    """Every setting's path, a section before what stands in it; mappings and lists are not entered."""
+    """Every setting's path, a section before its contents; without entering mappings and lists."""
     fields = fields_of(root)
     here: list[Loc] = [(*prefix, name) for name in fields]
     for name, field in fields.items():
@@ -268,7 +269,7 @@ def _close(name: str, known: Sequence[str], section: str = "") -> str | None:
     folded = {candidate.lower(): candidate for candidate in known}
     name = name.lower().replace("-", "_")
     found = difflib.get_close_matches(name, folded, n=1, cutoff=0.6)
-    # "delete" is as near to "release" as "model" to "model_name", and means the opposite.
+    # "delete" is as similar to "release" as "model" is to "model_name", and means the opposite.
     ratio = difflib.SequenceMatcher(a=found[0], b=name).ratio() if found else 0.0
     if not found or (ratio < _CLOSE and not found[0].startswith(name)):
         return None

@@ -1,6 +1,6 @@
-"""What every setting is, read from the models, for docs/settings.md and ``guardrail config describe``.
+"""Describes every setting from the models, for docs/settings.md and ``guardrail config describe``.
 
-Paths of settings have NAME in place of a name that the user chooses, and N in place of an item's number.
+In paths, NAME stands for a name that the user chooses, and N for an item's number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CLOSE: Final = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting or, where ``below`` is not empty, a section, list or mapping with settings in it."""
+    """A setting or, if ``below`` is not empty, a section, list or mapping that contains settings."""
 
     path: tuple[str, ...]
     kind: str
@@ -50,26 +50,26 @@ class Entry:
         return ".".join(self.path)
 
     def all(self) -> Iterator[Entry]:
-        """This one and all below it, in their order."""
+        """This entry and all below it, in order."""
         yield self
         for each in self.below:
             yield from each.all()
 
     @property
     def is_section(self) -> bool:
-        """Whether it is nothing by itself but the settings in it."""
+        """Whether it is only a container of settings."""
         return self.kind == "section"
 
 
 def entries(kind: type[Settings]) -> tuple[Entry, ...]:
-    """The settings of ``kind`` as they stand in a file, at the top level."""
+    """The top-level settings of ``kind``, as in a file."""
     schema = kind.model_json_schema()
     reader = _Reader(schema["$defs"])
     return reader.below((), schema, kind().masked())
 
 
 class _Reader:
-    """Reads a JSON Schema of pydantic's making."""
+    """Reads a JSON Schema made by pydantic."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
@@ -111,7 +111,7 @@ class _Reader:
         return {**self._definitions[name], **schema} if name else schema
 
     def _section(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The schema of a settings class, also of an item that may be written otherwise as well."""
+        """The schema of a settings class, including an item that may also be written otherwise."""
         for one in (raw, *raw.get("anyOf", ()), *self._resolved(raw).get("anyOf", ())):
             resolved = self._resolved(one)
             named = "$ref" in one or "anyOf" in self._resolved(raw)  # others are described, and no class
@@ -154,7 +154,7 @@ def _either(kinds: Sequence[str]) -> str:
 
 
 def _of_each(path: tuple[str, ...], default: Any) -> Any:
-    """The defaults of the fields of a mapping's values, where it is not empty; by key, if they differ so."""
+    """The defaults of the fields of a mapping's values, if it is not empty; by key if they differ."""
     if path == ("policies",):
         return default["default"]
     if not isinstance(default, Mapping) or not default:
@@ -278,7 +278,9 @@ def _prose(text: str) -> str:
 
 
 def describe(kind: type[Settings], path: str) -> str:
-    """What the setting or section at ``path`` is. Raises ConfigError, with a name that is close, for none."""
+    """Describes the setting or section at ``path``. Raises ConfigError, with a similar name, if there is
+    none.
+    """
     parts = tuple(part for part in path.strip().split(".") if part)
     top = entries(kind)
     found = next((each for one in top for each in one.all() if _matches(each.path, parts)), None)

@@ -1,4 +1,4 @@
-"""Every setting of the guardrail but those of Kafka, in one tree of frozen values."""
+"""All settings except those of Kafka, in one tree of frozen values."""
 
 from __future__ import annotations
 
@@ -39,42 +39,43 @@ class LoggingSettings(BaseModel):
 
     format: LogFormat = Field(
         default="auto",
-        description="json: one object a line. console: for people. auto: console in a terminal, else json.",
+        description="json: one object per line. console: for people. auto: console in a terminal, else json.",
     )
-    level: LogLevel = Field(default="info", description="The least level that is logged.")
+    level: LogLevel = Field(default="info", description="Lowest level to log.")
     log_texts: bool = Field(
         default=False,
-        description="Log questions, contexts, answers and claims too; they may hold personal data.",
+        description="Also log questions, contexts, answers and claims; they may contain personal data.",
     )
 
 
 class ShutdownSettings(BaseModel):
-    """How the guard leaves."""
+    """How the guard shuts down."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     budget_ms: Annotated[int, Field(ge=500)] = Field(
         default=25_000,
-        description="Longest time from SIGTERM to the end of the process. About two thirds go to responses "
-        "in flight; the next guard goes on with those left. The rest is for committing and leaving. Keep it "
-        "under the grace period of whatever stops the process (terminationGracePeriodSeconds).",
+        description="Longest time from SIGTERM to the end of the process. About two thirds are for "
+        "responses in flight; the next guard resumes those that are left. The rest is for "
+        "committing and leaving the group. Keep it below the grace period of whatever "
+        "stops the process (terminationGracePeriodSeconds).",
     )
 
     @property
     def leave_timeout_ms(self) -> int:
-        """For the last commits, leaving the group and closing: no more than these need."""
+        """Time for the last commits, leaving the group and closing: no more than these need."""
         return min(8_000, self.budget_ms * 2 // 5)
 
     @property
     def drain_timeout_ms(self) -> int:
-        """For responses in flight: what is left, less a twentieth for the end of the process itself."""
+        """Time for responses in flight: the rest, less a twentieth for the end of the process itself."""
         return self.budget_ms * 19 // 20 - self.leave_timeout_ms
 
 
 class Settings(BaseSettings):
-    """The configuration without Kafka. ``Settings()`` is the defaults; ``load_settings`` reads the sources.
+    """The configuration without Kafka. ``Settings()`` has the defaults; ``load_settings`` reads the sources.
 
-    Raises pydantic's ValidationError for wrong values; ``load_settings`` turns that into a ConfigError that
+    Raises pydantic's ValidationError for wrong values; ``load_settings`` turns it into a ConfigError that
     names file, path, value and remedy.
     """
 
@@ -89,28 +90,32 @@ class Settings(BaseSettings):
     limits: Limits = Field(
         default_factory=Limits, description="Bounds on what one guard process holds at a time."
     )
-    judge: JudgeSettings = Field(default_factory=JudgeSettings, description="What gives the verdicts.")
+    judge: JudgeSettings = Field(
+        default_factory=JudgeSettings, description="The judge that gives the verdicts."
+    )
     policies: dict[Annotated[str, Field(min_length=1)], Policy] = Field(
         default_factory=dict,
         validate_default=True,
-        description="Policies by name. The built-in 'default' is always there; name it here to change it. "
-        "What a policy leaves out it has from the one that it extends, or from the built-in defaults.",
+        description="Policies by name. The built-in 'default' always exists; name it here to change "
+        "it. A policy takes the settings that it omits from the one that it extends, or "
+        "from the built-in defaults.",
     )
     routes: tuple[Route, ...] = Field(
         default=(),
-        description="Which policy a response gets by its route, tenant and generator model; the first match "
-        "wins.",
+        description="Select a response's policy by route, tenant and generator model; the first match wins.",
     )
     default_policy: str = Field(
-        default=BUILT_IN_POLICY, description="Name of the policy where no route matches."
+        default=BUILT_IN_POLICY, description="Name of the policy that applies if no route matches."
     )
     challengers: tuple[Challenger, ...] = Field(
         default=(),
-        description="Policies that decide beside others on the same verdicts, without effect: for trying out "
-        "a policy on live traffic.",
+        description="Policies that decide beside others on the same verdicts, without effect, to try "
+        "out a policy on live traffic.",
     )
     logging: LoggingSettings = Field(default_factory=LoggingSettings, description="Logs of the process.")
-    shutdown: ShutdownSettings = Field(default_factory=ShutdownSettings, description="How the guard leaves.")
+    shutdown: ShutdownSettings = Field(
+        default_factory=ShutdownSettings, description="How the guard shuts down."
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -121,13 +126,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take what is given only: an embedded guard must not change with the environment of its host."""
+        """Use only the given values: an embedded guard must not change with its host's environment."""
         return (init_settings,)
 
     @field_validator("policies", mode="before")
     @classmethod
     def _name_policies(cls, value: Any) -> Any:
-        """The key is the policy's name; a policy left empty is the built-in one under another name."""
+        """The key is the policy's name; an empty policy is the built-in one under another name."""
         if value is None:
             value = {}
         if not isinstance(value, Mapping):
@@ -188,13 +193,13 @@ class Settings(BaseSettings):
         return PolicyRouter(self.policies, self.routes, self.default_policy, self.challengers)
 
     def masked(self) -> dict[str, Any]:
-        """The settings as plain values that YAML and JSON can hold, secrets masked, also those in URLs."""
+        """The settings as plain values for YAML or JSON, with secrets masked, including those in URLs."""
         values: dict[str, Any] = _without_url_secrets(self.model_dump(mode="json"))
         return values
 
 
 def _without_url_secrets(value: Any) -> Any:
-    """Values with logins and query values of URLs masked; a query is where some gateways take their key."""
+    """Values with logins and query values of URLs masked; some gateways take their key in the query."""
     if isinstance(value, dict):
         return {key: _without_url_secrets(below) for key, below in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,6 @@
-"""Many responses, one judge: tasks, deadlines, bounds, and what of each response is to be stored."""
+"""Runs many responses against one judge: tasks, deadlines, bounds, and the state of each response to
+store.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ __all__ = [
     "digest",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {

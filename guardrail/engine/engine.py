@@ -1,14 +1,14 @@
-"""Many sessions, one judge, or one for each of some policies.
+"""Runs many sessions with one judge, plus those that policies name.
 
-The engine owns what waits: the judge's calls, their deadlines, the timers, the bounds. It is driven by
-``handle``, which never waits, and answers through a callback, so the same engine serves a Kafka consumer,
-the Python API and offline scoring. Output events of one response come in order; responses never wait for
-each other.
+The engine owns everything that waits: the judge's calls, their deadlines, the timers, the bounds. Its input
+is ``handle``, which never waits, and its output is a callback, so the same engine serves a Kafka consumer,
+the Python API and offline scoring. Output events of one response come in order; responses never wait for each
+other.
 
-A response belongs to a lane, any hashable: for a consumer its partition. Lanes share the judge evenly, each
-remembers its own finished responses, and one can be dropped without a word. An engine that is given an
-``on_change`` hands out with the outputs of each step what the step has changed, and another process goes on
-from that by ``restore``.
+A response belongs to a lane, which can be any hashable value; a consumer uses its partitions. Lanes share the
+judge evenly. Each lane remembers its own finished responses and can be dropped silently. With ``on_change``,
+the engine hands out state changes together with the outputs of the step that caused them, and another process
+can continue from these with ``restore``.
 """
 
 from __future__ import annotations
@@ -72,12 +72,13 @@ MOST_WHILE_SHEDDING: Final = 1.5
 class Engine:
     """Carries out what sessions ask for.
 
-    Use as an async context manager; leaving it cancels what is still under way. ``emit`` is called, on the
-    event loop, for every output; ``on_closed`` once for every response of which nothing more will be
-    emitted or read; ``on_change`` when a response has something to store, until which nothing is said of its
-    further changes. None of them may raise. Without ``on_change`` nothing is journalled, nor restored.
-    ``judges`` are those that policies name by ``judge``; ``judge`` is for all others.
-    ``clock`` gives seconds on any monotonic clock, ``wall`` Unix time in seconds.
+    Use as an async context manager; leaving it cancels all work in progress. The engine calls ``emit`` for
+    every output, ``on_closed`` once for every response that will emit and read nothing more, and
+    ``on_change`` when a response has something to store; it reports further changes of that response only
+    after those are taken. It makes all calls on the event loop, and none of the callbacks may raise. Without
+    ``on_change`` the engine keeps no journal and can't restore. ``judges`` are those that policies name by
+    ``judge``; ``judge`` is for all other policies. ``clock`` gives seconds on any monotonic clock, ``wall``
+    Unix time in seconds.
     """
 
     def __init__(
@@ -126,14 +127,14 @@ class Engine:
             self._drop(run)
         for task in self._tasks:
             task.cancel()
-        # The group is told nothing of the caller's error, which it would wrap into a group of one.
+        # Don't pass the caller's error to the task group, which would wrap it in a group of one.
         await self._group.__aexit__(None, None, None)
 
     def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
-        """Choose by ``router`` the policies of responses that begin from now on; others keep theirs.
+        """Use ``router`` to choose the policies of responses that begin from now on; others keep theirs.
 
-        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, when a
-        policy names one that is not there.
+        ``judges`` are added to those that policies can name. Raises ConfigError, and changes nothing, if a
+        policy names a judge that doesn't exist.
         """
         known = {**self._judges, **(judges or {})}
         for policy in router.policies:
@@ -163,28 +164,28 @@ class Engine:
 
     @property
     def judging(self) -> int:
-        """Requests that the judge works on."""
+        """Requests that the judge is working on."""
         return self._limits.max_concurrent_judgements - self._slots.free
 
     @property
     def judge_queue(self) -> int:
-        """Requests that wait for a turn at the judge."""
+        """Requests waiting for a turn at the judge."""
         return self._slots.waiting
 
     def oldest_held_s(self) -> float:
-        """The age in seconds of the oldest segment that waits for its release; 0 if none does."""
+        """The age in seconds of the oldest segment waiting for its release; 0 if there is none."""
         held = (run.session.oldest_held_at for run in self._runs.values())
         oldest = min((at for at in held if at is not None), default=None)
         return 0.0 if oldest is None else max(0.0, self._clock() - oldest)
 
     @property
     def saturated(self) -> bool:
-        """A bound is reached; true until all are below ``limits.resume_at`` of it."""
+        """Whether a bound is reached; stays true until all are below ``limits.resume_at`` of it."""
         return self._bounds.saturated
 
     @property
     def shedding(self) -> bool:
-        """Are new responses turned away? Ends by itself when there is room."""
+        """Whether new responses are turned away. Ends by itself once there is room."""
         return self._bounds.shedding
 
     @shedding.setter
@@ -196,28 +197,28 @@ class Engine:
         await self._bounds.room.wait()
 
     def load(self, lane: Hashable) -> float:
-        """The share of the bounds that a lane takes, of the one it is nearest to."""
+        """A lane's share of the bound that it is closest to."""
         found = self._table.lanes.get(lane)
         return 0.0 if found is None else found.load.share(self._limits)
 
     def lanes_to_pause(self, lanes: Collection[Hashable]) -> set[Hashable]:
-        """Which of ``lanes``, all that are read at present, not to read for now; to be asked regularly.
+        """Which of ``lanes``, all lanes currently read, to pause; call it regularly.
 
-        All of them while the engine is saturated, unless it sheds; before that, those over their fair share.
+        All of them while the engine is saturated, unless it sheds; before that, those above their fair share.
         """
         return self._table.lanes_to_pause(lanes)
 
     def knows(self, response_id: str) -> bool:
-        """Is this response in flight?"""
+        """Whether this response is in flight."""
         return response_id in self._runs
 
     def lane_of(self, response_id: str) -> Hashable | None:
-        """The lane of a response in flight; None when it is not."""
+        """The lane of a response in flight; None if it isn't in flight."""
         run = self._runs.get(response_id)
         return None if run is None else run.lane.key
 
     def decided(self, response_id: str) -> bool:
-        """Are the final events of this response out, so that more of its text changes nothing?"""
+        """Whether the final events of this response are out, so that more of its text changes nothing."""
         run = self._runs.get(response_id)
         return run is None or run.session.silent
 
@@ -226,10 +227,10 @@ class Engine:
     def pass_over(
         self, head: ResponseStarted | Response, headers: Headers = (), *, lane: Hashable = None, born: int = 0
     ) -> None:
-        """Read this response to its end and say nothing: it was decided before a restart."""
+        """Read this response to its end without output: it was decided before a restart."""
         if head.response_id not in self._runs:
             run = self._open(head, headers, digest(head), self._table.lane(lane), born)
-            run.session.fall_silent()
+            run.session.mute()
             if isinstance(head, Response):
                 run.session.complete(1, self._clock())
             self._carry_out(run, [])
@@ -237,11 +238,11 @@ class Engine:
     def handle(
         self, event: InputEventType, headers: Headers = (), *, lane: Hashable = None, born: int = 0
     ) -> None:
-        """Take one event that was read from ``lane``. Raises ProtocolError when it does not fit its response.
+        """Handle one event that was read from ``lane``. Raises ProtocolError if it does not fit its response.
 
-        A response that is in flight then ends early, under its policy; the others are unaffected. The
-        event itself is the caller's to dead-letter. ``born`` is kept with the response that the event
-        begins, if it begins one: it tells two lives of one id apart.
+        A response in flight then ends early, under its policy; the others are unaffected. The caller
+        dead-letters the event itself. ``born`` is stored with the response that the event begins, if any, to
+        distinguish two lives of one id.
         """
         run = self._runs.get(event.response_id)
         if run is not None:
@@ -283,10 +284,10 @@ class Engine:
     def reject(
         self, response_id: str, reason: str, headers: Headers = (), *, lane: Hashable = None, born: int = 0
     ) -> None:
-        """An event of this response can't be used: end it early, or refuse it when it is new.
+        """Report an unusable event of this response: end the response early, or refuse it if it is new.
 
-        Nobody is to wait for a response that can't be checked: an unknown one is answered with a block
-        under a policy that blocks, if there is one, and its later text is ignored.
+        Nobody should wait for a response that can't be checked. The engine answers an unknown one with a
+        block, under a policy that blocks if there is one, and ignores its later text.
         """
         now = self._clock()
         run = self._runs.get(response_id)
@@ -299,20 +300,20 @@ class Engine:
             run = self._open(head, headers, b"", place, born, self._router.for_unknown())
             effects = run.session.end_early(reason, now, force_block=True)
             if run.session.silent:
-                # Nothing is kept of it but its id, so that rubbish can't fill the guard.
+                # Keep only its id, so that garbage input can't fill the guard.
                 run.session.complete(0, now)
                 run.session.next_seq = MAX_SEQ
             self._carry_out(run, effects)
 
     def discard(self, response_ids: Iterable[str]) -> None:
-        """Forget responses without a word: another process takes them over."""
+        """Drop responses silently: another process takes them over."""
         for response_id in list(response_ids):
             run = self._runs.get(response_id)
             if run is not None:
                 self._drop(run)
 
     def drop_lane(self, lane: Hashable) -> None:
-        """Forget a lane's responses without a word, those in flight and those that finished."""
+        """Silently drop a lane's responses, those in flight and those that finished."""
         found = self._table.lanes.pop(lane, None)
         if found is not None:
             for run in list(found.runs.values()):
@@ -341,12 +342,12 @@ class Engine:
         lane: Hashable,
         born: int,
     ) -> None:
-        """Take up a response where its increments, in their order, left it, under the policy it began with.
+        """Resume a response from its increments, in order, under the policy it began with.
 
-        Emits nothing and asks the judge for the claims only that have no verdict. When ``progress`` can't
-        be read, or ``policy`` is None as that can't be, the response ends blocked, by the rule
-        session_state_unreadable. Raises UnreadableSession when ``head`` can't be read or is another
-        response's, and StateError when a newer version wrote any of it.
+        Emits nothing, and asks the judge only about claims without a verdict. If ``progress`` is unreadable,
+        or ``policy`` is None because it is unreadable, the response ends blocked by the rule
+        session_state_unreadable. Raises UnreadableSession if ``head`` is unreadable or belongs to another
+        response, and StateError if a newer version wrote any of it.
         """
         if not issubclass(self._session_type, StoredSession):
             raise TypeError("an engine without on_change restores nothing")
@@ -354,7 +355,7 @@ class Engine:
         if stored.event.response_id != response_id:
             raise UnreadableSession("head: it is another response's")
         other = self._runs.get(response_id)
-        if other is not None:  # it had been begun on two partitions, held by two processes
+        if other is not None:  # it was started on two partitions, held by two processes
             self._changed(other)
             self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))
             self._tell_closed(ClosedResponse(response_id, lane, born, stored.digest.hex(), 0))
@@ -377,7 +378,9 @@ class Engine:
         self._carry_out(run, effects)
 
     def remember(self, lane: Hashable, response_id: str, digest: str, next_seq: int, age_s: float) -> None:
-        """A response that finished on this lane ``age_s`` seconds ago, in another process; oldest first."""
+        """Remember a response that finished on this lane ``age_s`` seconds ago in another process; oldest
+        first.
+        """
         finished = self._table.lane(lane).finished
         finished.add(response_id, bytes.fromhex(digest), next_seq, self._clock() - max(0.0, age_s))
 
@@ -387,7 +390,7 @@ class Engine:
         self, session: Session, event: ResponseDelta | ResponseCompleted | ResponseAborted
     ) -> list[Effect]:
         now = self._clock()
-        if isinstance(event, ResponseDelta):  # by far the most frequent
+        if isinstance(event, ResponseDelta):  # by far the most frequent event
             return session.delta(event.seq, event.text, now)
         if isinstance(event, ResponseCompleted):
             return session.complete(event.seq, now)
@@ -431,7 +434,7 @@ class Engine:
         session = run.session
         try:
             self._carry_out(run, session.answer(answer, now))
-        except ProtocolError as error:  # too long: not a word of it is judged
+        except ProtocolError as error:  # too long: none of it is judged
             effects = session.end_early(error.reason, now, force_block=True)
             self._carry_out(run, [*effects, *session.answer(answer, now)])
             raise
@@ -463,8 +466,9 @@ class Engine:
         return run
 
     def _judge_of(self, policy: Policy) -> Judge:
-        """The judge that a policy names. The usual one stands in for a judge that is not there any more: the
-        response began under another configuration."""
+        """The judge that a policy names. The default judge replaces one that no longer exists, because the
+        response began under another configuration.
+        """
         if policy.judge is None:
             return self._judge
         judge = self._judges.get(policy.judge)
@@ -505,7 +509,7 @@ class Engine:
             self._on_change(Change(run, self._epoch))
 
     def _epoch(self) -> float:
-        # Readings of a monotonic clock mean nothing to another process.
+        # Monotonic clock readings mean nothing to another process.
         return self._wall() - self._clock()
 
     def _cut_on(self, run: Run) -> None:
@@ -539,9 +543,9 @@ class Engine:
     # ----------------------------------------------------------------------------------- timers
 
     def _arm(self, run: Run) -> None:
-        """Have ``_on_timer`` called no later than the session's next deadline.
+        """Schedule ``_on_timer`` for the session's next deadline or earlier.
 
-        A timer that fires early just arms itself again, so deadlines that move away cost nothing.
+        A timer that fires early just rearms itself, so deadlines that move away cost nothing.
         """
         due = min(run.session.next_deadline, self._gatherer.due(run))
         if due >= run.timer_due:
@@ -560,12 +564,12 @@ class Engine:
     # ------------------------------------------------------------------------------------ judge
 
     async def _judge_claims(self, run: Run) -> None:
-        """Put the claims of one response to the judge, those that came meanwhile in the next call.
+        """Send the claims of one response to the judge; claims that arrive meanwhile go into the next call.
 
-        One call at a time for each response while its text is coming: its claims go together and share their
-        contexts. What is left at the end of the text goes at once, beside a call that is under way, since
-        now somebody waits for it. Responses are judged beside each other. Claims that the judge puts off go
-        with the next that come, when they have waited long enough, or at the end of the text.
+        While its text is arriving, a response has one call at a time: its claims go together and share their
+        contexts. At the end of the text the rest goes at once, in parallel with a call under way, because now
+        somebody is waiting for it. Different responses are judged in parallel. Claims that the judge puts off
+        go with the next ones, when they have waited long enough, or at the end of the text.
         """
         try:
             while self._gatherer.to_judge(run) and not run.session.decided:
@@ -582,7 +586,7 @@ class Engine:
                         if gathering is not None:
                             gathering.close()
                 if run.dropped:
-                    return  # a judge that does not mind being cancelled
+                    return  # a judge that swallows its cancellation
                 if gathering is not None:
                     run.put_off.update(
                         (each.claim_id, (batch[each.claim_id], each))
@@ -591,12 +595,12 @@ class Engine:
                     )
                 self._carry_out(run, run.session.judged(found, self._clock()))
         finally:
-            # At once: the next claim may come before the loop has told that this task is done.
+            # At once: the next claim may arrive before the loop has reported that this task is done.
             run.calls.discard(cast("asyncio.Task[None]", asyncio.current_task()))
             if run.put_off and not run.dropped:
                 self._arm(run)
 
     def _heard(self, run: Run, judgement: Judgement) -> None:
-        """A verdict that came before its call ended."""
+        """A verdict arrived before its call ended."""
         if not run.dropped:
             self._carry_out(run, run.session.judged([judgement], self._clock()))

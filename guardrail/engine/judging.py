@@ -1,8 +1,9 @@
-"""One call of a judge for a session's claims, whatever it does, and when claims that it put off go again.
+"""One call of a judge for a session's claims, whatever the judge does, and the time when put-off claims go
+again.
 
-Judges read claims as prose; ``take_in`` leads what they say back to the raw text, and adds what they can't
-see or must not be trusted to see: text that displays otherwise than it reads, links that are in no source,
-citations of what is not there.
+Judges read claims as prose. ``take_in`` maps their results back to the raw text, and adds what judges can't
+see or must not be trusted to see: text that looks different from what it says, links that are in no source,
+citations of contexts that don't exist.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from guardrail.log_events import EventLog
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement, spans_within, total, unverified
 
-# Characters to look through, once for each link, that take less than handing them to a thread: 0.1 ms.
+# Characters to scan, once per link, that take less time than handing them to a thread: 0.1 ms.
 _AT_ONCE: Final = 100_000
 _ABSENT_LINK: Final = "A link or address in it stands in no source."
 _MISMATCH: Final = "The claim displays otherwise than it reads."
 
 
 async def claims_with_absent_links(claims: Mapping[str, Claim], evidence: EvidenceIndex) -> frozenset[str]:
-    """The ids of the claims that have a link or address which is in no context."""
+    """The ids of claims with a link or address that is in no context."""
     linking = {claim_id: claim.prose.links for claim_id, claim in claims.items() if claim.prose.links}
     if not linking:
         return frozenset()
@@ -45,11 +46,11 @@ async def claims_with_absent_links(claims: Mapping[str, Claim], evidence: Eviden
 
 
 def take_in(judgement: Judgement, claim: Claim, absent_links: Collection[str] = ()) -> Judgement:
-    """The judgement as it counts: spans in the raw claim, with the findings that no judge has to make.
+    """The judgement with spans in the raw claim, and with the findings that don't depend on a judge.
 
-    A claim that displays otherwise than it reads is never SUPPORTED. ``absent_links`` are the ids of claims
-    with a link that is in no source. That leaves the verdict as it is, and so do citations that name no
-    context.
+    A claim that looks different from what it says is never SUPPORTED. ``absent_links`` are the ids of claims
+    with a link that is in no source. Such links don't change the verdict, and neither do citations that name
+    no context.
     """
     findings = list(judgement.findings)
     prose = claim.prose
@@ -78,25 +79,26 @@ def take_in(judgement: Judgement, claim: Claim, absent_links: Collection[str] = 
 
 
 class Gatherer:
-    """The rules of an engine for claims that gather, of all its responses."""
+    """An engine's rules for gathering claims, for all its responses."""
 
     def __init__(
         self, most: int, clock: Callable[[], float], others_may_begin: Callable[[Run], None]
     ) -> None:
-        """``most`` claims fit into a call. ``others_may_begin`` is told when a call can't be joined any more,
-        once the text of its response has ended."""
+        """A call has at most ``most`` claims. ``others_may_begin`` is called when a call can't be joined any
+        more after the text of its response has ended.
+        """
         self.clock = clock
         self.others_may_begin = others_may_begin
         self._most = most
 
     def due(self, run: Run) -> float:
-        """When what was put off has to go to the judge; infinity while a call is under way, which looks."""
+        """When put-off claims must go to the judge; infinity during a call, which checks for them itself."""
         if not run.put_off or run.calls:
             return float("inf")
         return run.session.can_wait_until(run.put_off, run.max_wait_s)
 
     def to_judge(self, run: Run) -> bool:
-        """Is there anything that should be put to the judge now?"""
+        """Whether there is anything to send to the judge now."""
         if run.waiting or not run.put_off or not run.session.reading:
             return bool(run.waiting or run.put_off)
         return run.session.can_wait_until(run.put_off, run.max_wait_s) <= self.clock()
@@ -104,18 +106,20 @@ class Gatherer:
     def gathering(
         self, run: Run, batch: Mapping[str, Claim], known: Mapping[str, Judgement]
     ) -> RunGathering | None:
-        """What lets the judge put claims of ``batch`` off; None for one that never does."""
+        """What lets the judge put off claims of ``batch``; None for a judge that never does."""
         if not run.max_wait_s:
             return None
         session = run.session
-        # A call that can take no more claims can't wait for any, nor can one at the end of the text.
+        # A call that is full can't wait for more claims, nor can one at the end of the text.
         over = len(batch) >= self._most or not session.reading
         until = float("-inf") if over else session.can_wait_until(batch, run.max_wait_s)
         return RunGathering(self, run, known, until)
 
 
 class RunGathering:
-    """The ``Gathering`` of one call: claims may be put off until a time, and never at the end of the text."""
+    """The ``Gathering`` of one call: claims may be put off until a given time, and never at the end of the
+    text.
+    """
 
     def __init__(self, gatherer: Gatherer, run: Run, known: Mapping[str, Judgement], until: float) -> None:
         self.known = known
@@ -131,7 +135,7 @@ class RunGathering:
         return self._may_put_off(urgent=False)
 
     def put_off(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
-        """Keep the claims for the next request; or let others begin, as this one goes on."""
+        """Keep the claims for the next request, or let others begin because this one goes on."""
         if self._may_put_off(urgent=urgent):
             self.later = {judgement.claim_id: judgement for judgement in judgements}
             return True
@@ -168,18 +172,19 @@ async def ask(
     heard: Callable[[Judgement], None],
     gathering: RunGathering | None = None,
 ) -> list[Judgement]:
-    """What there is to say of the claims of ``batch``, which the session awaits, when the call is over.
+    """Ask the judge about the claims of ``batch``, which the session awaits; returns the remaining
+    judgements.
 
-    ``heard`` is called, from the event loop, with judgements as they come; those that come together with the
-    end of the stream are in the result instead. The last one waits a moment for that end, so that the
-    response is mostly not decided before it is known what the call took. In the result, too, is an UNVERIFIED
-    one for each claim that the judge has no verdict on in time, or at all, and hasn't put off. What the call
-    consumes is in the session's usage from when the judge records it. ``now`` is a reading of the session's
-    clock. Nothing but cancellation is raised.
+    ``heard`` is called from the event loop with judgements as they come. Judgements that come together with
+    the end of the stream are in the result instead; the last one waits a moment for that end, so that the
+    call's usage is usually known before the response is decided. The result also contains an UNVERIFIED
+    judgement for each claim that the judge has neither judged in time nor put off. The session's usage
+    includes what the call consumes as soon as the judge records it. ``now`` is a reading of the session's
+    clock. Raises only cancellation.
     """
     session.taken_up(batch)
     due = {claim_id: session.due(claim_id) for claim_id in batch}
-    # Of claims that gathered the first is given up long before the last.
+    # Among gathered claims, the first expires long before the last.
     deadline = max(due.values()) if gathering is None else min(due.values())
     open_ = _OpenClaims(batch, {claim_id: at - now for claim_id, at in due.items()}, heard)
     request = JudgeRequest(
@@ -220,7 +225,7 @@ async def ask(
 
 
 class _SessionMeter(Meter):
-    """Keeps what one call consumes in the usage of its session, too; others may be under way."""
+    """Also adds what one call consumes to the usage of its session; others may be under way."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
@@ -232,17 +237,18 @@ class _SessionMeter(Meter):
 
 
 class _OpenClaims:
-    """The claims of a call that have no verdict yet, and the verdicts that are still to be told.
+    """The claims of a call without a verdict, and the verdicts that are not reported yet.
 
-    Those are told in the next turn of the event loop, if the call isn't over by then: what a judge says all
-    at once comes in the order of the claims. The verdict on the last one is held for ``LAST_HELD_S``, and
-    never until its claim is given up: a verdict that is known must not be lost to a stream that does not end.
+    These are reported in the next turn of the event loop, if the call isn't over by then: judgements that a
+    judge gives all at once are reported in the order of the claims. The verdict on the last claim is held for
+    ``LAST_HELD_S``, but never until its claim expires: a stream that doesn't end must not lose a known
+    verdict.
     """
 
     def __init__(
         self, claims: dict[str, Claim], left_s: dict[str, float], heard: Callable[[Judgement], None]
     ) -> None:
-        """``left_s``: the seconds after which each claim of the call is given up."""
+        """``left_s``: the seconds until each claim of the call expires."""
         self._claims = claims
         self._heard = heard
         self._loop = asyncio.get_running_loop()
@@ -253,13 +259,13 @@ class _OpenClaims:
         self.absent_links: frozenset[str] = frozenset()
 
     def take(self, judgement: Judgement) -> float:
-        """Take a judgement in; returns the time, in the event loop's, when its claim is given up."""
+        """Record a judgement; returns the event loop's time at which its claim expires."""
         claim_id = judgement.claim_id
         self.untold[claim_id] = take_in(judgement, self._claims[claim_id], self.absent_links)
         return self._began_at + self.left.pop(claim_id)
 
     def hear(self, judgement: Judgement) -> None:
-        """Take a judgement in and have it told."""
+        """Record a judgement and have it reported."""
         given_up_at = self.take(judgement)
         if self.left:
             self._loop.call_soon(self._tell, judgement.claim_id)
@@ -268,7 +274,7 @@ class _OpenClaims:
             self._timer = self._loop.call_at(at, self._tell, judgement.claim_id)
 
     def close(self) -> None:
-        """The call is over: what is untold is in its result."""
+        """The call is over: its result contains whatever is unreported."""
         if self._timer is not None:
             self._timer.cancel()
 

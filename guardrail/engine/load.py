@@ -1,4 +1,4 @@
-"""How full an engine is, in all and by lane, which lanes pause, and slots that lanes share fairly."""
+"""How full an engine is, in total and by lane; which lanes pause; and slots that lanes share fairly."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _Queue = OrderedDict[asyncio.Future[None], None]
 
 
 class FairSlots:
-    """A semaphore with a queue for each lane: slots go round the lanes that wait, first in first out in each.
+    """A semaphore with a queue per lane: slots go round the waiting lanes, first in first out within each.
 
-    So one lane with a thousand waiters delays another with one by one slot, not by a thousand. A waiter may
-    be cancelled at any time; a slot that was on its way to it goes to the next.
+    A lane with a thousand waiters therefore delays another lane by one slot, not by a thousand. A waiter may
+    be cancelled at any time; a slot on its way to it goes to the next.
     """
 
     def __init__(self, slots: int) -> None:
         self._free = slots
-        # Lanes that have waiters, the one whose turn it is first. While there are any, no slot is free.
+        # Lanes with waiters, the next one first. While there are any, no slot is free.
         self._lanes: OrderedDict[Hashable, _Queue] = OrderedDict()
 
     @property
@@ -33,7 +33,7 @@ class FairSlots:
 
     @property
     def waiting(self) -> int:
-        """Who waits for a slot, all lanes together."""
+        """Number of waiters, over all lanes."""
         return sum(len(queue) for queue in self._lanes.values())
 
     @asynccontextmanager
@@ -74,7 +74,7 @@ class FairSlots:
             turn, _ = queue.popitem(last=False)
             if queue:
                 self._lanes[lane] = queue  # behind the others
-            if not turn.done():  # else cancelled, and about to leave
+            if not turn.done():  # else it was cancelled and is about to leave
                 turn.set_result(None)
                 return
         self._free += 1
@@ -89,14 +89,16 @@ paused it."""
 
 @dataclass(slots=True)
 class Load:
-    """What is in flight: responses that are not silent, characters, and claims that wait for a verdict."""
+    """What is in flight: responses that can still have output, characters, and claims waiting for a
+    verdict.
+    """
 
     sessions: int = 0
     chars: int = 0
     pending: int = 0
 
     def share(self, limits: Limits) -> float:
-        """The share of the bound it is nearest to; 1.0 and more is full."""
+        """The share of the bound that it is closest to; 1.0 and more is full."""
         return max(
             self.sessions / limits.max_sessions,
             self.chars / limits.max_bytes,
@@ -105,10 +107,11 @@ class Load:
 
 
 class Bounds:
-    """The load of an engine in all, and what follows from it: is there room, is anything awaited?
+    """An engine's total load, and what follows from it: whether there is room, and whether anything is
+    awaited.
 
-    ``shedding`` is set by the consumer when only input could make room: then new responses are turned away
-    until there is room again.
+    The consumer sets ``shedding`` when only input could make room: then new responses are turned away until
+    there is room again.
     """
 
     __slots__ = ("_limits", "idle", "room", "saturated", "shedding", "total")
@@ -124,7 +127,7 @@ class Bounds:
         self.idle.set()
 
     def add(self, load: Load, *, sessions: int = 0, chars: int = 0, pending: int = 0) -> None:
-        """Count these for a lane and in all."""
+        """Count these for a lane and in total."""
         total = self.total
         load.sessions += sessions
         total.sessions += sessions
@@ -139,7 +142,7 @@ class Bounds:
         self.measure()
 
     def measure(self) -> None:
-        """See if a bound is reached, or all have room again."""
+        """Check whether a bound is reached, or all have room again."""
         share = self.total.share(self._limits)
         if share >= 1.0 and not self.saturated:
             self.saturated = True
@@ -152,11 +155,11 @@ class Bounds:
 def over_their_share(
     loads: Mapping[_Lane, Load], total: float, paused: Collection[_Lane], limits: Limits
 ) -> set[_Lane]:
-    """The lanes that take more than their fair share, one of ``len(loads)``, of an engine that fills up.
+    """The lanes above their fair share, one of ``len(loads)``, of an engine that is filling up.
 
-    ``total`` is the share of the bounds that all lanes take together, ``paused`` what was answered last. From
-    ``limits.resume_at`` on, lanes over their share are paused; they stay so until they are well below it,
-    or there is room again. Only verdicts make room in a lane that is not read, so one that waits for none is
+    ``total`` is the share of the bounds that all lanes take together, ``paused`` the previous result. From
+    ``limits.resume_at`` on, lanes above their share are paused; they stay paused until they are well below
+    it, or there is room again. Only verdicts make room in a paused lane, so a lane that waits for none is
     never paused: its responses need their input to end.
     """
     fair = 1 / len(loads) if loads else 1.0

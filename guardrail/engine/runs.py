@@ -1,6 +1,6 @@
-"""What an engine keeps of its responses, of those that have ended too, and the records it hands out.
+"""What an engine keeps about its responses, including finished ones, and the records it hands out.
 
-Responses are stored as records, and sessions made of what is stored.
+Responses are stored as records, and sessions are made from stored records.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from guardrail.verdicts import Judgement
 
 
 def digest(head: ResponseHead) -> bytes:
-    """Tells two starts with one id apart: 8 bytes over the whole event."""
-    # A start that was stored before there was a language is the same start when it comes again.
+    """Distinguishes two starts with one id: 8 bytes over the whole event."""
+    # A start stored by a version without ``language`` still equals the same start when it is repeated.
     value = head.to_json() if head.language is not None else _without_language(head)
     return blake2b(value, digest_size=8).digest()
 
@@ -81,7 +81,7 @@ class FinishedResponses:
             self._entries.popitem(last=False)
 
     def get(self, response_id: str, now: float) -> bytes | None:
-        """The digest of its start; None when it is not remembered."""
+        """The digest of its start; None if it isn't remembered."""
         while self._entries and next(iter(self._entries.values())).forget_at <= now:
             self._entries.popitem(last=False)
         entry = self._entries.get(response_id)
@@ -90,7 +90,7 @@ class FinishedResponses:
     def require_repeated(
         self, event: ResponseDelta | ResponseCompleted | ResponseAborted, now: float
     ) -> None:
-        """Raises ProtocolError unless this event had been read before its response finished."""
+        """Raises ProtocolError unless this event was read before its response finished."""
         if self.get(event.response_id, now) is None:
             raise ProtocolError("unknown_response", "no response with this id was started")
         if isinstance(event, ResponseDelta) and event.seq >= self._entries[event.response_id].next_seq:
@@ -101,10 +101,10 @@ _RATERS_KEPT: Final = 64
 
 
 class Cutters:
-    """Makes cutters; what a policy says of severity is compiled once for as long as it is in use."""
+    """Makes cutters; a policy's severity rules are compiled once for as long as it is in use."""
 
     def __init__(self) -> None:
-        # The policy is kept beside its rater so that its id can't be another's.
+        # The policy is kept with its rater so that another one can't get its id.
         self._raters: OrderedDict[int, tuple[Policy, BuiltinSeverityRater]] = OrderedDict()
 
     def new(self, policy: Policy, contexts: Sequence[Context]) -> ClaimCutter:
@@ -131,7 +131,7 @@ _AT_THE_END: Final = 2
 class Output:
     """One event to publish, with the headers that came with the response's start, and its lane.
 
-    ``waited_s`` is how long the text had been cut that a delivery releases, where that is known.
+    ``waited_s`` is the age of the text that a delivery releases, if known.
     """
 
     channel: Channel
@@ -143,10 +143,10 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ClosedResponse:
-    """A response of which nothing more will be emitted or read.
+    """A response that will emit and read nothing more.
 
-    ``born`` is the number it was started with, ``digest`` (hex) tells its start from another with the same
-    id, ``next_seq`` is the number of deltas read.
+    ``born`` is the number it was started with, ``digest`` (hex) distinguishes its start from another with the
+    same id, ``next_seq`` is the number of deltas read.
     """
 
     response_id: str
@@ -158,10 +158,10 @@ class ClosedResponse:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What is new of a response in flight, JSON-able. None: nothing new.
+    """What is new about a response in flight, as JSON-able values. None: nothing new.
 
-    ``head`` comes once, and once more when there is nothing more to say: it is small then, and ``progress``
-    stands for all that came before it.
+    ``head`` comes once, and again when there is nothing more to output: it is small then, and ``progress``
+    replaces all earlier records.
     """
 
     born: int
@@ -171,10 +171,11 @@ class Captured:
 
 
 class Change(NamedTuple):
-    """Effect of a step: a response has something to store that was not stored before.
+    """Effect of a step: a response has new state to store.
 
-    It comes with the outputs of the step, and once only until it is taken: what further steps add goes into
-    the same increment. So a writer that has every change has everything, and never has to ask the engine.
+    A change comes with the outputs of the step, and no other follows until it is taken: what further steps
+    add goes into the same increment. A writer that takes every change therefore has all state, and never has
+    to ask the engine.
     """
 
     run: Run
@@ -183,7 +184,7 @@ class Change(NamedTuple):
 
     @property
     def lane(self) -> Hashable:
-        """Where the response is read from, and so whose state this is."""
+        """The lane that the response is read from, which owns this state."""
         return self.run.lane.key
 
     @property
@@ -192,7 +193,7 @@ class Change(NamedTuple):
         return self.run.session.head.response_id
 
     def take(self) -> Captured | None:
-        """The increment since the last one, which counts as stored; None when the response is over."""
+        """The increment since the last one, which counts as stored; None if the response is over."""
         run = self.run
         if run.dropped:
             return None
@@ -202,7 +203,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class LaneRuns:
-    """Responses that are read from one place and written to one place: a partition."""
+    """Responses that are read from and written to one place: a partition."""
 
     key: Hashable
     finished: FinishedResponses
@@ -212,7 +213,7 @@ class LaneRuns:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """A session and what the engine keeps beside it."""
+    """A session and what the engine keeps with it."""
 
     session: Session
     judge: Judge
@@ -229,7 +230,7 @@ class Run:
     waiting: list[tuple[str, Claim]] = field(default_factory=list)
     put_off: dict[str, tuple[Claim, Judgement]] = field(default_factory=dict)
     calls: set[asyncio.Task[None]] = field(default_factory=set)
-    sifting: set[object] = field(default_factory=set)  # the gatherings of calls that may be joined
+    sifting: set[object] = field(default_factory=set)  # gatherings of calls that can be joined
     timer: asyncio.TimerHandle | None = None
     timer_due: float = float("inf")
     pending: int = 0
@@ -238,18 +239,22 @@ class Run:
 
     @property
     def max_wait_s(self) -> float:
-        """How long the judge lets claims wait for others while more text comes; 0 for one that never does."""
+        """How long the judge lets claims wait for others while more text comes; 0 for a judge that never
+        does.
+        """
         return self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
 
     @property
     def may_call(self) -> bool:
-        """May another call of the judge begin? One at a time while the text is coming, two at its end; the
-        second not beside one whose claims may still go with it."""
+        """Whether another call of the judge may begin: one at a time while the text is arriving, two at its
+        end, the second only if claims can't go with the first any more.
+        """
         return not self.calls if self.session.reading else len(self.calls) < _AT_THE_END and not self.sifting
 
     def next_batch(self, most: int) -> tuple[dict[str, Claim], dict[str, Judgement]]:
-        """Take the first claims to be put to the judge, those that still need a verdict, and what it said of
-        those among them that it had put off."""
+        """Take the first claims to judge that still need a verdict, and what the judge said when it put some
+        of them off.
+        """
         batch: dict[str, Claim] = {}
         known: dict[str, Judgement] = {}
         for claim_id in list(self.put_off)[:most]:
@@ -262,7 +267,7 @@ class Run:
         return batch, known
 
     def closed(self) -> ClosedResponse:
-        """What there is to say of it when it is over."""
+        """The record of the response when it is over."""
         session = self.session
         return ClosedResponse(
             session.head.response_id, self.lane.key, self.born, self.digest.hex(), session.next_seq
@@ -270,13 +275,13 @@ class Run:
 
 
 def size_of(head: ResponseHead) -> int:
-    """Characters that a response holds before its deltas."""
+    """Characters of a response before its deltas."""
     size = len(head.question) + sum(len(c.text) + len(c.id) + len(c.source or "") for c in head.contexts)
     return size + (len(json.dumps(head.metadata)) if head.metadata else 0)
 
 
 class RunTable:
-    """The responses in flight, by id and by lane, and what they take of the bounds."""
+    """The responses in flight, by id and by lane, and their share of the bounds."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -286,7 +291,7 @@ class RunTable:
         self.lanes: dict[Hashable, LaneRuns] = {}
 
     def lane(self, key: Hashable) -> LaneRuns:
-        """The lane, from its first response on until it is dropped."""
+        """The lane, which exists from its first response until it is dropped."""
         lane = self.lanes.get(key)
         if lane is None:
             limits = self._limits
@@ -299,7 +304,7 @@ class RunTable:
     def add(
         self, session: Session, judge: Judge, headers: Headers, digest: bytes, lane: LaneRuns, born: int
     ) -> Run:
-        """Put a response into flight."""
+        """Add a response."""
         head = session.head
         chars = size_of(head) + (len(head.answer) if isinstance(head, Response) else session.answer_chars)
         run = Run(session, judge, lane, born, headers, digest, chars)
@@ -308,7 +313,7 @@ class RunTable:
         return run
 
     def count(self, run: Run) -> None:
-        """See what the response takes now."""
+        """Update the response's load."""
         session, load = run.session, run.lane.load
         if session.pending_claims != run.pending:
             more, run.pending = session.pending_claims - run.pending, session.pending_claims
@@ -316,19 +321,19 @@ class RunTable:
         if session.silent and not run.silent:  # it takes next to nothing until its input ends
             run.silent = True
             self.bounds.add(load, sessions=-1)
-        if session.decided and run.chars:  # the session has let go of its texts
+        if session.decided and run.chars:  # the session has dropped its texts
             chars, run.chars = run.chars, 0
             self.bounds.add(load, chars=-chars)
 
     def remove(self, run: Run) -> None:
-        """Take a response out of flight."""
+        """Remove a response."""
         run.dropped = True
         response_id = run.session.head.response_id
         del self.by_id[response_id], run.lane.runs[response_id]
         self.bounds.add(run.lane.load, sessions=run.silent - 1, chars=-run.chars, pending=-run.pending)
 
     def lanes_to_pause(self, lanes: Collection[Hashable]) -> set[Hashable]:
-        """Which of ``lanes`` not to read for now; see ``Engine.lanes_to_pause``."""
+        """Which of ``lanes`` to pause; see ``Engine.lanes_to_pause``."""
         loads = {key: lane.load if (lane := self.lanes.get(key)) else Load() for key in lanes}
         bounds = self.bounds
         self._hot = over_their_share(loads, bounds.total.share(self._limits), self._hot, self._limits)
@@ -338,7 +343,7 @@ class RunTable:
 
 
 class _HeadRecord(BaseModel):
-    """What is stored of a response. ``headers`` holds bytes as characters of the same number."""
+    """The stored start of a response. ``headers`` holds bytes as characters of the same number."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -351,9 +356,9 @@ class _HeadRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class StoredHead:
-    """What was stored of a response. ``started_ms`` is in Unix milliseconds.
+    """The stored start of a response. ``started_ms`` is in Unix milliseconds.
 
-    ``silent``: it had nothing more to say, so that its contexts and the like were not stored again.
+    ``silent``: it had no more output, so its contexts and the like were not stored again.
     """
 
     event: ResponseStarted | Response
@@ -364,10 +369,10 @@ class StoredHead:
 
 
 def capture_head(run: Run, unix_ms: Callable[[float], int]) -> dict[str, Any]:
-    """What is stored of a response, JSON-able.
+    """The start of a response to store, as JSON-able values.
 
-    Of one with nothing more to say its id and place: it has let go of its question, contexts and metadata,
-    and no output will carry its headers. A whole response never waits in that state for more input.
+    For a response without further output, only its id and lane: it has dropped its question, contexts and
+    metadata, and no output will carry its headers. A whole response never waits for input in that state.
     """
     silent = run.session.silent
     return {
@@ -383,7 +388,7 @@ def capture_head(run: Run, unix_ms: Callable[[float], int]) -> dict[str, Any]:
 def read_head(head: Mapping[str, Any]) -> StoredHead:
     """Read what ``capture_head`` made.
 
-    Raises StateError when a newer version wrote it, UnreadableSession when it makes no sense.
+    Raises StateError if a newer version wrote it, UnreadableSession if it makes no sense.
     """
     check_version(head)
     try:
@@ -400,7 +405,7 @@ def read_head(head: Mapping[str, Any]) -> StoredHead:
 
 
 def capture(run: Run, epoch: float) -> Captured:
-    """What is new of a response. ``epoch``: Unix time, in seconds, at which the engine's clock was 0."""
+    """What is new about a response. ``epoch``: Unix time, in seconds, at which the engine's clock was 0."""
     session = run.session
     if not isinstance(session, StoredSession):
         raise TypeError("an engine without on_change captures nothing")
@@ -426,14 +431,14 @@ def restored_session(
     epoch: float,
     max_answer_chars: int,
 ) -> tuple[StoredSession, bool]:
-    """The session that was captured, or what can be had of it; and if it, with its policy, could be read.
+    """The captured session, or what can be salvaged of it; and whether it and its policy were readable.
 
-    Raises StateError when a newer version wrote it.
+    Raises StateError if a newer version wrote it.
     """
     event = head.event
     if policy is None:
         used = router.for_unknown(event.route, event.tenant, event.generator_model)
-    else:  # one object for all that have it, where it is still configured
+    else:  # one object for all sessions that have it, if it is still configured
         used = next((known for known in router.policies if known == policy), policy)
 
     def new_cutter() -> ClaimCutter:
@@ -464,8 +469,8 @@ def restored_session(
         readable = False
     else:
         readable = True
-    if head.silent:  # whatever became of its progress
-        session.fall_silent()
+    if head.silent:  # whatever happened to its progress
+        session.mute()
     return session, readable
 
 

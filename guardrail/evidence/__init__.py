@@ -16,7 +16,7 @@ __all__ = [
     "sentence_spans",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {

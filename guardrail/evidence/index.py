@@ -1,7 +1,7 @@
 """The prepared contexts of one response: passages, search, and the check of quotes.
 
 A quote is found exactly, or after folding what copying changes: white space, kinds of quotation marks, dashes
-and hyphens, case, and characters that show nothing (soft hyphen, zero-width space, byte order mark).
+and hyphens, case, and invisible characters (soft hyphen, zero-width space, byte order mark).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _FOLD: Final[dict[int, int | None]] = {
     **dict.fromkeys(map(ord, "“”„‟″«»"), ord('"')),
     **dict.fromkeys(map(ord, "‐‑‒–—―−"), ord("-")),
     **dict.fromkeys(map(ord, _INVISIBLE), None),
-    ord("İ"): ord("i"),  # the one character whose lower case is two
+    ord("İ"): ord("i"),  # the only character whose lower case is two
 }
 _VISIBLE_RUN: Final = re.compile(rf"[^\s{_INVISIBLE}]+")
 _WRAPPING: Final = " \t\n\r\"'“”‘’«»…"
 
 
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:
-    """The span (code points of ``text``) where ``quote`` stands, or None. Linear in both lengths."""
+    """The span (code points of ``text``) of ``quote``, or None. Linear in both lengths."""
     quote = quote.strip()
     if not quote:
         return None
@@ -70,12 +70,12 @@ def _unwrapped(quote: str) -> str:
 
 
 def _fold(text: str) -> str:
-    """One visible character of ``text`` to one of the result; runs of white space to one space."""
+    """Each visible character of ``text`` as one character; runs of white space as one space."""
     return " ".join(text.translate(_FOLD).lower().split())
 
 
 def _visible_span(text: str, first: int, length: int) -> tuple[int, int]:
-    """The span of the visible characters number ``first`` to ``first + length`` (exclusive) of ``text``."""
+    """The span in ``text`` of ``length`` visible characters, from visible character number ``first``."""
     seen, start, last = 0, -1, first + length - 1
     for run in _VISIBLE_RUN.finditer(text):
         upto = seen + run.end() - run.start()
@@ -95,9 +95,9 @@ _T = TypeVar("_T")
 class EvidenceIndex:
     """What the claims of one response are checked against.
 
-    Making one is cheap: the index itself is built at the first search, once, by whichever thread comes
-    first. It is pure CPU work (about 1 ms per 1,000 words): call ``search``, ``passages`` and
-    ``layout`` off the event loop. ``release`` drops what was built; the next search builds it again.
+    Creating one is cheap: the first search builds the index, once, in whichever thread comes first. Building
+    is pure CPU work (about 1 ms per 1,000 words): call ``search``, ``passages`` and ``layout`` off the event
+    loop. ``release`` drops what was built; the next search builds it again.
     """
 
     __slots__ = (
@@ -114,7 +114,7 @@ class EvidenceIndex:
     def __init__(
         self, contexts: Sequence[Context], *, passage_words: int = 110, overlap_words: int = 40
     ) -> None:
-        """``passage_words`` is the length of a passage, ``overlap_words`` what neighbours share of it."""
+        """``passage_words`` is the length of a passage, ``overlap_words`` the overlap of neighbours."""
         if not 0 <= overlap_words < passage_words:
             raise ValueError(f"overlap_words must lie in 0..{passage_words - 1}, not {overlap_words}")
         self.contexts: tuple[Context, ...] = tuple(contexts)
@@ -128,7 +128,7 @@ class EvidenceIndex:
 
     @property
     def layout(self) -> Layout:
-        """The built arrays, for judges that compare more than passages; places are those of ``shown``."""
+        """The built arrays, for judges that compare more than passages; positions refer to ``shown``."""
         layout = self._layout
         if layout is None:
             with self._lock:
@@ -145,31 +145,32 @@ class EvidenceIndex:
         return shown
 
     def shown(self, context: int) -> str:
-        """The text of a context, by its number, as its reader is shown it: what ``layout`` and ``turns``
-        have the places of."""
+        """The text of a context, by its number, as readers see it; ``layout`` and ``turns`` use its
+        positions.
+        """
         return self._read_contexts()[context].text
 
     def raw_span(self, context: int, start: int, end: int) -> Span:
-        """Where ``shown(context)[start:end]``, which is not empty, stands in the text of the context."""
+        """The span in the context's text of ``shown(context)[start:end]``, which is not empty."""
         return self._read_contexts()[context].raw_span(start, end)
 
     def quote(self, context: int, start: int, end: int) -> Evidence:
-        """``shown(context)[start:end]`` as evidence, as it stands in the text of the context."""
+        """``shown(context)[start:end]`` as evidence, as written in the context."""
         given = self.contexts[context]
         span = self.raw_span(context, start, end)
         return Evidence(context_id=given.id, quote=given.text[slice(*span)], span=span)
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """All passages of all contexts, in their order."""
+        """All passages of all contexts, in order."""
         return tuple(self._passage(number) for number in range(len(self.layout.passages)))
 
     def search(self, query: str, k: int = 3, *, first: frozenset[str] = frozenset()) -> list[Passage]:
-        """The ``k`` passages that fit ``query`` best (BM25 over all passages), best first.
+        """The ``k`` passages that match ``query`` best (BM25 over all passages), best first.
 
-        Passages that share no word with the query are left out. Words that only hold sentences
-        together count only where the query has no others. Those of the contexts with an id in ``first`` come
-        first, as far as they fill no more than half of ``k``, rounded up.
+        Leaves out passages that share no word with the query. Function words only count if the query has no
+        others. Passages of contexts with an id in ``first`` come first, as long as they fill no more than
+        half of ``k``, rounded up.
         """
         terms = {term for _, term, _ in words(query)}
         if not first:
@@ -182,7 +183,7 @@ class EvidenceIndex:
         return [self._passage(number, score) for number, score in chosen]
 
     def rank(self, terms: set[int], k: int) -> list[tuple[int, float]]:
-        """As ``search``, by terms and to passage numbers, best first; equals in the order of the text."""
+        """Like ``search``, by terms and to passage numbers, best first; ties in text order."""
         layout = self.layout
         passages = len(layout.passages)
         if not passages:
@@ -204,11 +205,11 @@ class EvidenceIndex:
         return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
 
     def locate(self, quote: str, context_id: str | None = None) -> Evidence | None:
-        """The quote as evidence with its span, or None if it stands in no context.
+        """The quote as evidence with its span, or None if no context contains it.
 
-        White space, kinds of quotation marks and dashes, and case may differ; ``Evidence.quote`` is
-        the text as it stands in the context. ``context_id`` is where to look first: a judge that
-        names the wrong context for a quote that is real has not invented it.
+        White space, kinds of quotation marks and dashes, and case may differ; ``Evidence.quote`` is the text
+        as written in the context. ``context_id`` is only the first one to search: a judge that gives the
+        wrong context for a real quote has not invented it.
         """
         preferred = [context for context in self.contexts if context.id == context_id]
         others = [context for context in self.contexts if context.id != context_id]
@@ -219,14 +220,14 @@ class EvidenceIndex:
         return None
 
     def turns(self, context: int) -> SpeakerTurns:
-        """The turns of a context, by its number; none where it is no conversation."""
+        """The turns of a context, by its number; empty if it is not a conversation."""
         found = self._turns.get(context)
-        if found is None:  # two threads may both look: they find the same
+        if found is None:  # two threads may both search: they find the same
             found = self._turns[context] = find_turns(self.shown(context))
         return found
 
     def kept(self, kind: type[_T], make: Callable[[], _T]) -> _T:
-        """What ``make`` once made of these contexts; threads that come at the same time get the same."""
+        """What ``make`` once made of these contexts; concurrent threads get the same result."""
         found = self._kept.get(kind)
         if found is None:
             found = self._kept.setdefault(kind, make())

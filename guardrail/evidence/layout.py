@@ -1,7 +1,7 @@
 """The built form of an evidence index: tokens, sentences, passages and postings, as arrays.
 
-Ten bytes a token (twelve from 65,536 on) and twenty for each sentence and passage: about 19 KB for 8 KB
-of text. Everything is addressed by the number of a token, counted over all contexts in their order.
+Ten bytes per token (twelve from 65,536 on) and twenty per sentence and passage: about 19 KB for 8 KB of text.
+Everything is addressed by token number, counted over all contexts in order.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SNAP_TOKENS: Final = 30
 
 
 class Windows:
-    """Pieces of the contexts, in their order: ``first``/``last`` number their tokens (half-open),
-    ``start``/
-    ``end`` are code points of the context, ``context`` is its number. Both borders ascend."""
+    """Pieces of the contexts, in order: ``first``/``last`` are token numbers (half-open), ``start``/``end``
+    code points of the context, ``context`` its number. Both borders ascend.
+    """
 
     __slots__ = ("context", "end", "first", "last", "start")
 
@@ -42,12 +42,12 @@ class Windows:
         self.end.append(end)
 
     def trim(self) -> None:
-        """Give back the room to grow: nothing is added from now on."""
+        """Release spare capacity: nothing is added from now on."""
         for column in self.__slots__:
             setattr(self, column, getattr(self, column)[:])
 
     def holding(self, position: int) -> list[int]:
-        """The numbers of the windows that hold a token: one, or several where they overlap."""
+        """The numbers of the windows that contain a token: one, or several where they overlap."""
         found = []
         at = bisect_right(self.first, position) - 1
         while at >= 0 and self.last[at] > position:
@@ -56,15 +56,15 @@ class Windows:
         return found
 
     def holding_any(self, positions: Sequence[int]) -> list[int]:
-        """The numbers of the windows that hold at least one of the tokens; ``positions`` must ascend.
+        """The numbers of the windows that contain at least one of the tokens; ``positions`` must ascend.
 
-        A window that begins no later than one token and holds a later one holds both: each step looks only
-        at windows that begin after those of the step before.
+        A window that begins no later than one token and contains a later one contains both: each step looks
+        only at windows that begin after those of the previous step.
         """
         first, last = self.first, self.last
         count = len(first)
         found: list[int] = []
-        seen, unseen_from = -1, 0  # the newest window looked at, and the first token of the next
+        seen, unseen_from = -1, 0  # the newest window checked, and the first token of the next
         for position in positions:
             if position < unseen_from:
                 continue
@@ -80,9 +80,9 @@ class Windows:
 
 
 class Layout:
-    """Read-only once built, so it may be shared by threads.
+    """Read-only once built, so threads may share it.
 
-    Arrays of one entry a token: ``terms``, ``starts`` (code point in its context), and ``order`` (token
+    Arrays with one entry per token: ``terms``, ``starts`` (code point in its context), and ``order`` (token
     numbers sorted by term, then position). ``context_first`` has the first token of each context, and the
     number of tokens at its end.
     """
@@ -95,7 +95,7 @@ class Layout:
         self.sentences, self.passages = Windows(), Windows()
         for number, text in enumerate(texts):
             self._add_context(number, text, passage_words, overlap_words)
-        # Slices are exact, where grown arrays have room to grow on.
+        # Slices are exact; grown arrays have spare capacity.
         self.terms, self.starts = self.terms[:], self.starts[:]
         self.sentences.trim()
         self.passages.trim()
@@ -111,7 +111,7 @@ class Layout:
         return self.order[low:high]
 
     def contains(self, term: int) -> bool:
-        """Whether the term stands anywhere in the contexts."""
+        """Whether the term occurs anywhere in the contexts."""
         at = bisect_left(self.order, term, key=self.terms.__getitem__)
         return at < len(self.order) and self.terms[self.order[at]] == term
 
@@ -151,9 +151,9 @@ def _pieces(first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _windows(tokens: int, sentence_firsts: list[int], size: int, overlap: int) -> list[tuple[int, int]]:
-    """Windows of at least ``size`` tokens (but the last) that overlap by at least ``overlap``.
+    """Windows of at least ``size`` tokens (except the last) that overlap by at least ``overlap``.
 
-    Borders move outwards to the borders of sentences that are near.
+    Borders move outwards to nearby sentence borders.
     """
     windows: list[tuple[int, int]] = []
     begin = 0

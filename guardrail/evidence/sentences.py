@@ -1,7 +1,7 @@
-"""Where the sentences of a *context* are: the units that claims are compared with.
+"""The sentences of a *context*: the units that claims are compared with.
 
-Where a sentence ends within a line is told as in answers (``guardrail.claims.sentences``). Contexts are
-finished texts of any kind (prose, tables, lists, transcripts), so what a line break means is told here.
+Within a line, sentences end as in answers (``guardrail.claims.sentences``). Contexts are finished texts of
+any kind (prose, tables, lists, transcripts), so this module decides what a line break means.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sentence_spans(text: str) -> tuple[array[int], array[int]]:
             line_start, line = line, stop
             ends_here = _line_ends(text, line_start, at, stop)
             end = at
-        elif at >= read:  # else it is a part of what was read behind another
+        elif at >= read:  # otherwise it is part of what was read before
             end = stop = read = skip_citations(text, run_end(text, at, last), last, last=True)
             ends_here = sentence_end(text, begin, at, end, last, last=True) > 0
         else:
@@ -57,7 +57,7 @@ def _add(text: str, start: int, end: int, starts: array[int], ends: array[int]) 
 
 
 def _line_ends(text: str, line_start: int, end: int, next_start: int) -> bool:
-    """Whether a line break ends a sentence: not where running text was merely wrapped."""
+    """Whether a line break ends a sentence, rather than wrapping running text."""
     if next_start >= len(text) or text.count("\n", end, next_start) > 1:
         return True
     if end - line_start < _WRAPPED_LINE_CHARS or _BULLET.match(text, next_start):

@@ -1,9 +1,8 @@
-"""A context as its reader is shown it, with offsets back: what claims are compared with.
+"""A context as readers see it, with offsets back to its text: what claims are compared with.
 
-Struck and hidden text is no evidence, and a value is the same whatever stands in it unseen: "$<b>4</b>9",
-"1&nbsp;200 euros". What makes the form of a text, line breaks, bullets, bars of tables, is left, since the
-lines of contexts are read by it, and so are the backticks of code. Texts without any such sign stay as they
-are.
+Struck-through and hidden text is no evidence, and a value stays the same whatever invisible markup it
+contains: "$<b>4</b>9", "1&nbsp;200 euros". Line breaks, bullets and table bars stay, since they determine how
+the lines of contexts are read, and so do the backticks of code. Texts without any such markup stay unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from guardrail.claims.markup import ENTITY, INLINE_TAGS, INVISIBLE, ODD_SPACES, 
 from guardrail.events import Span
 
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
-# One set of characters is looked for much faster than alternatives are.
+# Searching for one set of characters is much faster than searching for alternatives.
 _MAY_HIDE: Final = re.compile(rf"[<&*~\\{INVISIBLE}{ODD_SPACES}{_WIDE}]")
 _MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d")
 _BEGINS: Final = re.compile(rf"[<&*~_\\\[{INVISIBLE}{ODD_SPACES}{_WIDE}]")
@@ -53,15 +52,15 @@ _EMPHASIS: Final = "*_"
 
 
 class ShownText:
-    """``text`` is what a reader is shown; spans of it are led back to the raw text."""
+    """``text`` is what readers see; its spans map back to the raw text."""
 
     __slots__ = ("_at", "_ends", "_raw", "_starts", "text")
 
     def __init__(self, raw: str) -> None:
         self.text = raw
         self._raw = raw
-        # Pieces: where each begins as shown, where in the raw text, and where it ends there if it stands for
-        # something else, else 0. Empty for a text that is shown as it is.
+        # Pieces: the start as shown, the start in the raw text, and the end there if it is a replacement,
+        # else 0. Empty for a text that is shown as it is.
         self._at, self._starts, self._ends = array("I"), array("I"), array("I")
         if _MAY_HIDE.search(raw) or (("_" in raw or "[" in raw) and _MAY_STRESS.search(raw)):
             self._read(raw)
@@ -92,8 +91,9 @@ class ShownText:
         self._ends.append(end)
 
     def raw_span(self, start: int, end: int) -> Span:
-        """Where ``text[start:end]`` stands in the raw text; 0 <= start < end <= len(text). The signs of an
-        emphasis around it go with it."""
+        """The span in the raw text of ``text[start:end]``; 0 <= start < end <= len(text). Includes the marks
+        of an emphasis around it.
+        """
         if not self._at:
             return start, end
         first, last = self._place(start)[0], self._place(end - 1)[1]
@@ -106,7 +106,7 @@ class ShownText:
         return first, last
 
     def _place(self, at: int) -> Span:
-        """Where one shown character stands in the raw text."""
+        """The position of one shown character in the raw text."""
         piece = bisect_right(self._at, at) - 1
         start, end = self._starts[piece], self._ends[piece]
         if end:
@@ -115,9 +115,9 @@ class ShownText:
 
 
 def _changes(raw: str) -> Iterator[tuple[int, int, str]]:
-    """``(start, end, what is shown instead)`` of all that isn't shown as it stands, ascending and apart.
+    """``(start, end, what is shown instead)`` of everything that isn't shown as written, ascending and apart.
 
-    Linear: an end that was looked for in vain is not looked for again.
+    Linear: a closing mark that was not found once is not searched for again.
     """
     unclosed: set[str] = set()
     at = 0
@@ -160,13 +160,14 @@ _ODD_SPACE: Final = re.compile(f"[{ODD_SPACES}]")
 
 
 def _multiplies(raw: str, start: int, end: int) -> bool:
-    """ "2*3" is no emphasis."""
+    """ "2*3" is not emphasis."""
     return raw[start] == "*" and raw[start - 1 : start].isdigit() and raw[end : end + 1].isdigit()
 
 
 def _tag(raw: str, match: re.Match[str], unclosed: set[str]) -> tuple[str | None, int]:
-    """What is shown of a tag, with its content if that is hidden, and where to go on; None: the tag itself,
-    which is none."""
+    """What is shown of a tag, with its content if that is hidden, and where to continue; None: the text
+    itself, which is not a tag.
+    """
     name, end = match["name"].lower(), match.end()
     if name not in TAGS and name not in _HIDING:
         return None, end
@@ -183,7 +184,7 @@ def _tag(raw: str, match: re.Match[str], unclosed: set[str]) -> tuple[str | None
 
 
 def _closing(raw: str, at: int, name: str) -> int | None:
-    """Where the element ends whose content begins at ``at``; None where nothing ends it."""
+    """Where the element ends whose content begins at ``at``; None if nothing closes it."""
     depth = 1
     for tag in re.compile(rf"<(/?){name}(?=[\s>/])[^<>]{{0,500}}>", re.IGNORECASE).finditer(raw, at):
         depth += -1 if tag[1] else 1

@@ -1,8 +1,8 @@
-"""Text -> tokens: where the words of a text are and which of them are the same word.
+"""Text -> tokens: where the words of a text are, and which of them are the same word.
 
 A token is a word, a number, or two neighbouring characters of a script written without spaces. Words that
-differ in case, in a plural or in a verb ending share a *term*; a term is a 32-bit number, so that the
-tokens of a context fit in two arrays of four bytes each.
+differ only in case, a plural or a verb ending share a *term*. A term is a 32-bit number, so that the tokens
+of a context fit in two arrays of four bytes each.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Final
 _DENSE: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
-# Vowel signs and accents are no \w in Python, but belong to their word. Danda (U+0964, U+0965) is a full
+# Vowel signs and accents are not \w in Python, but belong to their word. Danda (U+0964, U+0965) is a full
 # stop.
 _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
 _LETTER: Final = rf"(?:(?![{_DENSE}])[^\W\d_]|[{_MARKS}])"
 _TOKEN: Final = re.compile(rf"\d+(?:[.,:/]\d+)*|[{_DENSE}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
-# What is neither space nor stands around words.
+# What is neither a space nor surrounds words.
 _WRITTEN: Final = re.compile(r"[^\s—…。、，；：！？（）「」『』【】《》〈〉()\[\]{}\"“”„«»;!?*|<>`~]+")
 _IS_DENSE: Final = re.compile(f"[{_DENSE}]")
 CITATION: Final = re.compile(r"\[\d{1,3}(?:[,;–-] ?\d{1,3}){0,20}\]")
@@ -117,11 +117,13 @@ _KEEP: Final = frozenset(
 _VOWELS: Final = frozenset("aeiouy")
 _CACHE_TERMS: Final = 65_536
 
-_terms: dict[str, int] = {}  # surface -> term, process-wide; emptied when full. Races only repeat work.
+_terms: dict[
+    str, int
+] = {}  # surface -> term, for the whole process; emptied when full. Races only repeat work.
 
 
 def stem(word: str) -> str:
-    """The form a word shares with its inflections: case, plurals, -ing, -ed, irregular verbs folded."""
+    """The common form of a word's inflections: case, plurals, -ing, -ed, irregular verbs folded."""
     w = word.casefold().replace("’", "'")
     if w in _IRREGULAR:
         return _strip_e(_IRREGULAR[w])
@@ -167,12 +169,12 @@ def _plain_number(w: str) -> str:
 
 
 def term_of_stem(stemmed: str) -> int:
-    """The term of what ``stem`` gave."""
+    """The term of a result of ``stem``."""
     return zlib.crc32(stemmed.encode("utf-8", "surrogatepass"))
 
 
 def term_of(word: str) -> int:
-    """The 32-bit term of a word. Stable over processes, so that verdicts are."""
+    """The 32-bit term of a word. Stable across processes, so that verdicts are."""
     term = _terms.get(word)
     if term is None:
         term = term_of_stem(stem(word))
@@ -201,7 +203,7 @@ def tokenize(text: str) -> tuple[array[int], array[int]]:
 
 
 def words(text: str) -> list[tuple[int, int, str]]:
-    """``(start, term, surface)`` of every token of ``text``, citation marks left out."""
+    """``(start, term, surface)`` of every token of ``text``, without citation marks."""
     masked = CITATION.sub(lambda m: " " * len(m.group()), text) if "[" in text else text
     found: list[tuple[int, int, str]] = []
     for match in _TOKEN.finditer(masked):
@@ -216,9 +218,9 @@ def words(text: str) -> list[tuple[int, int, str]]:
 
 
 def written(text: str) -> list[tuple[int, int]]:
-    """Where the words of ``text`` stand as they are written: "$0.04", "x86", "six-month", "50%".
+    """Where the words of ``text`` are, as written: "$0.04", "x86", "six-month", "50%".
 
-    Code points, ascending. Scripts without spaces have no shorter words than what stands between two marks.
+    Code points, ascending. In scripts without spaces, everything between two marks is one word.
     """
     found = []
     for match in _WRITTEN.finditer(text):
@@ -230,7 +232,7 @@ def written(text: str) -> list[tuple[int, int]]:
     return found
 
 
-#: Words (and pairs of kana) that hold sentences together and say little about what they are about.
+#: Function words (and pairs of kana), which say little about the subject of a text.
 STOP_WORDS: Final = frozenset(
     """
     a about above after again all also although am an and another any are as at be because been before

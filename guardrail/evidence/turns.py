@@ -1,7 +1,7 @@
 """Conversations among the contexts: where their turns begin, and who speaks.
 
-"Yes, I'd love to" says nothing without the turn before it, and the second sentence of a turn not even who
-said it: what is read of a transcript, a chat or a ticket needs both.
+"Yes, I'd love to" says nothing without the turn before it, and the second sentence of a turn doesn't even say
+who is speaking. A transcript, a chat or a ticket needs both.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final, NamedTuple
 
 from guardrail.evidence.layout import Windows
 
-# A line that begins with who speaks: "Nadia:", "Dr. Osei (cardiology):", "[10:32] Agent 2:", "**User**: ".
+# A line that begins with the speaker: "Nadia:", "Dr. Osei (cardiology):", "[10:32] Agent 2:", "**User**: ".
 _SPEAKER: Final = re.compile(
     r"^[ \t]*+((?:\[[^\]\n]{1,20}\][ \t]*+)?"
     r"(\**+[^\W\d_][\w .'’&/-]{0,39}(?:\([^)\n]{1,30}\))?\**[ \t]{0,4}:))(?=\s|\*)",
     re.MULTILINE,
 )
-# Within a conversation also "Jane Doe, CEO:" or "Caller #2:" is who speaks, where it comes again: else what
-# she says would be the words of whoever spoke before. No items of lists ("- Price: 5"), no times of day.
+# Within a conversation, "Jane Doe, CEO:" or "Caller #2:" is a speaker too if it recurs. Otherwise her words
+# would count as the previous speaker's. Excludes list items ("- Price: 5") and times of day.
 _ANY_LABEL: Final = re.compile(
     r"^[^\S\n]*+((?:\[[^\]\n]{1,20}\][ \t]*+)?"
     r"(\*{0,3}+[^\s\d*•·–—|#>+:：-][^:：\n]{0,59}+(?::(?=[\s*])|：)))",
@@ -45,10 +45,10 @@ TurnsOf = Callable[[int], SpeakerTurns]
 
 
 def find_turns(text: str) -> SpeakerTurns:
-    """The turns of a conversation; of what is none, none.
+    """The turns of a conversation; empty for any other text.
 
-    Speakers come again in a conversation, where the names of fields ("Dose: ...") mostly don't. Linear in
-    the length of the text; eight bytes a turn are kept.
+    Speakers recur in a conversation, whereas field names ("Dose: ...") mostly don't. Linear in the length of
+    the text; takes eight bytes per turn.
     """
     turns = SpeakerTurns(array("I"), array("I"))
     if text.count("\n") < _LEAST_TURNS - 1 or text.count(":") < _LEAST_TURNS:
@@ -66,12 +66,12 @@ def find_turns(text: str) -> SpeakerTurns:
 
 
 def _with_other_speakers(text: str, turns: SpeakerTurns) -> SpeakerTurns:
-    """The turns, and those whose speaker only the wider pattern finds, at least twice."""
+    """The turns, plus those whose speaker only the wider pattern finds, at least twice."""
     labels = Counter(label for label, _, _ in _other_labels(text, turns))
     if not any(count > 1 for count in labels.values()):
         return SpeakerTurns(
             turns.starts[:], turns.name_ends[:]
-        )  # slices are exact, grown arrays have spare room
+        )  # slices are exact, grown arrays have spare capacity
     others = ((start, end) for label, start, end in _other_labels(text, turns) if labels[label] > 1)
     merged = SpeakerTurns(array("I"), array("I"))
     for start, end in merge(zip(*turns, strict=True), others):
@@ -81,8 +81,9 @@ def _with_other_speakers(text: str, turns: SpeakerTurns) -> SpeakerTurns:
 
 
 def _other_labels(text: str, turns: SpeakerTurns) -> Iterator[tuple[str, int, int]]:
-    """``(label, start, end)`` of lines that begin with one and begin no turn. Twice read rather than kept:
-    in a hostile context each line has its own."""
+    """``(label, start, end)`` of lines that begin with a label and don't begin a turn. Read twice rather than
+    stored: in a hostile context each line has its own label.
+    """
     for match in _ANY_LABEL.finditer(text):
         start, end = match.span(1)
         at = bisect_left(turns.starts, start)
@@ -91,18 +92,18 @@ def _other_labels(text: str, turns: SpeakerTurns) -> Iterator[tuple[str, int, in
 
 
 def _lines(text: str) -> int:
-    """How many lines have anything but white space."""
+    """The number of lines with anything but white space."""
     return sum(1 for _ in _LINE.finditer(text))
 
 
 def in_turns(
     sentences: Windows, turns_of: TurnsOf, numbers: Iterable[int], around: int, most_words: int
 ) -> list[int]:
-    """The sentences that are of conversations with all others of their turns, and of ``around`` turns
-    before and after; those of other contexts as they are. Ascending.
+    """Sentences of conversations with all others of their turn, and of ``around`` turns before and after;
+    sentences of other contexts as they are. Ascending.
 
-    All as they are where a conversation would have more than ``most_words`` words read for one of them: a
-    turn may be as long as a hostile context.
+    All unchanged if a conversation would have more than ``most_words`` words read for one of them: a turn may
+    be as long as a hostile context.
     """
     given = sorted(numbers)
     held = set(given)
@@ -118,15 +119,15 @@ def in_turns(
 
 
 def _of_turns(sentences: Windows, turns: SpeakerTurns, number: int, around: int) -> tuple[int, int]:
-    """The sentences that begin in the turn of one, or ``around`` turns before or after: half-open.
+    """The sentences that begin in a sentence's turn, or ``around`` turns before or after: half-open.
 
-    Sentences ascend by context, and within one by where they begin.
+    Sentences ascend by context, and within one by their start.
     """
     context = sentences.context[number]
     turn = _turn(turns, sentences.start[number])
     first = bisect_left(sentences.context, context, hi=number)
     last = bisect_right(sentences.context, context, lo=number)
-    if turn - around >= 0:  # else from the beginning: what stands before the first turn is one too
+    if turn - around >= 0:  # else from the beginning: what precedes the first turn counts as one too
         first = bisect_left(sentences.start, turns.starts[turn - around], lo=first, hi=number)
     if turn + around + 1 < len(turns.starts):
         last = bisect_left(sentences.start, turns.starts[turn + around + 1], lo=number, hi=last)
@@ -134,8 +135,9 @@ def _of_turns(sentences: Windows, turns: SpeakerTurns, number: int, around: int)
 
 
 def speaker_of(sentences: Windows, turns_of: TurnsOf, number: int) -> tuple[int, int] | None:
-    """Where the name of who says the sentence stands, if it isn't in the sentence; None also where nobody
-    speaks."""
+    """The place of the name of a sentence's speaker, if it isn't in the sentence; None also if nobody
+    speaks.
+    """
     turns = turns_of(sentences.context[number])
     turn = _turn(turns, sentences.start[number])
     if turn < 0 or turns.name_ends[turn] > sentences.start[number]:
@@ -144,5 +146,5 @@ def speaker_of(sentences: Windows, turns_of: TurnsOf, number: int) -> tuple[int,
 
 
 def _turn(turns: SpeakerTurns, at: int) -> int:
-    """The number of the turn that holds a code point; -1 before the first one."""
+    """The number of the turn that contains a code point; -1 before the first one."""
     return bisect_right(turns.starts, at) - 1

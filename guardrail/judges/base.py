@@ -1,18 +1,18 @@
 """The Judge protocol: claims with their passages in, judgements out as they become known.
 
-A judge is asked by ``async for judgement in judge.judge(request)``. Each judgement is final, and the stream's
-end says that there are no more: a claim without one is UNVERIFIED. A JudgeError ends the stream too, and
-leaves standing what came before it. Nothing is reported back through the request but by two objects in it:
+Use a judge with ``async for judgement in judge.judge(request)``. Each judgement is final. The end of the
+stream means that there are no more, and a claim without a judgement is UNVERIFIED. A JudgeError ends the
+stream too, and leaves earlier judgements standing. A request reports back through two objects only:
 
-- the ``Meter``, in which a judge records what its calls consume and asks whether it may make another. Whoever
-  made the meter reads it, however the request ended; a judge around a judge that wants its own count hands on
-  a meter of its own, which passes everything on.
-- the ``Gathering``, by which a judge may leave claims to the next request.
+- the ``Meter``, in which a judge records what its calls consume, and which it asks before each further call.
+  The meter's owner reads it, however the request ended. A judge that wraps another and wants its own count
+  passes on its own meter, which forwards everything.
+- the ``Gathering``, with which a judge may leave claims to the next request.
 
-Who relies on judgements takes them from ``streams.checked``, which checks what a judge says in one place: the
-engine for a response, the cascade for its bands, the cache for what it keeps. Other judges around judges pass
-on what they hear. A stream that nobody wants any more is closed, which cancels the call behind it. Streams
-are joined, bounded in time and closed by the few tools in ``streams``, and nowhere else.
+Code that relies on judgements takes them from ``streams.checked``, which validates them in one place: the
+engine for a response, the cascade for its bands, the cache for its entries. Other wrapping judges pass
+judgements on unchanged. Closing an unwanted stream cancels the call behind it. The tools in ``streams``, and
+nothing else, merge streams, bound them in time and close them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from guardrail.verdicts import Judgement, total
 class Meter:
     """What one request has consumed so far.
 
-    A judge calls ``admit`` ahead of each of its calls, and ``add`` as it sends one and whenever it knows
-    more: the request may be cancelled before its reply tells what it took.
+    A judge calls ``admit`` before each of its calls, and ``add`` when it sends one and whenever it knows
+    more: the request may be cancelled before its reply reports any usage.
     """
 
     def __init__(self, parent: Meter | None = None) -> None:
-        """Everything is passed on to ``parent``, which may refuse calls as well."""
+        """Everything is forwarded to ``parent``, which may also refuse calls."""
         self._parent = parent
         self.usage = Usage()
         self.counts = False
@@ -48,12 +48,12 @@ class Meter:
         return self.usage.judge_calls if self.counts else 1
 
     def admit(self) -> None:
-        """Ask to make one more call. Raises JudgeUnavailable where none may be made."""
+        """Ask to make one more call. Raises JudgeUnavailable if that isn't allowed."""
         if self._parent is not None:
             self._parent.admit()
 
     def add(self, usage: Usage, model: str = "") -> None:
-        """Record what was consumed since the last time, by ``model`` where the judge has several."""
+        """Record usage since the last time, by ``model`` if the judge has several."""
         self.counts = True
         self.usage = total(self.usage, usage)
         if self._parent is not None:
@@ -61,36 +61,38 @@ class Meter:
 
 
 class Gathering(Protocol):
-    """Lets a judge put claims off: leave them to the next request, to be judged with what comes by then."""
+    """Lets a judge put claims off, so that the next request judges them together with later ones."""
 
     @property
     def known(self) -> Mapping[str, Judgement]:
-        """What the judge said of claims of this request when it put them off before."""
+        """What the judge said about claims of this request when it put them off earlier."""
 
     def may_put_off(self) -> bool:
         """Whether claims could be put off now."""
 
     def put_off(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
-        """Put claims off, each with what is known of it, which is no verdict; ``urgent`` ones only for the
-        sake of claims that wait already.
+        """Put claims off, each with the preliminary judgement known so far; ``urgent`` ones only for the sake
+        of claims that are already waiting.
 
-        False where they may not be: the judge is to go on, and other requests may be made for the response.
-        Until then, or the end of the stream, none is, so that its claims can go together.
+        Returns False if they can't be put off: the judge must go on, and other requests may be made for the
+        response. Otherwise no other request is made until then or until the stream ends, so that its claims
+        can go together.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """Claims of *one* response, to be judged in one go.
+    """Claims of *one* response, to be judged together.
 
-    ``claims`` maps claim ids to claims, in the order of the text. ``evidence`` is the response's prepared
-    contexts: passages, search, and the check of quotes; it may be shared between concurrent requests.
-    ``deadline`` is a reading of ``time.monotonic()``: nobody waits for a judgement after it. ``spent`` is
-    what the response had consumed when the request was made. Without ``gathering`` no claim may be put off.
-    Where ``turn_within_s`` is set, another judge can answer better: one at which requests queue takes those
-    first that have none, and after that many seconds says what it can tell at once (and in ``degraded_from``
-    that it did); with 0 it does so even when it is free. ``budget`` is what the policy allows for judging the
-    response, in place of the judge's own bound for one; None: that holds.
+    ``claims`` maps claim ids to claims, in text order. ``evidence`` is the response's prepared contexts:
+    passages, search, and the check of quotes; concurrent requests may share it. ``deadline`` is a reading of
+    ``time.monotonic()`` after which nobody waits for a judgement. ``spent`` is what the response had consumed
+    when the request was made. Without ``gathering`` no claim may be put off.
+
+    ``turn_within_s`` is set if another judge can give a better answer. A judge with a queue then serves
+    requests without it first, and after that many seconds returns what it can tell at once (and says so in
+    ``degraded_from``); with 0 it does so even if it is free. ``budget`` is the policy's budget for judging
+    the response, which replaces the judge's own; None: the judge's own applies.
     """
 
     response_id: str
@@ -112,8 +114,8 @@ class Judge(Protocol):
     """Anything that gives verdicts.
 
     ``judge`` answers one request, usually as an async generator. It may be called concurrently, may be
-    cancelled at any await and closed at any yield, must not block the event loop, and raises JudgeError when
-    it can't answer. ``aclose`` releases what the judge holds; no call follows it.
+    cancelled at any await and closed at any yield, must not block the event loop, and raises JudgeError if it
+    can't answer. ``aclose`` releases what the judge holds; no call follows it.
     """
 
     @property
@@ -126,7 +128,7 @@ class Judge(Protocol):
 
 @runtime_checkable
 class GatheringJudge(Judge, Protocol):
-    """A judge that puts claims off while more text comes, for ``max_wait_s`` seconds each at most."""
+    """A judge that puts claims off while more text comes, each for at most ``max_wait_s`` seconds."""
 
     @property
     def max_wait_s(self) -> float: ...

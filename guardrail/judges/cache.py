@@ -1,11 +1,12 @@
-"""A judge that remembers: the same claim on the same contexts is judged once.
+"""A judge that remembers: it judges the same claim on the same contexts only once.
 
-Two responses that ask the same at the same time share one call, but neither hangs on the other: whoever
-waits asks for itself when the other fails or is cancelled, and at the latest after half of its own time.
+Two responses that ask the same thing at the same time share one call, but neither depends on the other: the
+one that waits makes its own call if the other's fails or is cancelled, and at the latest after half of its
+own time.
 
-A verdict is kept free of the ids of any one response. Evidence is kept as the number of its context and a
-span, never as text: on reading it is taken from the contexts at hand, and what does not fit there makes the
-entry unusable.
+An entry holds nothing that belongs to a single response. Evidence is stored as the number of its context and
+a span, never as text. Reading an entry takes the quotes from the contexts at hand; an entry that does not fit
+them is unusable.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ _MAX_BYTES: Final = 8_192
 
 
 def request_digest(request: JudgeRequest, fingerprint: str) -> bytes:
-    """What all claims of a request have in common: tenant, question, contexts, and who judges how.
+    """What all claims of a request have in common: tenant, question, contexts, judge and settings.
 
-    A pass over all the contexts: off the event loop where they are long. The ids of contexts don't count,
-    their order does. Tenants never share verdicts.
+    This passes over all contexts: call it off the event loop if they are long. The order of contexts counts,
+    their ids don't. Tenants never share verdicts.
     """
     digest = hashlib.blake2b(digest_size=32)
     for part in (str(_VERSION), fingerprint, request.tenant or "", request.question):
@@ -49,7 +50,7 @@ def request_digest(request: JudgeRequest, fingerprint: str) -> bytes:
 
 
 def claim_key(request: bytes, claim: Claim) -> bytes:
-    """The key of one claim's verdict; 32 bytes from which no text can be read."""
+    """The key of one claim's verdict: 32 bytes that reveal no text."""
     digest = hashlib.blake2b(request, digest_size=32)
     _feed(digest, claim.prose.text)
     _feed(digest, claim.lead_in)
@@ -66,7 +67,7 @@ def _feed(digest: hashlib.blake2b, text: str) -> None:
 
 
 class _Kept(BaseModel):
-    """An entry: contexts stand in it by their number, and what is quoted of them by its span."""
+    """An entry. Contexts are stored by number, and quotes by span."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -86,9 +87,9 @@ class _Kept(BaseModel):
 
 
 def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
-    """The judgement as bytes; None for what must not be kept.
+    """The judgement as bytes; None if it must not be cached.
 
-    That is UNVERIFIED, or degraded, or has evidence that is in no context, or is very long.
+    That is the case if it is UNVERIFIED or degraded, has evidence that is in no context, or is very long.
     """
     if judgement.verdict is Verdict.UNVERIFIED or judgement.support is None or judgement.degraded_from:
         return None
@@ -120,8 +121,9 @@ def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
 
 
 def unpack(data: bytes, claim_id: str, claim: Claim, contexts: Sequence[Context]) -> Judgement | None:
-    """The judgement for ``claim_id``, None where the bytes are not what ``pack`` makes for this claim and
-    these contexts."""
+    """The judgement for ``claim_id``; None if the bytes are not what ``pack`` makes for this claim and these
+    contexts.
+    """
     if len(data) > _MAX_BYTES:
         return None
     try:
@@ -175,28 +177,30 @@ def check_redis_url(url: str) -> str:
 
 
 class CacheSettings(BaseModel):
-    """How long verdicts are remembered, and where guards share them."""
+    """How long verdicts are cached, and where guards share them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_entries: ClassVar[int] = 20_000
     """Verdicts kept in memory, 1 to 8 KB each; the one unused longest goes first."""
 
-    enabled: bool = Field(default=True, description="Answer what was judged before without asking again.")
+    enabled: bool = Field(default=True, description="Reuse earlier verdicts instead of asking again.")
     ttl_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        default=3_600.0, description="How long a verdict is used after it was given."
+        default=3_600.0, description="How long a verdict is reused."
     )
     redis_url: Secret | None = Field(
         default=None,
         description="A Redis server through which guards share verdicts, as "
-        "redis://[USER:PASSWORD@]HOST:PORT/0, rediss:// (TLS) or unix://. With a password in it better as "
-        "{file: PATH} (a mounted secret), read at start. null: none.",
+        "redis://[USER:PASSWORD@]HOST:PORT/0, rediss:// (TLS) or unix://. If it contains "
+        "a password, better as {file: PATH} (a mounted secret), read at start. null: no "
+        "sharing.",
     )
     signing_key: Secret | None = Field(
         default=None,
-        description="Secret that all guards share, better as {file: PATH}; entries in Redis are signed with "
-        "it (HMAC-SHA256), and others ignored. Without one, whoever can write to the server can give "
-        "verdicts. Another key forgets what is there.",
+        description="Secret that all guards share, better as {file: PATH}. Guards sign entries in "
+        "Redis with it (HMAC-SHA256) and ignore others. Without a key, anyone who can "
+        "write to the server can forge verdicts. A new key invalidates all stored "
+        "entries.",
     )
 
     @field_validator("redis_url")
@@ -213,7 +217,9 @@ class CacheSettings(BaseModel):
         return self
 
     def resolve_redis_url(self) -> str:
-        """The server's URL. Raises ConfigError, which holds no password: unreadable, or no URL of Redis."""
+        """The server's URL. Raises ConfigError, without the password, if it is unreadable or not a Redis
+        URL.
+        """
         if self.redis_url is None:
             raise ConfigError("judge.cache.redis_url is not set; name the server as redis://HOST:PORT/0")
         url = self.redis_url.read("judge.cache.redis_url", "URL")
@@ -223,7 +229,7 @@ class CacheSettings(BaseModel):
             raise ConfigError(f"judge.cache.redis_url: {error}") from None
 
     def resolve_signing_key(self) -> bytes | None:
-        """The key to sign with, None without one. Raises ConfigError when it is short or can't be read."""
+        """The signing key, or None. Raises ConfigError if it is too short or unreadable."""
         if self.signing_key is None:
             return None
         key = self.signing_key.read("judge.cache.signing_key", "key")
@@ -236,7 +242,9 @@ class CacheSettings(BaseModel):
 
 
 class SharedCache(Protocol):
-    """Where several guards keep verdicts. Fails by finding nothing; never raises, never takes long."""
+    """A cache that several guards share. If it fails, it finds nothing; it never raises and never takes
+    long.
+    """
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
 
@@ -247,7 +255,7 @@ class SharedCache(Protocol):
 
 @dataclass(slots=True)
 class CacheCounts:
-    """What the cache was good for, in claims, since the start."""
+    """Cache statistics since the start, in claims."""
 
     hits: int = 0
     shared_hits: int = 0
@@ -258,7 +266,7 @@ class CacheCounts:
 class CachedJudge:
     """A Judge around any other. Cached judgements have ``attempts`` 0 and no usage.
 
-    UNVERIFIED and degraded ones are never kept: they say something of a moment, not of the claim.
+    UNVERIFIED and degraded judgements are never cached: they describe a moment, not the claim.
     """
 
     def __init__(
@@ -270,10 +278,10 @@ class CachedJudge:
         shared: SharedCache | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``judge`` and ``shared`` become this one's to close.
+        """Takes over ``judge`` and ``shared``, and closes them.
 
-        ``fingerprint`` tells apart all that makes a verdict another one: model, prompt, settings. ``clock``
-        is that of deadlines.
+        ``fingerprint`` identifies everything else that a verdict depends on: model, prompt, settings.
+        ``clock`` is that of deadlines.
         """
         self._judge = judge
         self._fingerprint = fingerprint
@@ -289,8 +297,9 @@ class CachedJudge:
         return self._judge.name
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """What is known at once, and what is new as the judge says it. Raises what the judge raises, when all
-        that is known has been said."""
+        """Yields cached judgements at once, and new ones as the judge gives them. Raises what the judge
+        raises, after all known judgements.
+        """
         if sum(len(context.text) for context in request.evidence.contexts) > _LONG_CHARS:
             digest = await asyncio.to_thread(request_digest, request, self._fingerprint)
         else:
@@ -340,13 +349,15 @@ class CachedJudge:
         return found
 
     def _round(self, work: _OpenRequest, *, wait: bool) -> AsyncIterator[Judgement]:
-        """Ask for what nobody asks for; wait for the rest, which stays open where that comes to nothing."""
+        """Ask for claims that no other request is asking for; wait for the others, which stay open if that
+        call fails.
+        """
         mine: dict[bytes, str] = {}
         theirs: dict[bytes, asyncio.Future[bytes | None]] = {}
         for claim_id in work.open:
             key = work.keys[claim_id]
             if key in mine or key in theirs:
-                continue  # twice in one response: asked once
+                continue  # occurs twice in one response: asked once
             if wait and key in self._under_way and self._clock() < work.patient_until:
                 theirs[key] = self._under_way[key]
             else:
@@ -357,7 +368,7 @@ class CachedJudge:
         return leading if mine else following
 
     async def _lead(self, work: _OpenRequest, mine: dict[bytes, str]) -> AsyncIterator[Judgement]:
-        """Ask the judge, and tell whoever waits for the same claims as soon as each is known."""
+        """Ask the judge, and publish each judgement to other requests waiting for the same claim."""
         request = work.request
         loop = asyncio.get_running_loop()
         led = {key: loop.create_future() for key in mine if key not in self._under_way}
@@ -394,7 +405,7 @@ class CachedJudge:
     ) -> AsyncIterator[Judgement]:
         waiting = dict(theirs)
         while waiting:
-            # ``wait`` leaves the futures alone when it is cancelled: they are another response's.
+            # ``wait`` leaves the futures alone when it is cancelled: they belong to another response.
             done, _ = await asyncio.wait(
                 waiting.values(),
                 timeout=work.patient_until - self._clock(),
@@ -427,7 +438,7 @@ class CachedJudge:
 
 
 class _OpenRequest:
-    """One request on its way: which claims are open, and the error that ended a call for some."""
+    """One request under way: its open claims, and the error that ended a call for some of them."""
 
     def __init__(self, request: JudgeRequest, keys: dict[str, bytes], patient_until: float) -> None:
         self.request = request
@@ -441,7 +452,7 @@ class _OpenRequest:
         return [claim_id for claim_id in self.open if self.keys[claim_id] == key]
 
     def known(self, data: bytes, *claim_ids: str) -> list[Judgement]:
-        """What a packed judgement says of these claims, if it fits; they are open no more then."""
+        """The judgements that a packed one gives for these claims, if it fits; they are no longer open."""
         claims, contexts = self.request.claims, self.request.evidence.contexts
         unpacked = (unpack(data, claim_id, claims[claim_id], contexts) for claim_id in claim_ids)
         found = [judgement for judgement in unpacked if judgement is not None]
@@ -450,7 +461,7 @@ class _OpenRequest:
         return found
 
     def settled(self, judgement: Judgement, data: bytes | None) -> list[Judgement]:
-        """What the judge said of a claim, and the same of its twins in the response."""
+        """The judgement of a claim, and the same for identical claims of the response."""
         key = self.keys[judgement.claim_id]
         self.open.pop(judgement.claim_id, None)
         found = [] if data is None else self.known(data, *self.claims_of(key))
@@ -459,6 +470,6 @@ class _OpenRequest:
         return [judgement, *found, *again]
 
     def give_up(self, keys: Collection[bytes]) -> None:
-        """The judge has had its say on these."""
+        """The judge is done with these claims."""
         for claim_id in [claim_id for claim_id in self.open if self.keys[claim_id] in keys]:
             del self.open[claim_id]

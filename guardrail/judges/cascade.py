@@ -1,6 +1,7 @@
-"""The cascade judge: two tiers, one deadline, and no verdict better than what was checked.
+"""The cascade judge: two tiers, one deadline, and no verdict that claims more than was checked.
 
-The settings say who judges first, who second, and how sure the first has to be for its verdict to stand.
+The settings say which judge is first, which is second, and how sure the first must be for its verdict to
+stand.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Fallback = Literal["local", "unverified"]
 class Band(BaseModel):
     """How sure the first judge must be for its verdict to stand.
 
-    ``accept_support`` and ``reject_support`` bound the probability of support, 0 to 1, from above and from
-    below: a claim with less than the one and more than the other goes on to the second judge.
+    The band is the range of probabilities of support (0 to 1) between ``reject_support`` and
+    ``accept_support``: a claim inside it goes to the second judge.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,8 +54,8 @@ class Band(BaseModel):
         return self
 
 
-# Of claims of real answers that people rated (benchmarks.cascade_share --lfqa), what these settle is right in
-# 99 of 100 or more. No low probability of support is so sure that another verdict than SUPPORTED may stand.
+# On claims of real answers that people rated (benchmarks.cascade_share --lfqa), at least 99 of 100 settled
+# claims are right. No probability of support is low enough for a verdict other than SUPPORTED to stand.
 DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
     Severity.MINOR: Band(accept_support=0.8, reject_support=0.0),
     Severity.NORMAL: Band(accept_support=0.92, reject_support=0.0),
@@ -64,7 +65,7 @@ DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
 
 
 class CascadeSettings(BaseModel):
-    """Which claims the second judge sees, and what happens to them when it can't answer."""
+    """Which claims the second judge gets, and what happens to them if it can't answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -77,34 +78,36 @@ class CascadeSettings(BaseModel):
     """With less time than this left the second judge is not asked at all: hardly any would answer."""
 
     first: Literal["local", "hhem", "classifier"] = Field(
-        default="local", description="Judges every claim; set up in its own section of judge."
+        default="local", description="Judges every claim; configured in its own section of judge."
     )
     second: Literal["llm", "hhem", "classifier", "command"] = Field(
-        default="llm", description="Judges the claims that the first can't settle; set up likewise."
+        default="llm", description="Judges the claims that the first can't settle; configured likewise."
     )
     bands: dict[Severity, Band] = Field(
         default_factory=lambda: dict(DEFAULT_BANDS),
-        description="By severity, from which probability of support on the first judge's verdict stands "
-        "(accept_support), and up to which (reject_support). Severities left out keep their default.",
+        description="By severity: the probability of support from which SUPPORTED stands "
+        "(accept_support), and up to which any other verdict stands (reject_support). "
+        "Omitted severities keep their defaults.",
     )
     critical_contradictions: Literal["block", "confirm"] = Field(
         default="confirm",
-        description="What becomes of a critical claim that the first judge finds contradicted. block: that "
-        "stands at once. confirm: the second judge confirms or lifts it; while it can't, it stands.",
+        description="What happens to a critical claim that the first judge finds contradicted. block: "
+        "the verdict stands at once. confirm: the second judge confirms or overturns it; "
+        "if it can't answer, the verdict stands.",
     )
     on_unavailable: dict[Severity, Fallback] = Field(
         default_factory=dict,
-        description="What a claim gets that the second judge should have seen and did not (late, failed, "
-        "over budget, left out), by severity. local: the first judge's verdict with its own support, the "
-        "default. unverified: UNVERIFIED, so that the policy's on_unverified decides. One word instead of a "
-        "mapping holds for all severities.",
+        description="What a claim gets if the second judge should have judged it and didn't (late, "
+        "failed, over budget, left out), by severity. local: the first judge's verdict "
+        "with its own support, the default. unverified: UNVERIFIED, so that the policy's "
+        "on_unverified decides. One word instead of a mapping applies to all severities.",
     )
     max_wait_ms: Annotated[int, Field(ge=0)] = Field(
         default=1500,
-        description="How long a claim that the first judge can't settle waits, while the answer is being "
-        "written, for others to go to the second with, so that fewer calls are made. Never longer than a "
-        "quarter of claim_timeout_ms; claims that look wrong don't wait, and at the end of the answer none "
-        "does. 0: each goes at once.",
+        description="How long, while the answer is being written, an unsettled claim may wait for "
+        "others, so that they share a call to the second judge. At most a quarter of "
+        "claim_timeout_ms; claims that look wrong don't wait, and none waits once the "
+        "answer has ended. 0: no waiting.",
     )
 
     @field_validator("bands", mode="before")
@@ -134,18 +137,19 @@ class CascadeSettings(BaseModel):
         return self
 
     def fallback(self, severity: Severity) -> Fallback:
-        """What stands in for the second judge's verdict on a claim of that severity."""
+        """What replaces the second judge's verdict on a claim of that severity."""
         return self.on_unavailable.get(severity, "local")
 
 
 def settled(judgement: Judgement, severity: Severity, settings: CascadeSettings) -> bool:
-    """Whether ``judgement`` stands. What could not be checked, or only in part, or has no probability, never
-    does: the bands were chosen on what the first judge says when it has looked at all it looks at."""
+    """Whether ``judgement`` stands. One that is unchecked, partly checked or without a probability never
+    does, because the bands were fitted on complete judgements of the first judge.
+    """
     support = judgement.support
     if judgement.verdict is Verdict.UNVERIFIED or support is None or judgement.degraded_from:
         return False
     if judgement.verdict is Verdict.CONTRADICTED and severity is Severity.CRITICAL:
-        # The gravest case: a wrong dosage shown, or a right one withheld. Never left to a probability.
+        # The gravest case: a wrong dosage shown, or a correct one withheld. Never left to a probability.
         return (
             settings.critical_contradictions == "block"
             and judgement.confidence >= settings.contradiction_confidence
@@ -167,7 +171,7 @@ _ENOUGH = 4
 
 
 class _Tier:
-    """One of the judges, asked once: what it says of the claims, and why it says nothing of the others."""
+    """One of the judges, asked once: its judgements, and why it gives none on the other claims."""
 
     def __init__(
         self,
@@ -178,7 +182,9 @@ class _Tier:
         least_s: float = float("-inf"),
         grace_s: float = 0.0,
     ) -> None:
-        """Not asked with less than ``least_s`` seconds; ``grace_s`` more are for what it says at the end."""
+        """The judge isn't asked with less than ``least_s`` seconds left; it gets ``grace_s`` extra seconds
+        for its last judgements.
+        """
         self.name = judge.name
         self.meter = Meter(request.meter)
         self.found: dict[str, Judgement] = {}
@@ -191,7 +197,7 @@ class _Tier:
         self._grace_s = grace_s
 
     async def judgements(self) -> AsyncIterator[Judgement]:
-        """What it says, as it says it. Only cancellation is raised."""
+        """The judgements as they come. Raises only cancellation."""
         if self._seconds < self._least_s:
             self.missing, self.attempts = "not asked: too little time was left", 0
             return
@@ -213,8 +219,8 @@ class _Tier:
 class CascadeJudge:
     """A Judge. Each judgement bears the name of the tier that gave it.
 
-    A verdict of the first judge that stands in for one of the second names the second, and what kept it from
-    answering, in ``degraded_from``; its support stays what the first judge found.
+    If a verdict of the first judge replaces one of the second, its ``degraded_from`` names the second judge
+    and why it didn't answer; the support stays the first judge's.
     """
 
     def __init__(
@@ -225,7 +231,7 @@ class CascadeJudge:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Both judges become the cascade's: ``aclose`` closes them. ``clock`` is that of deadlines."""
+        """The cascade owns both judges: ``aclose`` closes them. ``clock`` is that of deadlines."""
         self._first = first
         self._second = second
         self._settings = settings or CascadeSettings()
@@ -238,11 +244,11 @@ class CascadeJudge:
 
     @property
     def max_wait_s(self) -> float:
-        """How long claims that the first judge can't settle gather for the second; 0: not at all."""
+        """How long unsettled claims wait for others before the second judge is asked; 0: not at all."""
         return self._settings.max_wait_ms / 1000
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """All claims by the first judge, those it can't settle by the second, in one call, now or later."""
+        """The first judge judges all claims; unsettled ones go to the second in one call, now or later."""
         gathering = request.gathering
         own = {} if gathering is None else dict(gathering.known)
         fresh = {claim_id: claim for claim_id, claim in request.claims.items() if claim_id not in own}
@@ -279,7 +285,7 @@ class CascadeJudge:
             yield own[claim_id] if stands else self._degraded(claim, own[claim_id], second)
 
     async def aclose(self) -> None:
-        """Close both, the second also when closing the first fails."""
+        """Close both, the second even if closing the first fails."""
         try:
             await self._first.aclose()
         finally:
@@ -292,7 +298,7 @@ class CascadeJudge:
         return _Tier(self._first, asked, request.deadline - self._clock())
 
     def _second_tier(self, request: JudgeRequest, claims: dict[str, Claim], first: Meter) -> _Tier:
-        """What a judge says that keeps to its deadline must get through: hence the grace."""
+        """The grace lets the last judgements of a judge that keeps its deadline get through."""
         reserve_s = self._settings.reserve_ms / 1000
         deadline = request.deadline - reserve_s
         asked = replace(request, claims=claims, deadline=deadline, spent=total(request.spent, first.usage))
@@ -311,10 +317,10 @@ class CascadeJudge:
         open_: dict[str, Claim],
         over: asyncio.Event,
     ) -> dict[str, Judgement]:
-        """What the first judge says when it looks wholly at claims that it has looked at in part only.
+        """Full judgements of the first judge on claims that it has so far only checked in part.
 
-        It does when the second has not answered, or half of its time is gone: there has to be a whole
-        verdict, should it never answer.
+        It makes them if the second judge has not answered, or half of its time is gone: there has to be a
+        full verdict in case it never answers.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout((request.deadline - self._clock()) / 2):
@@ -322,7 +328,7 @@ class CascadeJudge:
         claims = {claim_id: claim for claim_id, claim in open_.items() if own[claim_id].degraded_from}
         if not claims:
             return {}
-        # What it says by then must get through before the claims are given up.
+        # Leave time for the results to get through before the claims are given up.
         again = self._first_tier(replace(request, deadline=request.deadline - _LAST_WORD_S), claims)
         async with closing(again.judgements()) as judgements:
             return {
@@ -330,11 +336,11 @@ class CascadeJudge:
             }
 
     def _degraded(self, claim: Claim, own: Judgement, second: _Tier) -> Judgement:
-        """What a claim gets that the second judge should have given a verdict on and did not."""
+        """The judgement for a claim on which the second judge should have given a verdict and didn't."""
         given = second.found.get(own.claim_id)
         attempts = second.attempts if given is None else given.attempts
         why = second.missing if given is None else given.reasoning or "could not verify this claim"
-        # It may have asked another in its stead, which is then the one that failed.
+        # It may have asked another judge instead, which is then the one that failed.
         who = (given.judge if given is not None else "") or second.name
         path = (*(given.degraded_from if given is not None else ()), _named(who, why))
         attempts += own.attempts
@@ -345,15 +351,15 @@ class CascadeJudge:
         if self._settings.fallback(claim.severity) == "unverified":
             reason = f"{path[-1]}; a {claim.severity.value} claim needs it"
             return unverified(own.claim_id, who, reason, attempts=attempts, degraded_from=path)
-        if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has looked at it wholly
+        if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has checked it fully
             own = checked_in_part(own)
         return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path))
 
 
 def _turn_within_s(gathering: Gathering | None) -> float | None:
-    """How long the first judge may be waited for before it looks at claims in part only.
+    """How long to wait for the first judge before it checks claims only in part.
 
-    Not at all where others go to the second judge now: it could save a claim, but no call.
+    Not at all if other claims go to the second judge now: waiting could save a claim, but no call.
     """
     if gathering is None:
         return None
@@ -361,30 +367,32 @@ def _turn_within_s(gathering: Gathering | None) -> float | None:
 
 
 def _urgent(open_: Sequence[Judgement]) -> bool:
-    """Shall the second judge be asked before more claims come?
+    """Whether to ask the second judge before more claims come.
 
-    It shall where the first finds a claim more likely wrong than right, since that should be known soon, and
-    where so many have gathered that whoever waits for the last of them would wait for a long reply.
+    Yes if the first judge finds a claim more likely wrong than right, which readers should know soon, or if
+    so many claims are waiting that the last of them would wait for a long reply.
     """
     return any(map(_is_doubted, open_)) or len(open_) >= _ENOUGH
 
 
 def _is_doubted(judgement: Judgement) -> bool:
-    """What is supported as far as it was checked is not."""
+    """A claim that is supported as far as it was checked is not doubted."""
     least = HALF_CHECKED if Finding.CHECKED_IN_PART in judgement.findings else _DOUBTED
     return judgement.support is not None and judgement.support < least
 
 
 def _unfounded(judgement: Judgement) -> bool:
-    """Whether the second judge supports a claim with nothing that it could quote, and is not sure of it: as
-    an LLM that names a sentence that doesn't exist. The first judge's verdict is worth more."""
+    """Whether the second judge supports a claim without a quote and without being sure, like an LLM that
+    names a sentence that doesn't exist. The first judge's verdict is worth more.
+    """
     unsure = judgement.confidence < _DOUBTED
     return judgement.verdict is Verdict.SUPPORTED and not judgement.evidence and unsure
 
 
 def _with_findings(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> Judgement:
-    """The second judge's verdict with what the first found out exactly, unless the second lifts it: it
-    supports the claim and quotes where its figures stand."""
+    """The second judge's verdict with the first judge's exact findings, unless the second overrules them by
+    supporting the claim with quotes that contain its figures.
+    """
     exact = [finding for finding in own.findings if finding is not Finding.CHECKED_IN_PART]
     if not exact:
         return judgement
@@ -394,8 +402,9 @@ def _with_findings(judgement: Judgement, own: Judgement, claim: Claim, question:
 
 
 def _quotes_figures(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> bool:
-    """Whether the figures of a claim that the first judge found no support for stand in what the second
-    quotes, or follow from it. Some sentence or other is quoted for any claim."""
+    """Whether the figures for which the first judge found no support are in the second judge's quotes or
+    follow from them. Merely quoting some sentence is not enough.
+    """
     quotes = [SourceText(e.context_id, *e.span, ShownText(e.quote).text) for e in judgement.evidence]
     text, lead_in = claim.prose.text, claim.lead_in
     checks = check_figures(text, FigureSource(quotes), range(len(quotes)), question, lead_in)
@@ -409,5 +418,5 @@ def _quotes_figures(judgement: Judgement, own: Judgement, claim: Claim, question
 
 
 def _named(judge: str, why: str) -> str:
-    """A line of ``degraded_from``: who, and why not."""
+    """One entry of ``degraded_from``: which judge, and why it didn't answer."""
     return shorten(escape_controls(f"{judge}: {why}"), _WHY_CHARS)

@@ -1,4 +1,4 @@
-"""Settings -> judge."""
+"""Makes judges from settings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -> Judge:
-    """The judge that ``settings.kind`` names. Raises ConfigError when its own settings don't suffice.
+    """The judge that ``settings.kind`` names. Raises ConfigError if its settings are incomplete.
 
-    A judge with a model of its own loads it here, which takes seconds. ``ledger`` is where the usage of
-    language models is booked, for who wants to read it; without one the judge makes its own, and logs it.
+    A judge with its own model loads it here, which takes seconds. Language models book their usage in
+    ``ledger``, for callers that want to read it; without one the judge makes its own and logs it.
 
-    Each kind is imported when it is asked for: the local judge needs no HTTP client, and the LLM judge none
-    of the local one's tables.
+    Each kind is imported on first use: the local judge needs no HTTP client, and the LLM judge none of the
+    local one's tables.
     """
     if not isinstance(settings, JudgeSettings):
         raise TypeError(
@@ -38,7 +38,7 @@ def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -
 
 @dataclass(frozen=True, slots=True)
 class MissingJudge:
-    """A judge that is to be built, and of what."""
+    """A judge to build, and the settings to build it from."""
 
     kind: JudgeKind
     settings: JudgeSettings
@@ -47,14 +47,14 @@ class MissingJudge:
 class JudgeSet:
     """The judges of one process: the one that ``kind`` names, and those that policies name.
 
-    They share prices, budgets and the ledger. What is built stays until all are closed, with the settings
-    that it was built with.
+    They share prices, budgets and the ledger. A judge keeps the settings that it was built with, until all
+    are closed.
     """
 
     def __init__(
         self, settings: JudgeSettings, policies: Iterable[Policy] = (), *, ledger: UsageLedger | None = None
     ) -> None:
-        """Builds what is needed, as ``build_judge`` does. Raises ConfigError."""
+        """Builds the judges, like ``build_judge``. Raises ConfigError."""
         policies = tuple(policies)
         self._builder = _Builder(settings, ledger, has_budget=have_budgets(policies))
         self._built: dict[str, Judge] = {settings.kind: self._builder.build(settings.kind)}
@@ -67,7 +67,7 @@ class JudgeSet:
 
     @property
     def by_kind(self) -> Mapping[str, Judge]:
-        """All that are built."""
+        """All judges built so far."""
         return dict(self._built)
 
     @property
@@ -78,10 +78,10 @@ class JudgeSet:
     def missing(
         self, policies: Iterable[Policy], settings: JudgeSettings | None = None
     ) -> tuple[MissingJudge, ...]:
-        """What ``add`` has to build for these policies, where the settings are ``settings`` now.
+        """What ``add`` has to build for these policies, given the current ``settings``.
 
-        Parts of them that no judge uses yet count as they are now; the others as they were. Raises
-        ConfigError as ``check_judge`` does.
+        Parts of the settings that no judge uses yet count as they are now, the others as they were. Raises
+        ConfigError like ``check_judge``.
         """
         policies = tuple(policies)
         after = self.settings if settings is None else self._settings_after(settings)
@@ -90,9 +90,9 @@ class JudgeSet:
         return tuple(MissingJudge(kind, after) for kind in kinds if kind not in self._built)
 
     def add(self, missing: Iterable[MissingJudge], *, budgets: bool = False) -> None:
-        """Build these. Takes seconds, in any thread. Raises ConfigError; what was built before stays.
+        """Build these judges. Takes seconds, in any thread. Raises ConfigError; judges built earlier stay.
 
-        ``budgets``: policies have some of their own.
+        ``budgets``: some policies have their own.
         """
         for each in missing:
             if each.kind not in self._built:
@@ -101,14 +101,14 @@ class JudgeSet:
                 self._built[each.kind] = self._builder.build(each.kind)
 
     def fixed(self, settings: JudgeSettings, policies: Iterable[Policy]) -> list[str]:
-        """What of ``settings``, and of ``policies``, takes a restart: settings by their paths."""
+        """The parts of ``settings`` and ``policies`` that need a restart: settings by their paths."""
         found = [
             f"judge.{name}"
             for name in sorted(self._used())
             if getattr(settings, name) != getattr(self.settings, name)
         ]
         if self._builder.lacks_fallback:
-            # Until then claims beyond a budget are UNVERIFIED.
+            # Until then claims over budget are UNVERIFIED.
             found += [f"policies.{policy.name}.budget" for policy in policies if policy.budget is not None]
         return found
 
@@ -127,7 +127,7 @@ class JudgeSet:
 
 
 def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
-    """The parts of the settings that a judge of this kind is made of."""
+    """The parts of the settings that a judge of this kind uses."""
     if kind == "cascade":
         both = (settings.cascade.first, settings.cascade.second)
         return frozenset({"cascade"}).union(*(_parts(each, settings) for each in both))
@@ -140,15 +140,15 @@ def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
 
 
 def have_budgets(policies: Iterable[Policy]) -> bool:
-    """Does any of the policies bound what a response may consume?"""
+    """Whether any of the policies limits what a response may consume."""
     return any(policy.budget is not None for policy in policies)
 
 
 def check_judge(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> None:
-    """What can be told without building the judge: no file is opened, no model loaded, no key needed. So too
-    for the judges that ``policies`` name.
+    """Checks settings without building the judge: opens no file, loads no model, needs no key. Also checks
+    the judges that ``policies`` name.
 
-    Raises ConfigError for a judge that ``build_judge`` would refuse for want of a setting.
+    Raises ConfigError for a judge that ``build_judge`` would refuse because of a missing setting.
     """
     policies = tuple(policies)
     in_usd = any(policy.budget is not None and policy.budget.usd is not None for policy in policies)
@@ -162,7 +162,7 @@ def check_judge(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> Non
 
 
 def of_kind(settings: JudgeSettings, kind: str) -> JudgeSettings:
-    """The same settings, by which another judge runs."""
+    """The same settings with another judge running."""
     return settings.model_copy(update={"kind": kind})
 
 
@@ -193,9 +193,9 @@ def _check_one(settings: JudgeSettings, in_usd: bool) -> None:
 
 
 def check_files(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> None:
-    """What files that are here can't be used for, told without loading a model; absent ones are passed over.
+    """Checks existing files without loading a model; ignores missing ones.
 
-    Raises ConfigError where ``build_judge`` would: for parameters that their verifier doesn't fit, say.
+    Raises ConfigError where ``build_judge`` would, for instance for parameters that don't fit their verifier.
     """
     if any(uses_local(each) for each in all_kinds(settings, policies)):
         from guardrail.judges.local.check import check_files as check_local_files
@@ -204,7 +204,7 @@ def check_files(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> Non
 
 
 def uses_local(settings: JudgeSettings) -> bool:
-    """Whether the local judge is built: as a judge of its own, or to answer once a budget is used up."""
+    """Whether the local judge is built: on its own, or to answer when a budget is used up."""
     return "local" in settings.kinds() or (settings.kind == "llm" and _falls_back(settings))
 
 
@@ -213,9 +213,9 @@ def _falls_back(settings: JudgeSettings) -> bool:
 
 
 def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[str]:
-    """A line for each policy that leaves the cascade's second judge no time, so that it is never asked.
+    """One line for each policy that leaves the cascade's second judge no time, so that it is never asked.
 
-    Raises ConfigError where every policy does.
+    Raises ConfigError if that is so for every policy.
     """
     policies = {
         name: policy for name, policy in policies.items() if (policy.judge or settings.kind) == "cascade"
@@ -257,7 +257,7 @@ class _Builder:
 
     @property
     def lacks_fallback(self) -> bool:
-        """Is there an LLM judge beside which no other would answer once a budget is used up?"""
+        """Whether there is an LLM judge without another judge to answer when a budget is used up."""
         return self._alone_without_fallback
 
     def build(self, kind: str) -> Judge:
@@ -287,9 +287,9 @@ class _Builder:
         return LocalJudge(settings.local)
 
     def _llm(self, *, alone: bool) -> Judge:
-        """The LLM judge within its budgets, remembered, and kept from judging its own answers.
+        """The LLM judge with its budgets, its cache and the self-judging policy.
 
-        ``alone``: not in a cascade, where the first judge's verdict is there already.
+        ``alone``: not in a cascade, where the first judge's verdict already exists.
         """
         from guardrail.judges.llm.judge import LlmJudge
         from guardrail.judges.llm.settings import LlmJudgeSettings

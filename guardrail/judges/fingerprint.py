@@ -1,6 +1,6 @@
 """What a judge's verdicts depend on besides the claim and its contexts, as one short text.
 
-Files and folders of gigabytes are told apart by name, size and time, without reading them.
+Files and folders, which may have gigabytes, are identified by name, size and time, without reading them.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.model import ClassifierSettings
 from guardrail.secrets import WHOLE
 
-# More than any model or program has; an argument may name a folder of data, or the root.
+# More than any model or program has; an argument may name a data folder, or the root.
 _MOST_FILES: Final = 2_000
 
 
 def stamps(path: Path) -> list[str]:
-    """A line for each file at or below ``path``: its name there, size and time of change.
+    """One line for each file at or below ``path``: its relative name, size and modification time.
 
-    Empty where there is nothing that can be looked at: whoever needs it says so. ``path`` may be any text: an
-    argument of a program, as long as it likes.
+    Empty if nothing can be inspected: whoever needs the file reports that. ``path`` may be any text, such as
+    a long argument of a program.
     """
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except (OSError, ValueError):  # none there, no right to look, a name that is too long or none at all
+    except (OSError, ValueError):  # missing, not accessible, or not a valid name
         return []
     names = _names(path) if is_folder else [""]
     return [_stamp(path / name, name or path.name) for name in names]
@@ -60,7 +60,7 @@ def _stamp(path: Path, name: str) -> str:
     return f"{name} {found.st_size} {found.st_mtime_ns}"
 
 
-# Files and folders that say nothing of how a claim is judged, and some of which are secret.
+# Files and folders that don't affect how a claim is judged, some of them secret.
 _NOT_READ: Final = re.compile(r"key|token|secret|password|ca_?file|cert|cwd|cache_dir|^model$")
 _PROMPTS: Final = "prompts"
 _PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.json")
@@ -68,13 +68,14 @@ _PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.j
 
 
 def fingerprint(kind: str, settings: BaseModel) -> str:
-    """Hexadecimal, 64 characters; equal for equal settings, files that they name, prompts and releases.
+    """64 hexadecimal digits; equal for equal settings, files named in them, prompts and releases.
 
-    Models in folders, a command's program and the files among its arguments count by size and time of change
-    as they are now: what is replaced while the judge runs shows at its next start.
+    Models in folders, a command's program and the files among its arguments count by their current size and
+    modification time: a replacement while the judge runs takes effect at its next start.
 
-    Secrets go in masked; arguments and bodies, which only may hold one, whole. More goes in than needs to
-    (time limits, say): a verdict asked for once more is no harm, one taken for another's is.
+    Secrets go in masked; arguments and bodies, which only may contain one, go in whole. The fingerprint
+    includes more than necessary (time limits, say): asking again for a verdict does no harm, but mistaking
+    one for another does.
     """
     digest = hashlib.sha256()
     told = json.dumps(settings.model_dump(mode="json", context=WHOLE), sort_keys=True, ensure_ascii=True)
@@ -93,14 +94,14 @@ def fingerprint(kind: str, settings: BaseModel) -> str:
 
 
 def _programs(settings: BaseModel) -> list[str]:
-    """What there is to see of the models and programs on this machine that a judge runs."""
+    """The state of the models and programs on this machine that a judge runs."""
     if isinstance(settings, ClassifierSettings):
         return stamps(Path(settings.model)) if settings.model is not None else []
     if not isinstance(settings, CommandJudgeSettings) or not settings.argv:
         return []
     path = settings.env.get("PATH")
     program = shutil.which(settings.argv[0], path=None if path is None else path.get_secret_value())
-    # Files are named as they are or as --flag=FILE, seen from the folder that the program runs in.
+    # Files are given as they are or as --flag=FILE, relative to the folder that the program runs in.
     named = [argument.rpartition("=")[2] for argument in settings.argv[1:]]
     found = [Path(program)] if program else []
     found += [Path(settings.cwd or ".", name) for name in named if name and "\0" not in name]
@@ -108,7 +109,7 @@ def _programs(settings: BaseModel) -> list[str]:
 
 
 def _contents(value: Any, name: str = "") -> list[str]:
-    """The texts of the files that the settings name, as prompts of one's own."""
+    """The texts of the files that the settings name, such as custom prompts."""
     if isinstance(value, BaseModel):
         return [
             text for field in type(value).model_fields for text in _contents(getattr(value, field), field)
@@ -121,5 +122,5 @@ def _contents(value: Any, name: str = "") -> list[str]:
         try:
             return [f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"]
         except OSError:
-            return []  # whoever needs the file says so when it is loaded
+            return []  # whoever needs the file reports it when it is loaded
     return []

@@ -1,8 +1,8 @@
-"""Verdicts shared between guards through Redis: a help when it is there, no loss when it is not.
+"""Verdicts shared between guards through Redis, which helps if it is available and does no harm if it isn't.
 
-Keys are hashes, keyed by the signing key where there is one. Values hold a verdict, spans, and the judge's
-reasoning, which may quote; they expire. Every value bears a MAC over its key and itself: without a signing
-key that is a checksum against damage, with one also proof of who wrote it.
+Keys are hashes, keyed by the signing key if there is one. Values contain a verdict, spans, and the judge's
+reasoning, which may quote; they expire. Every value carries a MAC over its key and itself: without a signing
+key that is a checksum against damage, with one it also proves who wrote it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Got = TypeVar("Got")
 
 @dataclass(slots=True)
 class RedisCounts:
-    """What came of the calls, since the start."""
+    """Results of the calls, since the start."""
 
     calls: int = 0
     failures: int = 0
@@ -59,7 +59,7 @@ class RedisCounts:
 
 
 class RedisCache:
-    """A SharedCache. Raises nothing but cancellation; what fails or takes long is as if nothing was there."""
+    """A SharedCache. Raises only cancellation; a failed or slow look-up finds nothing."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class RedisCache:
         timeout_ms: int = TIMEOUT_MS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Connects at the first call. Raises ConfigError for secrets that can't be read.
+        """Connects at the first call. Raises ConfigError for unreadable secrets.
 
-        ``timeout_ms`` is for one look-up or one write, connecting included.
+        ``timeout_ms`` is for one look-up or one write, including connecting.
         """
         self._timeout_s = timeout_ms / 1000
         self._clock = clock
@@ -84,7 +84,7 @@ class RedisCache:
         self.counts = RedisCounts()
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values of ``keys``, in their order; None for what is missing or not rightly signed."""
+        """The values of ``keys``, in order; None for missing or wrongly signed ones."""
         names = [self._name(key) for key in keys]
         nothing: list[bytes | None] = [None] * len(names)
         if not names:
@@ -120,8 +120,8 @@ class RedisCache:
             self.counts.skipped += 1
             return None
         self.counts.calls += 1
-        # A task of its own: a client whose call is cancelled half-way drops the connection. It ends by the
-        # client's own timeouts, and nobody waits for it longer than he may.
+        # A separate task: a client whose call is cancelled half-way drops the connection. The task ends by
+        # the client's own timeouts, and callers stop waiting when their time is up.
         task = asyncio.create_task(self._caught(call))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

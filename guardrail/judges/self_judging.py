@@ -1,9 +1,9 @@
-"""When the model that wrote an answer would judge it: models tend to believe themselves.
+"""Keeps a model from judging its own answers: models tend to agree with themselves.
 
-Providers, gateways and servers spell a model in their own ways: ``openai/gpt-4o-2024-08-06`` and ``gpt-4o``,
-``qwen3:8b`` and ``Qwen/Qwen3-8B-AWQ`` are the same. Two forms of a name are made here: ``plain`` drops who
-serves it, ``canonical`` also drops which snapshot or precision. Sizes and variants (``-mini``, ``:14b``,
-``-instruct``) tell models apart and stay.
+Providers, gateways and servers spell a model's name in their own ways: ``openai/gpt-4o-2024-08-06`` and
+``gpt-4o`` are the same, and so are ``qwen3:8b`` and ``Qwen/Qwen3-8B-AWQ``. This module makes two forms of a
+name: ``plain`` drops who serves the model, ``canonical`` also drops the snapshot and the precision. Sizes and
+variants (``-mini``, ``:14b``, ``-instruct``) are different models, so both forms keep them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REGION: Final = re.compile(r"(?:us|eu|apac|ap|ca|jp|au|global|us-gov)\.")
 _VENDOR: Final = re.compile(
     r"(?:ai21|amazon|anthropic|cohere|deepseek|google|meta|mistral|openai|qwen|writer)\.(?=[a-z])"
 )
-# What a gateway is told beside the model: OpenRouter's routes, Ollama's default tag.
+# What gateways put beside the model: OpenRouter's routes, Ollama's default tag.
 _ROUTE: Final = re.compile(r":(?:latest|free|nitro|floor|extended|beta|exacto|online|thinking)")
 _FILE: Final = re.compile(r"[.-](?:gguf|safetensors)")
 _SNAPSHOT: Final = re.compile(
@@ -78,7 +78,7 @@ def plain(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def canonical(name: str) -> str:
-    """What two names of one model have in common: letters and digits only, for comparing, not for showing."""
+    """The common form of all names of a model: letters and digits only, for comparing, not for showing."""
     text = plain(name)
     while True:
         shorter = text
@@ -91,7 +91,7 @@ def canonical(name: str) -> str:
 
 
 def _without_ending(text: str, ending: re.Pattern[str]) -> str:
-    """``text`` without the longest ending of that form. Linear: only the last few characters are tried."""
+    """``text`` without the longest ending of that form. Linear: tries only the last few characters."""
     for start in range(max(1, len(text) - _LAST_PART), len(text)):
         if ending.fullmatch(text, start):
             return text[:start]
@@ -104,7 +104,7 @@ _MOST_STEPS: Final = 5
 _NAME_CHARS: Final = 120
 _NOT_ASKED: Final = "not asked: its model wrote the answer"
 
-# Names that a provider gives to what it also sells under another one.
+# Names under which a provider sells the same model.
 _ALIASES: Final = {
     "chatgpt-4o-latest": "gpt-4o",
     "chatgpt-4o": "gpt-4o",
@@ -116,30 +116,30 @@ _ALIASES: Final = {
 
 
 class SelfJudged(JudgeUnavailable):
-    """The judge was not asked, or not believed: its model wrote the answer."""
+    """The judge was not asked, or not believed, because its model wrote the answer."""
 
 
 class SelfJudgingSettings(BaseModel):
-    """What happens when the model that judges is the one that wrote the answer (``generator_model``)."""
+    """What happens if the judge's model also wrote the answer (``generator_model``)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     policy: Literal["warn", "alternative", "refuse"] = Field(
         default="warn",
-        description="warn: judge all the same, and log it once for each pair of names. alternative: ask "
-        "another model. refuse: do not ask; with kind cascade the first judge's verdict stands in, with kind "
-        "llm the claims become UNVERIFIED.",
+        description="warn: judge anyway, and log a warning once for each pair of names. alternative: "
+        "ask another model. refuse: don't ask; with kind cascade the first judge's "
+        "verdict stands, with kind llm the claims are UNVERIFIED.",
     )
     alternative: dict[str, Any] | None = Field(
         default=None,
         repr=False,
-        description="Settings of judge.llm that are different for the alternative judge, its model at least. "
-        "A base_url of its own needs its own api_key beside it.",
+        description="Settings of the alternative judge that differ from judge.llm, at least its "
+        "model. If it has its own base_url, it needs its own api_key too.",
     )
     aliases: dict[str, str] = Field(
         default_factory=dict,
-        description="Other names of models, as {NAME: MODEL}: an Azure deployment, a gateway's route, the "
-        "--alias of a server.",
+        description="Other names of models, as {NAME: MODEL}: an Azure deployment, a gateway's route, "
+        "the --alias of a server.",
     )
 
     @field_serializer("alternative", when_used="json")
@@ -161,7 +161,9 @@ class SelfJudgingSettings(BaseModel):
 
 
 def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes with keys and headers as secrets, those of fallbacks too: no settings shown tell them."""
+    """The changes with keys and headers as secrets, including those of fallbacks, so that no settings output
+    shows them.
+    """
     kept = dict(changes)
     if "api_key" in kept:
         kept["api_key"] = _key(kept["api_key"])
@@ -173,7 +175,9 @@ def _with_secrets(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(changes: Mapping[str, Any], *, bodies: bool) -> dict[str, Any]:
-    """As plain values, fallbacks too: without keys, and without texts of ``extra_body`` unless ``bodies``."""
+    """As plain values, including fallbacks: without keys, and without texts in ``extra_body`` unless
+    ``bodies``.
+    """
     shown = dict(changes)
     if isinstance(shown.get("api_key"), Secret):
         shown["api_key"] = shown["api_key"].shown()
@@ -190,7 +194,7 @@ def _key(value: Any) -> Any:
     try:
         return Secret.of(value)
     except PydanticCustomError:
-        return value  # which the settings of the alternative refuse, at its place
+        return value  # which the alternative's settings reject, in their place
 
 
 def _secret(value: Any) -> Any:
@@ -198,23 +202,23 @@ def _secret(value: Any) -> Any:
 
 
 class ModelIdentity:
-    """Tells whether two names are of the same model: provider, date, precision and aliases do not matter."""
+    """Compares model names, ignoring provider, date, precision and aliases."""
 
     def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
-        """``aliases`` go before the built-in ones and are compared as all names are."""
+        """``aliases`` take precedence over the built-in ones and are compared like all names."""
         named = {**_ALIASES, **(aliases or {})}
         self._exact = {plain(name): model for name, model in named.items()}
         self._loose = {canonical(name): model for name, model in (aliases or {}).items()}
 
     def same(self, one: str | None, other: str | None) -> bool:
-        """False where either name is missing or has no letters and digits: nothing is known then."""
+        """False if either name is missing or has no letters and digits: then nothing is known."""
         if not one or not other:
             return False
         key = self._key(one)
         return bool(key) and key == self._key(other)
 
     def _key(self, name: str) -> str:
-        for _ in range(_MOST_STEPS):  # aliases may lead on to others, and in a circle
+        for _ in range(_MOST_STEPS):  # aliases may point to others, and in a circle
             target = self._exact.get(plain(name)) or self._loose.get(canonical(name))
             if target is None or target == name:
                 break
@@ -223,7 +227,7 @@ class ModelIdentity:
 
 
 class SelfJudgingGuard:
-    """A Judge around the LLM judge that sees to it who judges whom."""
+    """A Judge around the LLM judge that applies the self-judging policy."""
 
     def __init__(
         self,
@@ -235,7 +239,7 @@ class SelfJudgingGuard:
     ) -> None:
         """``alternative`` is the other judge and its model's name, for the policy of that name.
 
-        Judgements of another model than ``model`` (fallbacks) are looked at by their judge's name.
+        Judgements by other models than ``model`` (fallbacks) are recognised by their judge's name.
         """
         self._judge = judge
         self._model = model
@@ -249,7 +253,7 @@ class SelfJudgingGuard:
         return self._judge.name
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """What whichever judge may answer says; raises SelfJudged where none may."""
+        """Yields the judgements of whichever judge may answer. Raises SelfJudged if none may."""
         async with closing(self._choose(request)) as judgements:
             async for judgement in judgements:
                 yield judgement
@@ -264,7 +268,7 @@ class SelfJudgingGuard:
                     return self._instead(other, request)
                 self._warn(str(generator), model)
             if self._policy != "warn":
-                request.meter.add(Usage())  # it is known that no call was made
+                request.meter.add(Usage())  # known: no call was made
                 raise SelfJudged(_NOT_ASKED)
         return self._checked(self._judge, request)
 
@@ -277,9 +281,11 @@ class SelfJudgingGuard:
                 await self._alternative[0].aclose()
 
     async def _instead(self, other: Judge, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """What the alternative says; where it fails, judgements that say that it was the one to be asked.
+        """The alternative's judgements; if it fails, judgements that name it as the judge that should have
+        answered.
 
-        Whoever called knows this judge by the name of the first, and would report that that one failed.
+        The caller knows this judge by the first judge's name, and would otherwise report that the first one
+        failed.
         """
         meter = Meter(request.meter)
         left = dict(request.claims)
@@ -297,7 +303,7 @@ class SelfJudgingGuard:
             yield unverified(claim_id, other.name, reason, attempts=meter.attempts, degraded_from=path)
 
     async def _checked(self, judge: Judge, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """Ask, and unless a warning is all that is wanted believe no fallback that is the generator."""
+        """Ask, and unless the policy only warns, reject judgements of a fallback that wrote the answer."""
         kept = refused = False
         async with closing(judge.judge(request)) as judgements:
             async for judgement in judgements:

@@ -17,21 +17,22 @@ from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import ModelIdentity, SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
 
-# Whatever proves to a server who asks: never sent to another server than the one it was given for.
+# Credentials: never sent to a server other than the one they were configured for.
 _CREDENTIALS: Final = ("api_key", "extra_headers")
 
 
 class JudgeSettings(BaseModel):
-    """The judge. All kinds can be set up side by side; ``kind`` says which one runs."""
+    """The judge. All kinds can be configured side by side; ``kind`` says which one runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["local", "llm", "hhem", "classifier", "command", "cascade"] = Field(
         default="local",
-        description="local: rules and a small calibrated model, in process, no key needed. "
-        "llm: a language model behind an OpenAI-compatible API. classifier: any Hugging Face classifier of "
-        "pairs, in process. hhem: that with the preset hhem, Vectara's HHEM-2.1-Open. command: a program or "
-        "an HTTP endpoint of your own. cascade: one of them first, another for what it can't settle.",
+        description="local: rules and a small calibrated model, in process, no key needed. llm: a "
+        "language model behind an OpenAI-compatible API. classifier: any Hugging Face "
+        "sentence-pair classifier, in process. hhem: a classifier with the preset hhem, "
+        "Vectara's HHEM-2.1-Open. command: your own program or HTTP endpoint. cascade: a "
+        "first judge for every claim, and a second for what it can't settle.",
     )
     local: LocalJudgeSettings = Field(
         default_factory=LocalJudgeSettings, description="Settings of the local judge."
@@ -39,29 +40,30 @@ class JudgeSettings(BaseModel):
     llm: LlmJudgeSettings = Field(default_factory=LlmJudgeSettings, description="Settings of the LLM judge.")
     classifier: ClassifierSettings = Field(
         default_factory=ClassifierSettings,
-        description="Settings of the classifier judge, of kind hhem too.",
+        description="Settings of the classifier judge, also for kind hhem.",
     )
     command: CommandJudgeSettings = Field(
-        default_factory=CommandJudgeSettings, description="Settings of a judge of your own."
+        default_factory=CommandJudgeSettings, description="Settings of your own judge."
     )
     prices: dict[str, ModelPrice] = Field(
         default_factory=dict,
-        description="What models cost, by name: {MODEL: {input, cached_input, output}}, in USD per million "
-        "tokens. Providers' prefixes and dates of models need not be repeated.",
+        description="What models cost, by name: {MODEL: {input, cached_input, output}}, in USD per "
+        "million tokens. Names may omit the provider's prefix and the model's date.",
     )
     cascade: CascadeSettings = Field(
-        default_factory=CascadeSettings, description="Who judges first, who second, and what."
+        default_factory=CascadeSettings,
+        description="Which judge is first, which is second, and which claims go on.",
     )
     budgets: BudgetSettings = Field(
-        default_factory=BudgetSettings, description="Bounds on what the LLM judge consumes, per process."
+        default_factory=BudgetSettings, description="Limits on what the LLM judge consumes, per process."
     )
     cache: CacheSettings = Field(
         default_factory=CacheSettings,
-        description="Verdicts that are remembered, of all judges but the local one.",
+        description="Cached verdicts, for all judges except the local one.",
     )
     self_judging: SelfJudgingSettings = Field(
         default_factory=SelfJudgingSettings,
-        description="What happens when the judge's model is the one that wrote the answer.",
+        description="What happens if the judge's model also wrote the answer.",
     )
 
     def kinds(self) -> frozenset[str]:
@@ -75,7 +77,7 @@ class JudgeSettings(BaseModel):
         if changes is None:
             return None
         values: dict[str, Any] = {name: getattr(self.llm, name) for name in self.llm.model_fields_set}
-        values.pop("fallbacks", None)  # among which may be the very model that is to be avoided
+        values.pop("fallbacks", None)  # which may include the very model that is to be avoided
         if "base_url" in changes or any(name in changes for name in _CREDENTIALS):
             for name in _CREDENTIALS:
                 values.pop(name, None)
@@ -110,7 +112,8 @@ class JudgeSettings(BaseModel):
         identity = ModelIdentity(self.self_judging.aliases)
         for number, each in enumerate(() if alternative is None else alternative.models()):
             if identity.same(each.model, self.llm.model):
-                # It would be asked where judge.llm.model wrote the answer, to be found to have written it.
+                # It would be asked if judge.llm.model wrote the answer, only to find that it wrote the answer
+                # itself.
                 path = ("fallbacks", number - 1, "model") if number else ("model",)
                 raise _problem(
                     path, each.model, "the alternative is the model of judge.llm itself; name another model"
@@ -119,19 +122,19 @@ class JudgeSettings(BaseModel):
 
 
 def _given(section: Any) -> Mapping[str, Any]:
-    """What is set in a section, which may stand there as values or as settings."""
+    """The values set in a section, which may be plain values or a settings object."""
     if isinstance(section, BaseModel):
         return {name: getattr(section, name) for name in section.model_fields_set}
     return section if isinstance(section, Mapping) else {}
 
 
 def _of_the_alternative(error: ValidationError) -> PydanticCustomError:
-    """The first error of the alternative's settings, at the place where it stands in the file."""
+    """The first error of the alternative's settings, at its place in the file."""
     details = error.errors(include_url=False)[0]
     wrong, value = details["msg"].removeprefix("Value error, "), details["input"]
     if details["type"] == "extra_forbidden":
         wrong = f"judge.llm has no setting {str(details['loc'][-1])!r}; correct it or take it out"
-        value = {}  # what it is nobody knows: a key, perhaps
+        value = {}  # its content is unknown and may be a key
         return _problem(details["loc"], value, wrong, kind="extra_forbidden")
     return _problem(details["loc"], value, wrong)
 

@@ -1,9 +1,9 @@
-"""What judging costs: prices, what was spent, budgets, and who answers when one is used up.
+"""What judging costs: prices, usage, budgets, and which judge answers when a budget is used up.
 
-A call is admitted by what it is expected to take, and booked by what it took. Where that is never told (the
-call was cancelled, or failed without saying), the expectation stays booked: a provider bills such calls too.
-Budgets bound a response, a minute, and a tenant's minute; all counts are of this process. The ledger says who
-had what judged at what price: tokens and cost by tenant, model and UTC day.
+A call is admitted by its expected usage and booked by its actual usage. If the actual usage is never reported
+(the call was cancelled, or failed without reporting it), the expected usage stays booked, because providers
+bill such calls too. Budgets limit a response, a minute, and a tenant's minute; all counts are per process.
+The ledger records tokens and cost by tenant, model and UTC day.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class ModelPrice(BaseModel):
     input: UsdPerMillion = Field(description="USD per million input tokens.")
     cached_input: UsdPerMillion | None = Field(
         default=None,
-        description="USD per million input tokens that the provider's cache held; null: as input.",
+        description="USD per million input tokens from the provider's cache; null: same as input.",
     )
     output: UsdPerMillion = Field(description="USD per million output tokens.")
 
     def usd(self, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
-        """The cost in US dollars; the cached tokens are among ``input_tokens``."""
+        """The cost in US dollars; ``input_tokens`` include the cached ones."""
         cached = min(max(0, cached_input_tokens), max(0, input_tokens))
         cached_price = self.input if self.cached_input is None else self.cached_input
         fresh = max(0, input_tokens) - cached
@@ -58,10 +58,10 @@ class ModelPrice(BaseModel):
 
 
 class PriceTable:
-    """Prices by model. A name is looked up as it stands, then without its provider, then without its date.
+    """Prices by model. A name is looked up as it is, then without its provider, then without its date.
 
-    Where only dated names of a model are priced and another date is asked for, the dearest of them holds:
-    a budget had better end early than late.
+    If a model only has prices under dated names and none has the date asked for, the highest of them applies:
+    it is safer for a budget to end early than late.
     """
 
     def __init__(self, prices: Mapping[str, ModelPrice] | None = None) -> None:
@@ -78,15 +78,15 @@ class PriceTable:
         self._warned: set[str] = set()
 
     def price(self, model: str) -> ModelPrice | None:
-        """The price of a model, None where none is known."""
+        """The price of a model; None if unknown."""
         return (
             self._exact.get(model) or self._plain.get(plain(model)) or self._canonical.get(canonical(model))
         )
 
     def cost_usd(self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
-        """What the tokens cost in US dollars; ``cached_input_tokens`` are among ``input_tokens``.
+        """What the tokens cost in US dollars; ``input_tokens`` include ``cached_input_tokens``.
 
-        0.0 for a model without a price, and a warning the first time.
+        0.0 for a model without a price, with a warning the first time.
         """
         price = self.price(model)
         if price is not None:
@@ -118,7 +118,7 @@ _NAME_CHARS: Final = 120
 
 @dataclass(frozen=True, slots=True, order=True)
 class LedgerKey:
-    """One row of the ledger. ``tenant`` is empty where the responses name none."""
+    """One row of the ledger. ``tenant`` is empty if the responses name none."""
 
     day: date
     tenant: str
@@ -126,11 +126,11 @@ class LedgerKey:
 
 
 class UsageLedger:
-    """Sums in memory, bounded: rows by day, tenant and model; days older than a month are forgotten.
+    """Sums in memory, bounded: rows by day, tenant and model; days older than a month are dropped.
 
-    What was added since the last time is logged as ``judge.usage``, a line a row, when the interval has
-    passed, and by ``flush``. The lines of a day add up to its usage, over restarts too. Names of tenants and
-    models are in them, and numbers; no texts.
+    The increase since the last time is logged as ``judge.usage``, one line per row, when the interval has
+    passed and by ``flush``. The lines of a day add up to its usage, across restarts too. They contain names
+    of tenants and models, and numbers; no texts.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class UsageLedger:
         self._logged_at = clock()
 
     def add(self, tenant: str | None, model: str, usage: Usage) -> None:
-        """Count ``usage``, at this moment."""
+        """Count ``usage``, as of now."""
         if usage == Usage():
             return
         telemetry.count_usage(model, usage)
@@ -166,11 +166,11 @@ class UsageLedger:
             self.flush()
 
     def rows(self) -> dict[LedgerKey, Usage]:
-        """All that is kept, ordered by day, tenant and model."""
+        """All rows, ordered by day, tenant and model."""
         return dict(sorted(self._rows.items()))
 
     def total(self, *, day: date | None = None, tenant: str | None = None, model: str | None = None) -> Usage:
-        """The sum of the rows that fit; what is left out fits any."""
+        """The sum of the matching rows; an omitted criterion matches all."""
         return total(
             *(
                 usage
@@ -180,7 +180,7 @@ class UsageLedger:
         )
 
     def flush(self) -> None:
-        """Log what was added since the last time."""
+        """Log the increase since the last time."""
         now = self._clock()
         self._logged_at = now
         unlogged, self._unlogged = self._unlogged, {}
@@ -220,13 +220,15 @@ class BudgetExhausted(JudgeUnavailable):
 
 
 class MinuteBudget(ResponseBudget):
-    """What may be consumed within any 60 seconds."""
+    """Limits for any 60 seconds."""
 
-    calls: Annotated[int, Field(gt=0)] | None = Field(default=None, description="Calls, failed ones too.")
+    calls: Annotated[int, Field(gt=0)] | None = Field(
+        default=None, description="Calls, including failed ones."
+    )
 
 
 class BudgetSettings(BaseModel):
-    """Bounds on what the LLM judge consumes, per process; null is no bound."""
+    """Limits on what the LLM judge consumes, per process; null means no limit."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -241,13 +243,13 @@ class BudgetSettings(BaseModel):
     )
     on_budget: Literal["local", "unverified"] = Field(
         default="local",
-        description="With kind llm, what claims get when a budget is used up: the local judge's verdict, or "
-        "UNVERIFIED. With kind cascade, cascade.on_unavailable says it.",
+        description="With kind llm, what claims get when a budget is used up: the local judge's "
+        "verdict, or UNVERIFIED. With kind cascade, cascade.on_unavailable decides.",
     )
 
     @property
     def bounded(self) -> bool:
-        """Whether there is any bound."""
+        """Whether there is any limit."""
         return any(
             value is not None
             for part in (self.per_response, self.per_minute, self.per_tenant_minute)
@@ -256,7 +258,7 @@ class BudgetSettings(BaseModel):
 
     @property
     def needs_prices(self) -> bool:
-        """Whether any bound is in US dollars."""
+        """Whether any limit is in US dollars."""
         return any(
             part.usd is not None for part in (self.per_response, self.per_minute, self.per_tenant_minute)
         )
@@ -293,7 +295,7 @@ _NOTHING: Final = _Amounts(0, 0, 0.0)
 
 @dataclass(slots=True)
 class _ResponseSpending:
-    """What one response had spent when it was first seen here, with all that was booked for it since."""
+    """What one response had spent when this process first saw it, and everything booked for it since."""
 
     booked: _Amounts
     second: int
@@ -301,7 +303,7 @@ class _ResponseSpending:
 
 @dataclass(slots=True)
 class Reservation:
-    """Room that a call has in the budgets, from before it is made until what it took is known."""
+    """A call's share of the budgets, from before it is made until its usage is known."""
 
     response: _ResponseSpending
     tenant: str | None
@@ -310,7 +312,7 @@ class Reservation:
 
 
 class Budget:
-    """Counts against all bounds. Not thread-safe: for one event loop, without awaits inside."""
+    """Counts against all limits. Not thread-safe: for one event loop, without awaits inside."""
 
     def __init__(self, settings: BudgetSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
         """``clock`` gives seconds and never goes back."""
@@ -318,11 +320,11 @@ class Budget:
         self._clock = clock
         self._all = _LastMinute()
         self._tenants: OrderedDict[str | None, _LastMinute] = OrderedDict()
-        # ``JudgeRequest.spent`` lacks calls in flight, what nobody told, and what was told since it was read.
+        # ``JudgeRequest.spent`` lacks calls in flight, usage that nobody reported, and later reports.
         self._responses: OrderedDict[str, _ResponseSpending] = OrderedDict()
 
     def reserve(self, request: JudgeRequest, expected: Usage) -> Reservation:
-        """Room for one call for ``request``; raises BudgetExhausted when a bound leaves none."""
+        """Reserve room for one call for ``request``. Raises BudgetExhausted if a limit leaves none."""
         amount = _Amounts.of(expected)
         second = int(self._clock())
         spent = _Amounts.of(request.spent)
@@ -338,14 +340,14 @@ class Budget:
         return Reservation(response, request.tenant, amount, second)
 
     def settle(self, reservation: Reservation, usage: Usage) -> None:
-        """Book what the call took in place of what was expected."""
+        """Book the call's actual usage in place of the expected one."""
         difference = _Amounts.of(usage).minus(reservation.expected)
         self._all.add(reservation.second, difference)
         self._tenant(reservation.tenant).add(reservation.second, difference)
         reservation.response.booked = reservation.response.booked.plus(difference)
 
     def _response(self, response_id: str, spent: _Amounts, second: int) -> _ResponseSpending:
-        """The tally of a response; those that nobody has asked for in a while are forgotten."""
+        """The tally of a response; tallies unused for a while are dropped."""
         while self._responses:
             oldest = next(iter(self._responses.values()))
             if oldest.second > second - _RESPONSE_KEPT_S and len(self._responses) <= _MOST_RESPONSES:
@@ -369,7 +371,7 @@ class Budget:
 
 
 class _LastMinute:
-    """Amounts of the last 60 seconds, kept by the second: at most 61 entries."""
+    """Amounts of the last 60 seconds, kept per second: at most 61 entries."""
 
     __slots__ = ("_seconds", "_sum")
 
@@ -381,11 +383,11 @@ class _LastMinute:
         while self._seconds and self._seconds[0][0] <= now - _WINDOW_S:
             self._sum = self._sum.minus(self._seconds.popleft()[1])
         if not self._seconds:
-            self._sum = _NOTHING  # sums of floats do not come back to zero by themselves
+            self._sum = _NOTHING  # floating-point sums don't return to zero by themselves
         return self._sum
 
     def add(self, second: int, amount: _Amounts) -> None:
-        """Add to a second that is the latest or still in the window; to one that has left it, nothing."""
+        """Add to a second that is the latest or still in the window; ignore one that has left it."""
         if not self._seconds or self._seconds[-1][0] < second:
             self._seconds.append((second, amount))
             self._sum = self._sum.plus(amount)
@@ -415,10 +417,10 @@ def _shown(number: float) -> str:
 
 
 class BudgetFallback:
-    """A Judge. What the second one answers names the first, and the budget, in ``degraded_from``."""
+    """A Judge. Judgements of the second judge name the first, and the budget, in ``degraded_from``."""
 
     def __init__(self, judge: Judge, local: Judge) -> None:
-        """Both become this one's to close."""
+        """Takes over both judges, and closes them."""
         self._judge = judge
         self._local = local
 
@@ -427,7 +429,9 @@ class BudgetFallback:
         return self._judge.name
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """What the first says, and of the other claims, where that has no budget, what the second says."""
+        """The first judge's judgements; where that has no budget left, the second judge's for the remaining
+        claims.
+        """
         meter = Meter(request.meter)
         left = dict(request.claims)
         try:
@@ -442,7 +446,7 @@ class BudgetFallback:
             async for judgement in judgements:
                 yield replace(
                     judgement,
-                    # Calls may have failed until there was room for no other.
+                    # Calls may have failed until there was no room for another.
                     attempts=judgement.attempts + meter.usage.judge_calls,
                     degraded_from=(why, *judgement.degraded_from),
                 )
@@ -461,10 +465,10 @@ _OUTPUT_TOKENS_PER_CLAIM = 60
 
 
 class MeteredJudge:
-    """A Judge around one that is paid by the token.
+    """A Judge around one that is paid per token.
 
-    ``judge`` raises BudgetExhausted, and asks nobody, where a budget has no room for the call. More calls for
-    the same request each have to find room likewise (``Meter.admit``).
+    ``judge`` raises BudgetExhausted without asking if a budget has no room for the call. Further calls for
+    the same request need room likewise (``Meter.admit``).
     """
 
     def __init__(
@@ -477,10 +481,10 @@ class MeteredJudge:
         prices: PriceTable,
         max_context_chars: int,
     ) -> None:
-        """``judge`` becomes this one's to close; ``max_context_chars`` is the most it sends of contexts.
+        """Takes over ``judge``, and closes it; ``max_context_chars`` is the most context that it sends.
 
-        ``prices`` are for what a call of ``model`` is expected to cost. What it did cost the judge tells:
-        only it knows which model answered, and 0 may be that model's price.
+        ``prices`` give the expected cost of a call of ``model``. The judge reports the actual cost: only it
+        knows which model answered, and 0 may be that model's price.
         """
         self._judge = judge
         self._model = model
@@ -499,7 +503,7 @@ class MeteredJudge:
         return self._ledger
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """What the judge says. Raises what the judge raises, and BudgetExhausted."""
+        """Yields the judge's judgements. Raises what the judge raises, and BudgetExhausted."""
         if not request.claims:
             return
         calls = _Calls(request, self._budget, self._expected(request), self._ledger, self._model)
@@ -509,7 +513,7 @@ class MeteredJudge:
                     yield judgement
         except (asyncio.CancelledError, GeneratorExit):
             if not calls.counts:
-                # An early verdict or the deadline ends calls that are under way, and those are billed too.
+                # An early verdict or the deadline ends calls under way, and those are billed too.
                 calls.add(Usage(judge_calls=1))
             calls.settle()
             raise
@@ -525,7 +529,7 @@ class MeteredJudge:
         await self._judge.aclose()
 
     def _expected(self, request: JudgeRequest) -> Usage:
-        """About what a call takes: English has four characters to the token."""
+        """Roughly what a call takes: English has about four characters per token."""
         contexts = sum(len(context.text) for context in request.evidence.contexts)
         chars = min(contexts, self._max_context_chars) + len(request.question)
         chars += sum(len(claim.prose.text) + len(claim.lead_in) for claim in request.claims.values())
@@ -536,12 +540,12 @@ class MeteredJudge:
 
 
 class _Calls(Meter):
-    """The calls that are made for one request: their room in the budget, and their rows in the ledger."""
+    """The calls made for one request: their reservations, and their rows in the ledger."""
 
     def __init__(
         self, request: JudgeRequest, budget: Budget, expected: Usage, ledger: UsageLedger, model: str
     ) -> None:
-        """Takes the room of the first call. Raises BudgetExhausted."""
+        """Reserves room for the first call. Raises BudgetExhausted."""
         super().__init__(request.meter)
         self._request = request
         self._budget = budget
@@ -553,19 +557,19 @@ class _Calls(Meter):
         self._reserve()
 
     def admit(self) -> None:
-        """Take room for one more call, or raise BudgetExhausted."""
+        """Reserve room for one more call. Raises BudgetExhausted."""
         super().admit()
         if self._admitted == len(self._reserved):
             self._reserve()
         self._admitted += 1
 
     def add(self, usage: Usage, model: str = "") -> None:
-        """Book what was consumed under the model that did."""
+        """Book usage under the model that caused it."""
         super().add(usage, model)
         self._ledger.add(self._request.tenant, model or self._model, usage)
 
     def settle(self) -> None:
-        """Book what all of them took, as of the last one: no sooner forgotten than it was spent."""
+        """Book what all calls took, as of the last one, so that none expires before the request ends."""
         *others, last = self._reserved
         for reservation in others:
             self._budget.settle(reservation, Usage())
@@ -575,12 +579,12 @@ class _Calls(Meter):
         try:
             self._reserved.append(self._budget.reserve(self._request, self._expected))
         except BudgetExhausted:
-            self.add(Usage())  # it is known that no call was made
+            self.add(Usage())  # known: no call was made
             raise
 
 
 def _assumed(told: Usage, expected: Usage) -> Usage:
-    """What budgets count: a server that tells no tokens of the calls it got is taken to bill the expected."""
+    """What budgets count: if a server reports no tokens for its calls, they count as expected."""
     calls = told.judge_calls
     if calls <= 0 or told.input_tokens:
         return told

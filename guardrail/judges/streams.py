@@ -1,4 +1,4 @@
-"""Streams of judgements: checked, bounded in time, side by side, and always closed.
+"""Streams of judgements: validated, bounded in time, merged, and always closed.
 
 None of these yields inside a timeout or a task group, whose cancellation would reach the reader.
 """
@@ -19,11 +19,11 @@ _END: Final = object()
 
 
 async def checked(judge: Judge, request: JudgeRequest) -> AsyncIterator[Judgement]:
-    """What ``judge`` says of the claims it is asked about: of each at most one judgement, which makes sense.
+    """The valid judgements of ``judge`` on the claims it is asked about, at most one for each.
 
-    The first counts, whatever comes later. A claim is UNVERIFIED if all that is said of it makes no sense.
-    Spans that don't fit the claim are dropped as ``spans_within`` says, and all of a claim that is SUPPORTED
-    or UNVERIFIED. Raises what the judge raises.
+    The first one counts. A claim whose judgements are all invalid is UNVERIFIED. Spans that don't fit the
+    claim are dropped as ``spans_within`` says, and so are all spans of a claim that is SUPPORTED or
+    UNVERIFIED. Raises what the judge raises.
     """
     waiting = dict(request.claims)
     unusable: dict[str, None] = {}
@@ -45,7 +45,7 @@ async def checked(judge: Judge, request: JudgeRequest) -> AsyncIterator[Judgemen
 
 @asynccontextmanager
 async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """``stream``, closed at the end if it can be: what is behind it is cancelled, and has ended."""
+    """``stream``, closed at the end if possible, so that the work behind it is cancelled and has ended."""
     try:
         yield stream
     finally:
@@ -55,7 +55,7 @@ async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
 
 
 async def within(seconds: float, stream: AsyncIterator[T]) -> AsyncIterator[T]:
-    """``stream``, for as long as that. Raises TimeoutError when it goes on longer, and cancels it."""
+    """``stream``, for at most that long. Raises TimeoutError if it takes longer, and cancels it."""
     until = asyncio.get_running_loop().time() + seconds
     async with closing(stream):
         while True:
@@ -68,7 +68,7 @@ async def within(seconds: float, stream: AsyncIterator[T]) -> AsyncIterator[T]:
 
 
 async def told(work: Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]) -> AsyncIterator[T]:
-    """What ``work`` tells, by calling what it is given, while it runs in a task. Raises what it raises."""
+    """The values that ``work`` passes to its callback while it runs in a task. Raises what it raises."""
     queue: asyncio.Queue[Any] = asyncio.Queue()
     async with beside(work(queue.put_nowait)) as task:
         task.add_done_callback(lambda _: queue.put_nowait(_END))
@@ -78,7 +78,7 @@ async def told(work: Callable[[Callable[[T], None]], Coroutine[Any, Any, None]])
 
 
 def merged(*streams: AsyncIterator[T]) -> AsyncIterator[T]:
-    """What all of them say, as it comes. The first error ends them all."""
+    """The values of all streams as they come. The first error ends them all."""
 
     async def read(stream: AsyncIterator[T], tell: Callable[[T], None]) -> None:
         async with closing(stream):
@@ -98,7 +98,7 @@ def merged(*streams: AsyncIterator[T]) -> AsyncIterator[T]:
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """``work`` in a task of its own. It is cancelled at the end, and leaves nothing behind."""
+    """Run ``work`` in its own task. It is cancelled at the end and leaves nothing behind."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -111,6 +111,6 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
             except asyncio.CancelledError as error:
                 cancelled = error
         if not task.cancelled():
-            task.exception()  # looked at, so that asyncio doesn't report it as forgotten
+            task.exception()  # retrieved, so that asyncio doesn't report it as never retrieved
         if cancelled is not None:
             raise cancelled

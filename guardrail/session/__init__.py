@@ -1,4 +1,4 @@
-"""One response: a state machine, what it asks for, what it writes, and what is stored of it."""
+"""One response: a state machine, its effects, its outputs, and its stored form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
     "StoredSession",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {

@@ -1,4 +1,4 @@
-"""What a session asks its surroundings to do."""
+"""Effects: what a session asks its surroundings to do."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ class Channel(StrEnum):
 
 
 class AskJudge(NamedTuple):
-    """Effect: put these claims, by id, to the judge."""
+    """Effect: ask the judge about these claims, by id."""
 
     claims: tuple[tuple[str, Claim], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Effect: no verdict is wanted any more."""
+    """Effect: no more verdicts are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class CutOn:
-    """Effect: more of the text is to be cut: have the session do so once others had their turn."""
+    """Effect: call the session's ``cut_on`` to cut more of the text, after other tasks have had their
+    turn.
+    """
 
 
 class Emit(NamedTuple):
-    """Effect: publish this event. ``since`` is when the text was cut that it releases, if it does."""
+    """Effect: publish this event. ``since`` is when the text that it releases was cut, if it releases any."""
 
     channel: Channel
     event: OutputEvent

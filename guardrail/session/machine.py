@@ -1,18 +1,17 @@
-"""The state machine of one response: events in, effects out. No I/O, no clock of its own.
+"""The state machine of one response: events in, effects out. It does no I/O and has no clock.
 
 Life of a session::
 
-    text ──cut──> segments ──Judge──> verdicts ──in order of the text──> release | redact | flag | block
+    text ──cut──> segments ──Judge──> verdicts ──in text order──> release | redact | flag | block
 
-Segments are resolved strictly in the order of the text, each as soon as all its claims have a verdict and
-all segments before it are resolved. What is decided is therefore a function of the text and the verdicts,
-not of the order in which verdicts happen to arrive: the same answer gives the same delivery on every
-transport and at every speed.
+Segments are resolved strictly in text order, each as soon as all its claims have a verdict and all earlier
+segments are resolved. The decisions therefore depend only on the text and the verdicts, not on the order in
+which verdicts arrive: the same answer gives the same delivery on every transport and at every speed.
 
 Invariants (tests/property/test_session_properties.py):
-- in ``hold`` and ``stream`` mode no character leaves before the claims of its segment have a verdict;
-- what is released is, redactions apart, a prefix of the response's text;
-- in ``observe`` mode every character leaves at once, whatever becomes of the judging;
+- in ``hold`` and ``stream`` mode no text is released before the claims of its segment have a verdict;
+- the released text is, redactions apart, a prefix of the response's text;
+- in ``observe`` mode all text is released at once, whatever the judge says;
 - every session ends with exactly one of ``delivery.completed`` and ``delivery.blocked``, and exactly one
   ``verdict.response``; nothing is delivered after them.
 """
@@ -44,7 +43,7 @@ from guardrail.session.outputs import Deliveries, OutputEvents, timings
 from guardrail.verdicts import Judgement, unverified
 
 _NOTHING: Final[list[Effect]] = []
-# A name of the module is found faster than a member of an enumeration.
+# Looking up a module-level name is faster than a member of an enumeration.
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
@@ -53,17 +52,19 @@ _WAITED: Final = 0.25
 
 @dataclass(slots=True)
 class HeldSegment:
-    """A segment that is not resolved yet, and what its claims have come to."""
+    """A segment that is not resolved yet, and the verdicts on its claims so far."""
 
     segment: Segment
     missing: int
     verdicts: list[ClaimVerdict] = field(default_factory=list)
-    cut_at: float | None = None  # not known of what another process cut
+    cut_at: float | None = None  # unknown if another process cut it
 
 
 @dataclass(slots=True)
 class Pending:
-    """A claim without a verdict. ``taken``: it is with the judge, and no longer behind others."""
+    """A claim without a verdict. ``taken``: the judge is working on it, and it no longer waits behind
+    others.
+    """
 
     claim: Claim
     held: HeldSegment
@@ -75,10 +76,10 @@ class Pending:
 class Session:
     """One response from its start to its final events.
 
-    Every method takes ``now``, seconds on any monotonic clock, and returns the effects to carry out in
-    order. Methods raise ProtocolError for an event that does not fit; the session is unchanged then, and
-    the caller ends it with ``end_early``. ``challenger``, if there is one, decides on the same verdicts, and
-    the final verdict says what.
+    Every method takes ``now``, seconds on any monotonic clock, and returns the effects to carry out, in
+    order. Methods raise ProtocolError for an event that does not fit and leave the session unchanged; the
+    caller then ends it with ``end_early``. A ``challenger`` decides on the same verdicts, and the final
+    verdict reports its decision.
     """
 
     MOST_CUT_CHARS: ClassVar = 2_000
@@ -145,13 +146,13 @@ class Session:
         self._max_answer_chars = max_answer_chars
         self._parts: list[str] = []
         self._keep = self._parts.append
-        self._uncut: deque[str] = deque()  # of what has come, in pieces of MOST_CUT_CHARS
+        self._uncut: deque[str] = deque()  # of the text so far, in pieces of MOST_CUT_CHARS
         self._queue: deque[HeldSegment] = deque()
         self._pending: dict[str, Pending] = {}
         self._claims: list[ClaimVerdict] = []
         self._decider = Decider(policy)
         self._challenger = challenger
-        # With a challenger: of each segment that is resolved its kind and how many claims it has.
+        # With a challenger: kind and number of claims of each resolved segment.
         self._resolved: list[tuple[SegmentKind | None, int]] = []
         self._ended_early: Interruption | None = None
         self._stopped: Interruption | None = None
@@ -162,10 +163,10 @@ class Session:
         self._last_event_at = now
         self._text_ended_at: float | None = None
         self._first_verdict_at: float | None = None
-        self._heard_at = float("-inf")  # when the judge last had a verdict
+        self._heard_at = float("-inf")  # when the judge last gave a verdict
         self._due = now + head.deadline_ms / 1000 if head.deadline_ms is not None else float("inf")
         self._reading = True  # neither decided nor at the end of the text
-        # Read with every segment, and slower to read from the policy.
+        # Read for every segment, and slower to read from the policy.
         self._claim_timeout_s = policy.claim_timeout_ms / 1000
         self._streaming = policy.mode == "stream"
         self._observing = policy.mode == "observe"
@@ -174,30 +175,30 @@ class Session:
 
     @property
     def closed(self) -> bool:
-        """Nothing can come in or go out any more."""
+        """No more input or output."""
         return self.decided and self.input_ended
 
     @property
     def reading(self) -> bool:
-        """Does more text to judge come?"""
+        """Whether more text to judge is expected."""
         return self._reading
 
     @property
     def silent(self) -> bool:
-        """Nothing more comes out, whatever comes in."""
+        """No more output, whatever input comes."""
         return self.decided and not self._observing
 
     @property
     def pending_claims(self) -> int:
-        """Claims without a verdict; text that is still to be cut counts as one."""
+        """Claims without a verdict; uncut text counts as one."""
         return len(self._pending) + bool(self._uncut)
 
     @property
     def next_deadline(self) -> float:
-        """When ``tick`` has to be called at the latest, as things stand; infinity when never."""
+        """When ``tick`` must be called at the latest, as things stand; infinity if never."""
         due = float("inf")
         if self._pending:
-            # Claims are asked in order with one time limit, so the first is due first.
+            # Claims are asked in order with the same time limit, so the first is due first.
             due = self._due_at(next(iter(self._pending.values())))
         if not self.input_ended:
             due = min(due, self._last_event_at + self.policy.incomplete_timeout_ms / 1000)
@@ -205,7 +206,7 @@ class Session:
 
     @property
     def oldest_held_at(self) -> float | None:
-        """When the oldest text was cut that is not released yet; None if none waits, or that isn't known."""
+        """When the oldest unreleased text was cut; None if there is none, or if that is unknown."""
         if self._observing or self.decided:
             return None
         if self._out.ready:
@@ -213,29 +214,31 @@ class Session:
         return self._queue[0].cut_at if self._queue else None
 
     def awaits(self, claim_id: str) -> bool:
-        """Is a verdict on this claim still wanted?"""
+        """Whether a verdict on this claim is still wanted."""
         return claim_id in self._pending
 
     def due(self, claim_id: str) -> float:
-        """When this claim is given up."""
+        """When this claim expires."""
         return self._due_at(self._pending[claim_id])
 
     def taken_up(self, claim_ids: Iterable[str]) -> None:
-        """These claims, which are waited for, are with the judge now: from here on their time runs."""
+        """The judge has started on these claims, which are awaited: their time starts now."""
         for claim_id in claim_ids:
             pending = self._pending[claim_id]
             pending.due, pending.taken = self._due_at(pending), True
 
     def _due_at(self, pending: Pending) -> float:
-        """When a claim is given up. One that waits behind others of its response has its time from the latest
-        verdict on them: a long answer is no reason to give up a judge that is at work on it."""
+        """When a claim expires. The time of a claim that waits behind others of its response counts from the
+        latest verdict on them: a long answer is no reason to give up on a judge that is making progress.
+        """
         if pending.taken:
             return pending.due
         return min(max(pending.due, self._heard_at + self._claim_timeout_s), self._due)
 
     def can_wait_until(self, claim_ids: Iterable[str], max_wait_s: float) -> float:
-        """Until when all of these claims may wait for others to be judged with: ``max_wait_s`` each from when
-        it was cut, but never so long that the time left to judge it is less than three quarters."""
+        """Until when all of these claims may wait to be judged together with others: ``max_wait_s`` from when
+        each was cut, but only as long as three quarters of its time are left for judging.
+        """
         pending = [self._pending[claim_id] for claim_id in claim_ids if claim_id in self._pending]
         waits = (one.asked_at + min(max_wait_s, (one.due - one.asked_at) * _WAITED) for one in pending)
         return min(waits, default=float("inf"))
@@ -243,7 +246,7 @@ class Session:
     # ------------------------------------------------------------------------------------ input
 
     def delta(self, seq: int, text: str, now: float) -> list[Effect]:
-        """A piece of text. A repeated ``seq`` is ignored, a gap is a ProtocolError."""
+        """A piece of text. Ignores a repeated ``seq``; a gap raises ProtocolError."""
         if seq != self.next_seq or not self._reading:
             return self._pass_over(seq, text, now)
         answer_chars = self.answer_chars + len(text)
@@ -264,7 +267,7 @@ class Session:
         return self._add_segments(cut, now) if cut else _NOTHING
 
     def cut_on(self, now: float) -> list[Effect]:
-        """Cut the next piece of what came faster than it is cut: the answer to ``CutOn``."""
+        """Cut the next piece of text that arrived faster than it is cut: the response to ``CutOn``."""
         if not self._uncut:
             return _NOTHING
         cut = self._cut(self._uncut.popleft())
@@ -302,10 +305,10 @@ class Session:
         return self.end_early("aborted", now) if self._reading else self._end_delivery()
 
     def end_early(self, rule: str, now: float, *, force_block: bool = False) -> list[Effect]:
-        """Judge no more text; the policy's ``on_incomplete`` says what happens to what came.
+        """Judge no more text; the policy's ``on_incomplete`` decides what happens to the text that arrived.
 
-        Input may still arrive: it is ignored, and let through by a policy that only observes.
-        ``force_block`` blocks whatever the policy says.
+        Later input is ignored, or released unjudged by a policy that observes. ``force_block`` blocks
+        whatever the policy says.
         """
         if not self._reading:
             return _NOTHING
@@ -318,8 +321,8 @@ class Session:
             return self._block(rule, now, technical=True)
         return self._end_text(now)
 
-    def fall_silent(self) -> None:
-        """The response was decided before a restart: its input is read to the end, nothing is said."""
+    def mute(self) -> None:
+        """The response was decided before a restart: read its input to the end without any output."""
         self.decided = True
         self._reading = False
 
@@ -334,7 +337,7 @@ class Session:
         return self._give_up(list(self._pending), reason, now)
 
     def judged(self, judgements: Iterable[Judgement], now: float) -> list[Effect]:
-        """Verdicts arrived. Those for claims that are not waited for are ignored."""
+        """Verdicts arrived. Those for claims that are not awaited are ignored."""
         effects: list[Effect] = []
         for judgement in judgements:
             if self.decided:
@@ -343,7 +346,7 @@ class Session:
         return effects
 
     def tick(self, now: float) -> list[Effect]:
-        """Time has passed: give up claims that are overdue, and a response from which nothing comes."""
+        """Time has passed: expire overdue claims, and end a response that gets no input."""
         effects: list[Effect] = []
         overdue = [claim_id for claim_id, pending in self._pending.items() if self._due_at(pending) <= now]
         if overdue:
@@ -356,7 +359,7 @@ class Session:
     # ----------------------------------------------------------------------------------- inside
 
     def _pass_over(self, seq: int, text: str, now: float) -> list[Effect]:
-        """A delta that is not the next. After the end: expected after a block, wrong after the completion."""
+        """A delta that is not the next one: expected after a block, wrong after completion."""
         if seq < self.next_seq:
             return _NOTHING
         if self._reading:
@@ -371,7 +374,7 @@ class Session:
         return self._let_through(text, (), now)
 
     def _put_off(self, text: str, now: float) -> list[Effect]:
-        """Have a long text cut piece by piece, so that others are not kept waiting."""
+        """Cut a long text piece by piece, so that it doesn't block other responses."""
         effects = self._let_through(text, (), now) if self._observing else []
         if not self._uncut:
             effects.append(CutOn())
@@ -393,14 +396,14 @@ class Session:
         return effects if self._uncut else [*effects, *self._end_cutting((), now)]
 
     def _end_cutting(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
-        """The text is complete and handed to the cutter: ``cut``, and what it has left."""
+        """The whole text has been passed to the cutter; take ``cut`` and the cutter's last segments."""
         effects = self._add_segments([*cut, *self._cutter.finish()], now)
         if not self.decided:
             self._advance(effects, now)
         return effects
 
     def _end_delivery(self) -> list[Effect]:
-        """Under a policy that only observes, text leaves until no more can come."""
+        """Under a policy that observes, release text until no more can come."""
         if not self._observing or not self.input_ended or self._text_ended_at is None:
             return _NOTHING
         rule = f"{OBSERVED}: {self._incomplete_rule}" if self._incomplete_rule else OBSERVED
@@ -483,7 +486,9 @@ class Session:
         self._conclude(decision, rule, effects, now)
 
     def _block(self, rule: str, now: float, *, technical: bool, to_the_end: bool = False) -> list[Effect]:
-        """``technical``: the block says nothing of the answer, as when no judge could be had."""
+        """``technical``: the block says nothing about the answer, for instance because no judge was
+        available.
+        """
         effects: list[Effect] = []
         if self._pending:
             effects.append(Cancel())
@@ -495,7 +500,7 @@ class Session:
     def _conclude(
         self, decision: Decision, rule: str, effects: list[Effect], now: float, *, to_the_end: bool = True
     ) -> None:
-        """The final verdict and, if anything was wrong, the case; then let go of what they needed."""
+        """The final verdict and, if anything was wrong, the case; then drop what they needed."""
         self.decided = True
         self._reading = False
         verdict = self._make.response_verdict(
@@ -516,7 +521,7 @@ class Session:
         self._let_go()
 
     def _challenged(self, to_the_end: bool) -> ChallengerDecision | None:
-        """What the challenger decides on the verdicts that there are."""
+        """The challenger's decision on the verdicts so far."""
         challenger = self._challenger
         if challenger is None:
             return None
@@ -536,7 +541,7 @@ class Session:
         )
 
     def _let_go(self) -> None:
-        """Nothing that led to the decision matters any more."""
+        """Drop everything that led to the decision."""
         self._parts.clear()
         self._uncut.clear()
         self._queue.clear()

@@ -1,4 +1,4 @@
-"""What one response writes: its output events, with their deterministic ids, and what waits to be let out."""
+"""The output events of one response, with their deterministic ids, and the segments waiting for release."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ it was cut."""
 
 
 class Deliveries:
-    """Counts and makes the events of one response's delivery."""
+    """Numbers and makes the delivery events of one response."""
 
     __slots__ = ("_make", "_replacement", "ready", "released_end", "replaced", "seq")
 
@@ -46,8 +46,8 @@ class Deliveries:
         self._make = make
         self._replacement = replacement
         self.seq = 0  # of the next event
-        self.released_end = 0  # what stands before it has left
-        self.replaced: list[tuple[int, int]] = []  # spans of the response that readers saw replaced
+        self.released_end = 0  # everything before it has been released
+        self.replaced: list[tuple[int, int]] = []  # spans of the response that were replaced for readers
         self.ready: list[Ready] = []  # in hold mode, until the last verdict
 
     def release(
@@ -58,7 +58,7 @@ class Deliveries:
         claim_ids: tuple[str, ...],
         since: float | None = None,
     ) -> Emit:
-        """Let out a segment that was cut at ``since``, redacted if that was decided."""
+        """Release a segment that was cut at ``since``, redacted if that was decided."""
         text = segment.text
         if decision is Decision.REDACT:
             text = redacted(segment, self._replacement)
@@ -76,18 +76,18 @@ class Deliveries:
         claim_ids: tuple[str, ...],
         since: float | None = None,
     ) -> Emit:
-        """Let out ``text`` for ``span`` of the response."""
+        """Release ``text`` for ``span`` of the response."""
         event = self._make.delivery_segment(self.seq, text, span, segment, decision, rule, claim_ids)
         self.seq += 1
         self.released_end = span[1]
         return Emit(_DELIVERIES, event, since)
 
     def completed(self, decision: Decision, rule: str, score: float | None) -> Emit:
-        """All is out."""
+        """Everything is released."""
         return Emit(_DELIVERIES, self._make.delivery_completed(self.seq, decision, rule, score))
 
     def blocked(self, rule: str, message: str, score: float | None) -> Emit:
-        """No more leaves."""
+        """Nothing more is released."""
         return Emit(
             _DELIVERIES, self._make.delivery_blocked(self.seq, rule, message, self.released_end, score)
         )
@@ -107,11 +107,12 @@ def _told(citation: Citation, claim_start: int) -> ClaimCitation:
 
 
 class OutputEvents:
-    """Makes the events that one response under one policy gives rise to.
+    """Makes the events of one response under one policy.
 
-    Ids are, or begin with, a blake2b digest of 96 bits of response id, policy name and version, and what the
-    event is about, so that the same input under the same policy gives the same ids on every run and every
-    machine. What there is much of takes the digest of what it belongs to and says the rest in the open.
+    Each id is, or begins with, a 96-bit blake2b digest of response id, policy name and version, and the
+    event's subject, so the same input under the same policy gives the same ids in every run and on every
+    machine. Events that are numerous reuse the digest of what they belong to and append the rest in plain
+    text.
     """
 
     __slots__ = ("_delivery_id", "_hash", "_policy", "_ref", "response_id")
@@ -285,7 +286,7 @@ def redacted(segment: Segment, replacement: str) -> str:
 def delivered(answer: str, replacements: Iterable[tuple[int, int]], replacement: str, end: int) -> str:
     """The text as released: ``answer[:end]`` with the replaced spans, in order, as the reader saw them.
 
-    Rebuilt rather than kept, because few responses need it.
+    Rebuilt rather than stored, because few responses need it.
     """
     pieces: list[str] = []
     at = 0
@@ -302,7 +303,7 @@ def timings(
     now: float,
     claims: Iterable[ClaimVerdict],
 ) -> Timings:
-    """How long a response took that is decided ``now``; readings of one clock, in seconds."""
+    """The timings of a response that is decided ``now``; readings of one clock, in seconds."""
 
     def ms(since: float, until: float) -> float:
         return round(max(0.0, until - since) * 1000, 3)
@@ -318,7 +319,7 @@ def timings(
 def _summary(
     claims: Sequence[ClaimVerdict], score: float | None, decision: Decision, rule: str, complete: bool
 ) -> str:
-    """One sentence for people; made of numbers and names of ours, never of the response's text."""
+    """One sentence for people; contains only numbers and our own names, never the response's text."""
     tail = f"; decision: {decision} ({rule})" + ("" if complete else "; not judged to its end")
     if not claims:
         return f"Nothing to check{tail}."

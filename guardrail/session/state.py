@@ -1,12 +1,12 @@
-"""What is stored of a session, and how it is read again.
+"""The stored form of a session, and how to read it.
 
-A session's state is a head, once, and any number of progress records, each holding only what is new: a
-piece of text, segments and claims that came, verdicts that were given, how far they are resolved. Texts are
-not repeated: claims and quotes are given by their place in the answer and the contexts. Read in order they
-say where the session stood; nothing is judged or decided again. Of a session that has nothing more to say
-one record stands for all before it.
+A session's state is one head and any number of progress records, each with only what is new: text, segments
+and claims that arrived, verdicts, how far they are resolved. Texts are not repeated: claims and quotes are
+stored by their position in the answer and the contexts. The records, read in order, say where the session
+stood; nothing is judged or decided again. Once a session has no more output, one record replaces all earlier
+ones.
 
-Version 1. Fields may be added without a new version: unknown ones are ignored, missing ones have defaults.
+Version 1. New fields don't need a new version: unknown ones are ignored, missing ones have defaults.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _StoredClaim(_Stored):
 
 
 class _StoredVerdict(_Stored):
-    """A verdict. Its claim's facts stand with it unless the claim was stored before."""
+    """A verdict. It includes its claim's data unless the claim was stored before."""
 
     claim: _Count
     verdict: Verdict
@@ -100,7 +100,7 @@ class _StoredVerdict(_Stored):
 
 
 class _ProgressRecord(_Stored):
-    """One progress record. A field that is None, or empty, says nothing new."""
+    """One progress record. A field that is None, or empty, adds nothing."""
 
     number: _Count | None = None
     text: str = ""
@@ -128,7 +128,7 @@ class _ProgressRecord(_Stored):
     usage: Usage | None = None
 
 
-# The last record that says something of these has the word.
+# The latest record that has these decides.
 _STANDING: Final = (
     "next_seq",
     "chars",
@@ -151,7 +151,7 @@ _STANDING: Final = (
 
 @dataclass(slots=True)
 class OpenSegment:
-    """A segment that is not resolved: the verdicts on its claims, and the claims that have none."""
+    """An unresolved segment: the verdicts on its claims, and its claims without a verdict."""
 
     segment: Segment
     verdicts: list[ClaimVerdict] = field(default_factory=list)
@@ -160,10 +160,10 @@ class OpenSegment:
 
 @dataclass(slots=True)
 class SessionState:
-    """Where a session stood. Times are Unix milliseconds. ``standing``: what was stored last, by name.
+    """Where a session stood. Times are Unix milliseconds. ``standing``: the latest stored values, by name.
 
-    For a challenger: ``kinds`` of segments as far as stored, and at which segment (its number, and if it was
-    forced) the response ended early or its judging stopped.
+    For a challenger: ``kinds`` of the segments stored so far, and the segment (its number, and whether it was
+    forced) at which the response ended early or its judging stopped.
     """
 
     records: int = 0
@@ -192,7 +192,7 @@ class SessionState:
 
 
 def check_version(stored: Mapping[str, Any]) -> None:
-    """Raises StateError when this was written by a newer version, UnreadableSession when it has none."""
+    """Raises StateError if a newer version wrote this, UnreadableSession if it has no version."""
     version = stored.get("v")
     if not isinstance(version, int) or version < 1:
         raise UnreadableSession("no state version")
@@ -204,14 +204,14 @@ def check_version(stored: Mapping[str, Any]) -> None:
 
 
 def stands_alone(stored: Mapping[str, Any]) -> bool:
-    """Is this the record of a session with nothing more to say, before which no other matters?"""
+    """Whether this is the record of a session without further output, which replaces all earlier ones."""
     return stored.get("number") == 0 and stored.get("decided") is True
 
 
 def read_state(head: ResponseHead, policy: Policy, progress: Sequence[Mapping[str, Any]]) -> SessionState:
     """Where the session of ``head`` stood after ``progress``, given in the order of writing.
 
-    Raises StateError when a newer version wrote it, UnreadableSession when it makes no sense.
+    Raises StateError if a newer version wrote it, UnreadableSession if it makes no sense.
     """
     for stored in progress:
         check_version(stored)
@@ -229,7 +229,7 @@ def read_state(head: ResponseHead, policy: Policy, progress: Sequence[Mapping[st
 
 
 def salvage(progress: Sequence[Mapping[str, Any]], rule: str) -> SessionState:
-    """What can be had of a state that can't be read, for a session that ends, or has ended, by ``rule``."""
+    """What can be salvaged of an unreadable state, for a session that ends, or has ended, by ``rule``."""
     state = SessionState(records=len(progress), incomplete_rule=rule)
     for stored in progress:
         state.delivered = max(state.delivered, _count(stored.get("delivered"), MOST))
@@ -249,7 +249,7 @@ def _count(value: object, most: int) -> int:
 
 
 class _RecordReader:
-    """Puts the records of one session together."""
+    """Assembles the records of one session."""
 
     def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_ProgressRecord]) -> None:
         self._head = head
@@ -354,7 +354,8 @@ class _RecordReader:
             _require(first_open <= stored.segment < state.cut.segments)
             state.open[stored.segment - first_open].pending.append(self._claim(stored))
         _require(not state.open or bool(state.open[0].pending))
-        # Text that is at its end with all of it resolved has been decided; nothing would ever end this one.
+        # A complete text whose segments are all resolved must have been decided; nothing would ever end this
+        # one.
         _require(bool(state.open) or state.text_ended_ms is None)
 
     def _claim(self, stored: _StoredClaim) -> Claim:
@@ -412,7 +413,7 @@ class _RecordReader:
             raise UnreadableSession(f"the verdict on claim {stored.claim} is none") from None
 
     def _unsupported(self, stored: _StoredVerdict, claim: Claim) -> tuple[Span, ...]:
-        """In the claim's text; they are stored, as all places are, in the answer's."""
+        """Spans in the claim's text; like all positions, they are stored relative to the answer's."""
         spans = [(start - claim.start, end - claim.start) for start, end in stored.unsupported]
         sound = spans_within(claim.text, spans)
         _require(len(sound) == len(spans))

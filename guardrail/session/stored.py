@@ -1,7 +1,7 @@
-"""A session that is written down as it goes, and taken up again by another process.
+"""A session that is stored as it goes, and that another process can resume.
 
-The formats are those of ``guardrail.session.state``. What is written grows with the text and no faster:
-each piece of text, segment, claim and verdict is written once, and only while it can still matter.
+``guardrail.session.state`` defines the formats. The stored state grows with the text and no faster: each
+piece of text, segment, claim and verdict is written once, and only while it can still matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from guardrail.verdicts import Judgement
 Facts = dict[str, Any]
 """Names and JSON-able values."""
 
-# What holds when nothing was written, so that it need not be.
+# Defaults, which need not be written.
 _AT_FIRST: Final[Facts] = {
     "next_seq": 0,
     "chars": None,
@@ -49,12 +49,12 @@ _ONCE: Final = frozenset(("text_ended_ms", "first_verdict_ms"))
 
 
 class Journal:
-    """What of one session is new, and what has been written down already."""
+    """What is new about one session, and what has been stored already."""
 
     __slots__ = ("_claims", "_known", "_number", "_parts", "_ready", "_replaced", "cut", "verdicts")
 
     def __init__(self) -> None:
-        # New since the last writing; the session adds to these as it goes.
+        # New since the last write; the session adds to these as it goes.
         self.cut: list[CutSegment] = []
         self.verdicts: list[ClaimVerdict] = []
         self._number = 0
@@ -65,7 +65,9 @@ class Journal:
     def take_up(
         self, number: int, known: Facts, claims: Iterable[int], parts: int, deliveries: Deliveries
     ) -> None:
-        """Go on after ``number`` writings, which say ``known`` and have left ``claims`` without a verdict."""
+        """Continue after ``number`` writes, which contain ``known`` and leave ``claims`` without a
+        verdict.
+        """
         self._number = number
         self._known.update(known)
         self._claims.update(claims)
@@ -87,13 +89,14 @@ class Journal:
         is_pending: Callable[[Claim], bool],
         kinds: bool = False,
     ) -> Facts | None:
-        """What is new, or None. ``standing``: all that is but a number or a word, as it stands. ``kinds``:
-        those of segments that are not open are wanted too."""
+        """What is new, or None. ``standing``: the current values of simple fields. ``kinds``: whether the
+        kinds of segments that are not open are wanted too.
+        """
         known = self._known
         facts: Facts = {
             name: value
             for name, value in standing.items()
-            # A time is what it was; only its conversion may come out otherwise.
+            # A time doesn't change; only its conversion may come out differently.
             if value != known[name] and (name not in _ONCE or known[name] is None)
         }
         self._known.update(facts)
@@ -124,7 +127,7 @@ class Journal:
         return written
 
     def write_silent(self, next_seq: int) -> Facts | None:
-        """That nothing more will be said: written once, in place of all that was written before."""
+        """That there is no more output: written once, in place of all earlier records."""
         if self._known["decided"]:
             return None
         self._known["decided"] = True
@@ -192,7 +195,7 @@ def _place(segment: int, span: tuple[int, int], severity: str, reasons: tuple[st
 
 
 def _evidence(evidence: Evidence, contexts: Sequence[Context]) -> Any:
-    """The quote's place in the contexts; the quote itself where that does not give it."""
+    """The quote's position in the contexts; the quote itself if that doesn't reproduce it."""
     start, end = evidence.span
     for number, context in enumerate(contexts):
         if context.id == evidence.context_id and context.text[start:end] == evidence.quote:
@@ -208,11 +211,11 @@ UNREADABLE: Final = "session_state_unreadable"
 
 
 class StoredSession(Session):
-    """``capture`` says what is new since the last time; ``restored`` makes the session of all captures.
+    """``capture`` returns what is new since the last time; ``restored`` makes the session from all captures.
 
-    A restored session goes on as the captured one would have: what was released and judged stays so, and
-    only claims that had no verdict are asked again, by ``resume``. Given the same events it has the same
-    effects, times apart.
+    A restored session continues as the captured one would have: releases and judgements stand, and ``resume``
+    asks again only about claims without a verdict. Given the same events it has the same effects, times
+    apart.
     """
 
     __slots__ = ("_journal",)
@@ -246,9 +249,9 @@ class StoredSession(Session):
         max_answer_chars: int,
         challenger: Policy | None = None,
     ) -> Self:
-        """The session that ``progress`` was captured of, in this order.
+        """The session whose captures, in order, are ``progress``.
 
-        ``started_at`` is when it began, on the clock of ``now``; ``reading`` turns Unix milliseconds into
+        ``started_at`` is when it began, on the clock of ``now``; ``reading`` converts Unix milliseconds to
         readings of that clock. Raises UnreadableSession, and StateError for state of a newer version.
         """
         state = read_state(head, policy, progress)
@@ -275,14 +278,14 @@ class StoredSession(Session):
         now: float,
         max_answer_chars: int,
     ) -> Self:
-        """What can be had of a session whose state can't be read. Unless it is decided, end it."""
+        """What can be salvaged of a session whose state is unreadable. Unless it is decided, end it."""
         state = salvage(progress, UNREADABLE)
         return cls._of(
             state, head, policy, new_cutter, now, now, lambda _: now, max_answer_chars=max_answer_chars
         )
 
     def resume(self, now: float) -> list[Effect]:
-        """Ask again for the claims that have no verdict, and cut what was left of a text that had ended."""
+        """Ask again about claims without a verdict, and cut the rest of a text that had ended."""
         effects: list[Effect] = []
         if self._pending:
             asked = ((claim_id, pending.claim) for claim_id, pending in self._pending.items())
@@ -296,7 +299,7 @@ class StoredSession(Session):
     def capture(self, unix_ms: Callable[[float], int]) -> Facts | None:
         """What is new since the last capture, as guardrail.session.state describes it; None: nothing.
 
-        ``unix_ms`` turns a reading of the session's clock into Unix milliseconds.
+        ``unix_ms`` converts a reading of the session's clock to Unix milliseconds.
         """
         journal = self._journal
         if self.silent:
@@ -304,7 +307,7 @@ class StoredSession(Session):
         position = self._cutter.position
         first_open = self._queue[0].segment.index if self._queue else position.segments
         after_end = self._observing and self._text_ended_at is not None
-        ended_at = None if self._uncut else self._text_ended_at  # who takes it up has to cut the rest
+        ended_at = None if self._uncut else self._text_ended_at  # whoever resumes it has to cut the rest
         standing: Facts = {
             "next_seq": self.next_seq,
             "chars": self.answer_chars if after_end else None,
@@ -322,7 +325,7 @@ class StoredSession(Session):
             "first_verdict_ms": None if self._first_verdict_at is None else unix_ms(self._first_verdict_at),
             "usage": self.usage.model_dump(exclude_defaults=True),
         }
-        whole = isinstance(self.head, Response)  # whose text stands in the head
+        whole = isinstance(self.head, Response)  # whose text is in the head
         everything = not self._streaming and not self._observing
 
         def is_open(segment: Segment) -> bool:
@@ -427,7 +430,7 @@ class StoredSession(Session):
             self._stopped = Interruption(state.judging_stopped, state.stopped_at or 0)
 
     def _interruptions(self) -> Facts:
-        """What only a challenger needs to know of how the response went."""
+        """How the response went, as far as only a challenger needs to know."""
         ended, stopped = self._ended_early, self._stopped
         if self._challenger is None:
             ended = stopped = None

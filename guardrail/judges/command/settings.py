@@ -52,15 +52,15 @@ class CommandJudgeSettings(BaseModel):
 
     name: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
         default=None,
-        description="What verdicts call the judge, after command:; unset: the program's name or the host's.",
+        description="The judge's name in verdicts, after command:; unset: the program's or the host's name.",
     )
     argv: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...], PlainSerializer(_shown_argv, when_used="json")
     ] = Field(
         default=(),
         repr=False,
-        description="The program and its arguments, each by itself; no shell reads them. It gets a request a "
-        "line on stdin and answers each with a line on stdout.",
+        description="The program and its arguments as separate items; no shell is involved. It reads "
+        "one request per line from stdin and writes one reply per line to stdout.",
     )
     cwd: Path | None = Field(default=None, description="Folder the program runs in; unset: the guard's own.")
     env: dict[str, SecretStr] = Field(
@@ -68,29 +68,30 @@ class CommandJudgeSettings(BaseModel):
     )
     stderr: Literal["discard", "inherit"] = Field(
         default="discard",
-        description="inherit: what the program writes there goes to the guard's own stderr, texts of "
-        "responses included if it writes any.",
+        description="inherit: the program's stderr goes to the guard's own, including any texts of "
+        "responses it writes.",
     )
 
     url: str | None = Field(
-        default=None, description="Endpoint that gets each request by POST and answers 200 with the reply."
+        default=None,
+        description="Endpoint that receives each request by POST and answers 200 with the reply.",
     )
     headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers to add.")
     token_file: Path | None = Field(
         default=None, description="File with a token (a mounted secret), sent as Authorization: Bearer."
     )
     cafile: Path | None = Field(
-        default=None, description="PEM file of the authorities to trust for https; unset: the system's."
+        default=None, description="PEM file of the CAs to trust for https; unset: the system's."
     )
 
     max_concurrency: Annotated[int, Field(ge=1, le=4096)] | None = Field(
         default=None,
-        description="Requests in flight at once: processes of the program, each with one request at a time, "
+        description="Concurrent requests: processes of the program, each with one request at a time, "
         "or HTTP requests. null: 1 process, 16 HTTP requests.",
     )
     require_quotes: bool = Field(
         default=False,
-        description="Whether SUPPORTED without a quote that stands in a context becomes UNVERIFIED.",
+        description="Whether SUPPORTED without a quote from a context becomes UNVERIFIED.",
     )
 
     @field_validator("url")

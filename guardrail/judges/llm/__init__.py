@@ -1,7 +1,7 @@
 """The LLM judge: any model behind an OpenAI-compatible chat-completions API.
 
-The names are imported when they are first asked for: a guard that runs on the local judge reads only the
-settings, and does not load the API client (some 30 MB and half a second).
+The names are imported on first use: a guard that runs the local judge reads only the settings, and does not
+load the API client (some 30 MB and half a second).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "read_reply",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {

@@ -18,7 +18,7 @@ from guardrail.judges.spending import BudgetExhausted
 
 _PLACE: Final = "judge.llm"
 
-# The share of the time left that is kept for the fallbacks while an earlier model is asked.
+# The share of the time left that is reserved for the fallbacks while an earlier model is asked.
 _RESERVE: Final = 0.4
 
 
@@ -35,15 +35,15 @@ class Chat:
     ) -> None:
         """A given ``client`` is used for the first model, and the caller closes it.
 
-        Raises ConfigError when a key is missing. The clients' own retries are off, because they know nothing
-        of deadlines. ``clock`` gives seconds to breakers and recent times. ``reserve`` is the share of the
-        time left that is kept for the models behind the one that is asked.
+        Raises ConfigError if a key is missing. The clients' own retries are off, because they ignore
+        deadlines. ``clock`` gives seconds to breakers and recent times. ``reserve`` is the share of the time
+        left that is reserved for the models after the current one.
         """
         self._reserve = reserve
         self._owned: list[openai.AsyncOpenAI] = []
         self.endpoints: list[ModelEndpoint] = []
         for number, model in enumerate(settings.models()):
-            # Only a client of the caller needs a copy, which reads the environment again.
+            # Only the caller's client needs a copy, which reads the environment again.
             theirs = client.with_options(max_retries=0) if number == 0 and client is not None else None
             self.endpoints.append(ModelEndpoint(theirs or self._own(model, number), model, prices, clock))
 
@@ -54,7 +54,7 @@ class Chat:
         return client
 
     async def aclose(self) -> None:
-        """Close all connections. No question follows."""
+        """Close all connections. No question may follow."""
         for client in self._owned:
             await client.close()
 
@@ -62,7 +62,7 @@ class Chat:
         """All answers of the call that was used; if its reply broke off, those that were complete.
 
         ``deadline`` is in the event loop's time; this returns or raises by then. Raises JudgeUnavailable
-        (BudgetExhausted if a budget ended it), JudgeReplyError or, if every model refuses for good,
+        (BudgetExhausted if a budget ended it), JudgeReplyError or, if every model refuses permanently,
         JudgeError. ``question.spent`` has the usage in any case.
         """
         loop = asyncio.get_running_loop()
@@ -81,10 +81,10 @@ class Chat:
         raise _joined(failures) from None
 
     def _until(self, endpoint: ModelEndpoint, others: Sequence[ModelEndpoint], deadline: float) -> float:
-        """Until when one model may be tried: a share of the time is kept for models that could follow.
+        """Until when to try one model: a share of the time is reserved for models that could follow.
 
-        If the rest would be too short for it, the model gets all the time: one fair try is better than two
-        that can't succeed.
+        If that would leave it too little, the model gets all the time: one fair try is better than two that
+        can't succeed.
         """
         now = asyncio.get_running_loop().time()
         left = deadline - now
@@ -97,7 +97,7 @@ class Chat:
     async def _repeat(
         self, endpoint: ModelEndpoint, question: Question, until: float, announcer: Announcer
     ) -> Outcome:
-        """Call one model until a call succeeds, the retries are used up, or no time is left for another."""
+        """Call one model until a call succeeds, the retries are used up, or there is no time for another."""
         loop = asyncio.get_running_loop()
         retries = 0
         failed: Failure | None = None
@@ -118,7 +118,7 @@ class Chat:
                 return outcome
             wait = wait_s(retries, outcome.retry_after)
             if loop.time() + wait >= until:
-                # Waiting is of no use. Saying so now leaves time for something else.
+                # Waiting is pointless. Failing now leaves time for something else.
                 error = JudgeUnavailable(f"{outcome.error}; no time is left to try again")
                 return Failure(error, retry=False)
             await asyncio.sleep(wait)
@@ -127,7 +127,7 @@ class Chat:
 
 
 def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:
-    """One error for all models, which may be tried again if any of theirs may."""
+    """One error for all models, which may be retried if any of theirs may."""
     errors = [failure.error for _, failure in failures]
     if len(errors) == 1:
         return errors[0]
@@ -142,7 +142,7 @@ def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:
 
 
 class Voice:
-    """Passes on the answers of one call before its end, unless another call of the race has spoken."""
+    """Passes on one call's answers before its end, unless another call of the race has answered first."""
 
     def __init__(self, announcer: Announcer) -> None:
         self._announcer = announcer
@@ -161,7 +161,9 @@ class Voice:
 
 
 class Announcer:
-    """Passes answers on as they arrive: for each claim those of one call, so that none is contradicted."""
+    """Passes answers on as they arrive: for each claim only those of one call, so that none is
+    contradicted.
+    """
 
     def __init__(self, heard: Callable[[Sequence[Answer]], None]) -> None:
         self._heard = heard
@@ -178,7 +180,7 @@ class Announcer:
             self._heard(own)
 
     def agreed(self, voice: Voice, answers: list[Answer]) -> list[Answer]:
-        """The answers of the call that was used, except on claims for which another call spoke before."""
+        """The answers of the call that was used, except on claims that another call answered earlier."""
         others = {label for label, speaker in self._speaker.items() if speaker is not voice}
         if not others:
             return answers
@@ -192,7 +194,7 @@ async def hedged(
     delay_s: float | None,
     may_hedge: Callable[[], bool],
 ) -> tuple[Voice, Outcome]:
-    """The outcome of ``call`` or, if it has said nothing after ``delay_s`` seconds, of the sooner of two.
+    """The outcome of ``call`` or, if it is silent for ``delay_s`` seconds, of the faster of two calls.
 
     If one call fails, the other is used. Both have ended when this returns or is cancelled.
     """
@@ -233,6 +235,6 @@ async def _sooner(tasks: list[asyncio.Task[Outcome]], voices: list[Voice]) -> tu
                         _ender(other, voices[number])()
                 return voice, task.result()
             failed.append((voice, task.result()))
-    # If both failed, the one that had spoken counts, or else the one that was sent first.
+    # If both failed, use the one that had answered first, or else the one that was sent first.
     failed.sort(key=lambda entry: voices.index(entry[0]))
     return next((entry for entry in failed if entry[0].spoke), failed[0])

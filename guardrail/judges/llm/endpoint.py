@@ -1,4 +1,4 @@
-"""One model on one server: what it is asked, which arguments its server takes, and every call to it."""
+"""One model on one server: the request, the arguments that its server accepts, and every call to it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONGEST_PAUSE_S: Final = 60.0
 _MIN_TIMED: Final = 5
 
 _CONNECT_TIMEOUT_S: Final = 5.0
-# Connections beyond the calls in flight, for calls that were given up and are being closed.
+# Connections beyond the calls in flight, for abandoned calls that are being closed.
 _SPARE_CONNECTIONS: Final = 8
 
 Outcome: TypeAlias = list[Answer] | Failure
@@ -51,12 +51,12 @@ class AnswerReader(Protocol):
     """Reads one reply as it arrives. ``feed`` and ``finish`` together return every answer once."""
 
     def feed(self, text: str) -> list[Answer]:
-        """The answers that ``text`` completes. Raises JudgeReplyError when nothing more can come of it."""
+        """The answers that ``text`` completes. Raises JudgeReplyError if no more can come."""
 
     def finish(self) -> list[Answer]:
-        """The other answers, once the reply has ended, even in the middle.
+        """The remaining answers, once the reply has ended, even in the middle.
 
-        Raises JudgeReplyError when no answer in the whole reply can be used.
+        Raises JudgeReplyError if the whole reply has no usable answer.
         """
 
 
@@ -70,10 +70,11 @@ class Prices(Protocol):
 
 @dataclass(slots=True)
 class Spent:
-    """What the calls for one question used, including failed and abandoned ones as far as the server told.
+    """What the calls for one question used, including failed and abandoned ones as far as the server reported
+    it.
 
-    ``calls`` counts all calls sent. ``models`` lists the models that failed, in order, each as
-    "llm:MODEL: why"; ``answered_by`` is the model that answered, as "llm:MODEL".
+    ``calls`` counts all calls sent. ``models`` lists the models that failed, in order, each as "llm:MODEL:
+    why"; ``answered_by`` is the model that answered, as "llm:MODEL".
     """
 
     calls: int = 0
@@ -119,7 +120,7 @@ class Question:
 
     ``reader`` makes a reader for each call's reply. ``heard`` gets answers, on the event loop, before the
     reply ends; for each claim it gets the answers of one call only. Calls of different ``response_id`` take
-    turns when they have to wait. ``admit`` is that of ``JudgeRequest``.
+    turns when they have to wait. ``admit`` is ``JudgeRequest``'s.
     """
 
     messages: Sequence[dict[str, str]]
@@ -135,7 +136,7 @@ class Question:
 
 
 class OutputMode(StrEnum):
-    """How the server is told to enforce the form of the reply, from strictest to loosest."""
+    """How to make the server enforce the form of the reply, from strictest to loosest."""
 
     JSON_SCHEMA = "json_schema"
     JSON_OBJECT = "json_object"
@@ -154,10 +155,10 @@ _STREAM_FIELDS: Final = ("stream", "stream_options")
 
 
 class Dialect:
-    """The arguments of a call beyond model and messages: those that the server hasn't refused.
+    """The arguments of a call beyond model and messages that the server hasn't refused.
 
     Concurrent calls share it, and may all be refused for the same reason. ``adapt`` therefore compares with
-    what the refused call had sent, so that they take one step together.
+    what the refused call had sent, so that they adapt only once.
     """
 
     def __init__(self, settings: LlmJudgeSettings) -> None:
@@ -187,12 +188,12 @@ class Dialect:
         return arguments
 
     def take_whole_replies(self) -> None:
-        """Ask for no streams from now on."""
+        """Request no streams from now on."""
         for name in _STREAM_FIELDS:
             self._options.pop(name, None)
 
     def adapt(self, error: openai.APIStatusError, sent: dict[str, Any]) -> bool:
-        """Leave out what the refusal names, from now on. True if there was such a thing: then ask again."""
+        """Omit what the refusal names, from now on. True if there was something to omit: then ask again."""
         if error.status_code not in _REFUSALS:
             return False
         # The message may echo data, so it is searched for our own argument names only, and never reported.
@@ -231,7 +232,7 @@ def _has_patterns(value: object) -> bool:
 
 
 def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
-    """``schema`` without its patterns. No member of ours is called pattern."""
+    """``schema`` without its patterns. None of our members is called pattern."""
     return {
         name: _without_patterns(value) if isinstance(value, dict) else value
         for name, value in schema.items()
@@ -240,7 +241,9 @@ def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _names(name: str, words: str) -> bool:
-    """Whether the argument is named. Servers mention streams in words rather than by the argument's name."""
+    """Whether the message names the argument. Servers mention streams in words rather than by the argument's
+    name.
+    """
     return re.search(r"\bstream(ing|ed)?\b" if name == "stream" else rf"\b{name}\b", words) is not None
 
 
@@ -282,7 +285,7 @@ class ModelEndpoint:
         return None if self.hedging is None else self.hedging.late_s(self._first)
 
     def may_hedge(self) -> bool:
-        """Whether a second call may be sent now. A yes counts as one sent."""
+        """Whether to send a second call now. A yes counts as a call sent."""
         return self.hedging is not None and self.slots.free and self.hedging.take()
 
     def pause_s(self) -> float:
@@ -290,7 +293,7 @@ class ModelEndpoint:
         return max(0.0, self._paused_until - self._clock())
 
     def _hopeless(self, response_id: str, seconds: float) -> Failure | None:
-        """Why a call can't succeed within ``seconds``, so that none is wasted; None if it may."""
+        """Why a call can't succeed within ``seconds``, so that none is wasted; None if it might."""
         if not self.breaker.would_admit:
             return self._left_alone()
         pause = self.pause_s()
@@ -312,7 +315,7 @@ class ModelEndpoint:
         return _given_up("the time left is shorter than what it needs at present")
 
     def _queueing_s(self, response_id: str) -> float:
-        """The seconds that a call would wait for its turn, judged by recent calls."""
+        """How many seconds a call would wait for its turn, judging by recent calls."""
         if self.slots.free:
             return 0.0
         whole = self._whole.quantile(0.5, _MIN_TIMED) or 0.0
@@ -321,10 +324,10 @@ class ModelEndpoint:
     async def call(
         self, question: Question, until: float, say: Callable[[Sequence[Answer]], None]
     ) -> Outcome:
-        """One call, or several if the server refuses arguments that can be left out.
+        """One call, or several if the server refuses arguments that can be omitted.
 
-        ``until`` is in the event loop's time. ``say`` gets answers as they are complete. If the reply breaks
-        off, the answers that were complete are the outcome.
+        ``until`` is in the event loop's time. ``say`` gets answers as soon as they are complete. If the reply
+        breaks off, the answers that were complete are the outcome.
         """
         loop = asyncio.get_running_loop()
         if loop.time() >= until:
@@ -379,7 +382,7 @@ class ModelEndpoint:
                 question.spent.add(self.settings.model, attempt.progress.usage, self._prices)
 
     async def _attempt(self, attempt: _Attempt, arguments: dict[str, Any], until: float) -> Outcome | None:
-        """One HTTP call; None if the server refused an argument, which is left out from now on."""
+        """One HTTP call; None if the server refused an argument, which is omitted from now on."""
         begun = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(until) as scope:
@@ -448,7 +451,7 @@ class ModelEndpoint:
 
 
 class _Attempt:
-    """One call, and as much of its reply as has arrived."""
+    """One call, and its reply as far as it has arrived."""
 
     def __init__(self, question: Question, say: Callable[[Sequence[Answer]], None]) -> None:
         self.question = question
@@ -498,8 +501,8 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
     """A client without retries, with a bounded pool of connections. The caller closes it.
 
     It uses the proxies and certificates that the environment names (``HTTP_PROXY``, ``HTTPS_PROXY``,
-    ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and sends nothing that the environment
-    holds. Raises ConfigError, which names ``place``, when a key is missing.
+    ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and sends nothing from the environment.
+    Raises ConfigError, which names ``place``, if a key is missing.
     """
     connections = settings.max_concurrency + _SPARE_CONNECTIONS
     # Every call ends by its deadline; the client's own timeout would only end replies that are still coming.
@@ -524,10 +527,10 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
 
 
 class _Client(openai.AsyncOpenAI):
-    """Sends the configured headers only.
+    """Sends only the configured headers.
 
-    By itself the client would send any server what stands in OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and
-    OPENAI_PROJECT_ID, and would prefer an Authorization among them to the key it was given.
+    By itself the client would send any server the contents of OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID and
+    OPENAI_PROJECT_ID, and would prefer an Authorization among them to the given key.
     """
 
     @property
@@ -540,7 +543,7 @@ class _Client(openai.AsyncOpenAI):
 
 
 async def _without_placeholder(request: httpx2.Request) -> None:
-    """Send no key where none is configured: a server that expects it in another header may read this one."""
+    """Send no key if none is configured: a server that expects it in another header may read this one."""
     if request.headers.get("authorization") == f"Bearer {NO_KEY}":
         del request.headers["authorization"]
 

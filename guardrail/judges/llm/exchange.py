@@ -1,7 +1,8 @@
-"""One call of a chat-completions API: sent, its reply taken in, streamed or not, and what a failed one means.
+"""One call of a chat-completions API: sending it, reading its reply, streamed or not, and classifying its
+failure.
 
-The body is read here rather than by the client, which checks nothing of what a server sends, and bounds
-nothing of it. Messages of errors say where to look. They repeat no text of an error or of a server.
+The body is read here rather than by the client, which neither validates nor bounds what a server sends. Error
+messages say where to look. They repeat no text of an error or of a server.
 """
 
 from __future__ import annotations
@@ -30,32 +31,32 @@ from guardrail.judges.llm.reply import EventStream
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000
 _DONE: Final = "[DONE]"
-_TOKENS: Final = ("content", "reasoning_content", "reasoning")  # thoughts are tokens as well
+_TOKENS: Final = ("content", "reasoning_content", "reasoning")  # thoughts are tokens too
 
-# What may still come behind [DONE] is the end of the body, which lets the connection be used again.
+# What may still follow [DONE] is the end of the body, which allows reusing the connection.
 _DRAIN_S: Final = 0.05
 
 
-# What the client has to see of a call. All else it would walk through each time, type by type, for fields to
-# rename: 40 % of a call's CPU, and nothing of ours has any. What is in extra_body it sends as it is.
+# What the client has to process. It would otherwise walk through every message, type by type, for fields to
+# rename, which takes 40 % of a call's CPU; ours have none. It sends what is in extra_body unchanged.
 _SEEN: Final = frozenset({"model", "stream", "extra_headers", "extra_body"})
 
 
 class ReplyRefused(JudgeReplyError):
-    """The model or the provider's filter declined. Asking the same model again gives the same."""
+    """The model or the provider's filter refused. Asking the same model again gives the same result."""
 
 
 class Stalled(JudgeUnavailable):
-    """The reply fell silent, or never began."""
+    """The reply stalled, or never began."""
 
 
 class NotAnApi(JudgeReplyError):
-    """What answered is no chat-completions API."""
+    """What answered is not a chat-completions API."""
 
 
 @dataclass(slots=True)
 class ReplyProgress:
-    """What a reply has told so far; it holds, too, when the call ends in the middle."""
+    """The state of a reply so far; also valid if the call ends in the middle."""
 
     usage: object = None
     first_token_at: float | None = None  # event loop's time
@@ -83,8 +84,8 @@ class Exchange:
         self._stall_ms = stall_timeout_ms
 
     async def run(self, arguments: dict[str, Any]) -> None:
-        """Until the reply is complete. Raises openai.APIError, JudgeReplyError or, when the reply is cut or
-        stalls, JudgeUnavailable.
+        """Read until the reply is complete. Raises openai.APIError, JudgeReplyError or, if the reply is cut
+        off or stalls, JudgeUnavailable.
         """
         create: Any = self._client.chat.completions.with_streaming_response.create
         streaming = bool(arguments.get("stream"))
@@ -133,7 +134,7 @@ class Exchange:
             if data.strip() == _DONE:
                 self._done()
                 return
-            with suppress(JudgeReplyError):  # half an event, which says nothing
+            with suppress(JudgeReplyError):  # half an event, which means nothing
                 self._event(data)
         if not self._progress.is_api:
             raise NotAnApi("the server's answer is no chat completion; check judge.llm.base_url")
@@ -141,7 +142,7 @@ class Exchange:
             raise JudgeUnavailable(failed(self._server))
 
     def _done(self) -> None:
-        """The server says that this was all, even where it gave no reason for the end."""
+        """The server says that this was all, even if it gave no reason for the end."""
         if self._progress.has_choice and self._progress.finish_reason is None:
             self._progress.finish_reason = "stop"
 
@@ -174,7 +175,7 @@ class Exchange:
         choice = _first(completion["choices"])
         if choice is None or not isinstance(choice.get("message"), dict):
             raise JudgeReplyError("the reply has no choices")
-        # What some servers leave out; the reply is whole all the same.
+        # Some servers omit it; the reply is complete all the same.
         self._progress.finish_reason = "stop"
         self._take(choice, choice["message"])
 
@@ -205,7 +206,9 @@ class Exchange:
 
 
 def _lean(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Arguments that make the same request as ``arguments``, most of it where the client leaves it alone."""
+    """Arguments that make the same request as ``arguments``, most of it where the client doesn't process
+    it.
+    """
     seen = {name: value for name, value in arguments.items() if name in _SEEN}
     rest = {name: value for name, value in arguments.items() if name not in _SEEN}
     return seen | {"messages": [], "extra_body": {**(seen.get("extra_body") or {}), **rest}}
@@ -257,7 +260,7 @@ _REMEDIES: Final = {
     403: "check what the API key may do",
     404: "check judge.llm.base_url and judge.llm.model",
 }
-# As OpenAI, Azure, vLLM, llama.cpp, Ollama and gateways say that a prompt is longer than the model's window.
+# How OpenAI, Azure, vLLM, llama.cpp, Ollama and gateways say that a prompt exceeds the model's window.
 _TOO_LONG: Final = re.compile(
     r"context.{0,20}(length|size|window)|(length|size|window).{0,20}context|max_model_len"
     r"|\b(prompt|input|context)\b.{0,40}\btoo (long|large)|too many (input )?tokens",
@@ -265,12 +268,12 @@ _TOO_LONG: Final = re.compile(
 )
 _SHORTEN: Final = "the prompt is longer than the model takes: lower judge.llm.max_context_chars"
 _MESSAGE_CHARS: Final = 500
-_FAULTS: Final = frozenset({401, 403, 404, 408})  # no question would fare better
+_FAULTS: Final = frozenset({401, 403, 404, 408})  # no question would succeed
 _OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
 
 
 def server_of(base_url: str) -> str:
-    """Host and port of a URL, without the login and the query that may stand in it."""
+    """Host and port of a URL, without its login and query."""
     try:
         parts = urlsplit(base_url)
         host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
@@ -283,10 +286,10 @@ def server_of(base_url: str) -> str:
 
 
 def failed(server: str, error: BaseException | None = None) -> str:
-    """What to say of a connection to ``server`` that could not be made, or was cut."""
+    """The message about a connection to ``server`` that could not be made, or was cut."""
     causes = list(_causes(error))
     if not any(isinstance(each, _CONNECTING) for each in causes):
-        # The causes of a cut tell what the connection was doing, such as waiting for more by TLS.
+        # The causes of a cut say what the connection was doing, such as waiting for more TLS data.
         return f"the connection to {server} was cut"
     for kind, words in _WORDS:
         if any(isinstance(each, kind) for each in causes):
@@ -307,7 +310,8 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 class Failure:
     """``error`` is raised if the call isn't repeated. ``retry_after`` is in seconds from now.
 
-    ``fault``: the server failed, and not this one question. ``overload``: it got too many calls at once.
+    ``fault``: the server failed, rather than this particular question. ``overload``: it got too many calls at
+    once.
     """
 
     error: JudgeError
@@ -318,9 +322,9 @@ class Failure:
 
 
 def describe(error: openai.APIError, server: str = "the server") -> Failure:
-    """Classify an error of the client. The message has nothing of the server's body except a plain code.
+    """Classify an error of the client. The message contains nothing of the server's body except a plain code.
 
-    ``server`` is what messages about connections call it.
+    ``server`` is the server's name in messages about connections.
     """
     if isinstance(error, openai.APITimeoutError):
         connecting = isinstance(error.__cause__, httpx2.ConnectTimeout)
@@ -377,7 +381,7 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
 
 
 class RetryWaits:
-    """Bounds of the random wait before a retry: of the first, which doubles with each, and of all."""
+    """Bounds of the random wait before a retry: the first, which doubles with each retry, and the longest."""
 
     FIRST_S = 0.25
     LONGEST_S = 4.0

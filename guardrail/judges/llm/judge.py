@@ -1,4 +1,4 @@
-"""The LLM judge: all claims of a request in one call, judgements as the reply's answers come."""
+"""The LLM judge: all claims of a request in one call, judgements as the reply's answers arrive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from guardrail.verdicts import TWO_VERDICTS, Judgement, less, unverified
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who gives answers: the judge's name, the calls made so far, and the models that failed before it."""
+    """The source of answers: the judge's name, the calls made so far, and the models that failed before
+    it.
+    """
 
     judge: str
     attempts: int = 1
@@ -36,8 +38,8 @@ class Speaker:
 class Hearing:
     """Collects the judgements of one request, over all its calls.
 
-    A judgement that was told is final, whatever is said of its claim later. Of a claim that got two verdicts
-    before anything was told neither is believed. All in all a claim has one judgement or none.
+    A judgement that was yielded is final, whatever is said about its claim later. If a claim got two
+    different verdicts before either was yielded, neither counts. A claim has one judgement or none.
     """
 
     __slots__ = ("_dropped", "_final", "_found", "_prompt", "_settings")
@@ -50,29 +52,29 @@ class Hearing:
         self._dropped: dict[str, int] = {}
 
     def hear(self, answers: Sequence[Answer], speaker: Speaker, tell: Callable[[Judgement], None]) -> None:
-        """Take in answers of a reply that is still being written, and tell what can be relied upon."""
+        """Take in answers of a reply that is still being written, and yield those that are reliable."""
         for judgement in self._judgements(answers, speaker).values():
-            # What can't be used is left to the end: asking again may mend it.
+            # Leave unusable answers to the end: asking again may fix them.
             if judgement.claim_id not in self._final and judgement.support is not None:
                 self._keep(judgement, answers)
                 self._final.add(judgement.claim_id)
                 tell(judgement)
 
     def take(self, answers: Sequence[Answer], speaker: Speaker) -> None:
-        """Take in all answers of a reply that has ended, those that were heard among them."""
+        """Take in all answers of a reply that has ended, including those heard earlier."""
         for judgement in self._judgements(answers, speaker).values():
             if judgement.claim_id not in self._final:
                 self._keep(judgement, answers)
 
     def settle(self, tell: Callable[[Judgement], None]) -> None:
-        """Tell all that was taken in, for what follows may take long."""
+        """Yield everything that was taken in, because the next step may take long."""
         for claim_id, judgement in self._found.items():
             if claim_id not in self._final and judgement.support is not None:
                 self._final.add(claim_id)
                 tell(judgement)
 
     def missing(self) -> list[str]:
-        """Ids of the claims that were asked for and have no judgement."""
+        """Ids of claims that were asked for and have no judgement."""
         return [claim_id for claim_id in self._prompt.claim_ids.values() if claim_id not in self._found]
 
     @property
@@ -81,9 +83,9 @@ class Hearing:
         return sum(self._dropped.values())
 
     def rest(self, usage: Usage) -> list[Judgement]:
-        """The judgements that were not told, in the order of the claims, each with its share of ``usage``.
+        """The judgements not yielded yet, in claim order, each with its share of ``usage``.
 
-        The shares of all claims that have a judgement add up to the whole.
+        The shares of all claims with a judgement add up to the whole.
         """
         found = [id_ for id_ in self._prompt.claim_ids.values() if id_ in self._found]
         return [
@@ -96,7 +98,7 @@ class Hearing:
         ]
 
     def _judgements(self, answers: Sequence[Answer], speaker: Speaker) -> dict[str, Judgement]:
-        """One for each claim that is answered, in the order they came."""
+        """One for each answered claim, in the order they came."""
         made: dict[str, Judgement] = {}
         for answer in answers:
             judgement = settle(answer, self._prompt, self._settings, speaker.judge)
@@ -125,7 +127,7 @@ class Hearing:
 
 
 def split(usage: Usage, ways: int) -> list[Usage]:
-    """``usage`` in ``ways`` parts as equal as whole tokens allow, which add up to it."""
+    """``usage`` in ``ways`` parts that are as equal as whole tokens allow and add up to it."""
     if not ways:
         return []
     counts = {
@@ -142,12 +144,14 @@ def split(usage: Usage, ways: int) -> list[Usage]:
 
 
 _NO_CONTEXTS = "There are no contexts to support it."
-# The share of the time that asking again leaves over: what is known must arrive as well.
+# The share of the time that a second question leaves: known verdicts must get through as well.
 _RESERVE = 0.05
 
 
 class LlmJudge:
-    """Asks a model behind an OpenAI-compatible API. It leaves out claims that it gets no verdict for."""
+    """Asks a model behind an OpenAI-compatible API. Gives no judgement on claims for which it gets no
+    verdict.
+    """
 
     def __init__(
         self,
@@ -155,10 +159,10 @@ class LlmJudge:
         client: openai.AsyncOpenAI | None = None,
         prices: Prices | None = None,
     ) -> None:
-        """A ``client`` that is given stays the caller's to close. ``prices`` make ``usage.cost_usd``.
+        """The caller closes a given ``client``. ``prices`` determine ``usage.cost_usd``.
 
-        Raises ConfigError when there is no key, or a prompt of the user's own can't be read. Whichever
-        client it is, its own retries are off: they know nothing of deadlines.
+        Raises ConfigError if there is no key, or a custom prompt can't be read. The retries of either client
+        are off, because they ignore deadlines.
         """
         self._settings = settings
         self._prompts = Prompts(settings)
@@ -171,14 +175,15 @@ class LlmJudge:
         return f"llm:{self._settings.model}"
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """One call for all claims, repeated while the deadline allows. Without contexts nothing is asked.
+        """One call for all claims, repeated while the deadline allows. Without contexts the model isn't
+        asked.
 
-        Verdicts come as their objects close in the reply. Claims that a reply lacks are asked for once more.
-        Raises JudgeError when there is no verdict at all.
+        Verdicts come as soon as they are complete in the reply. Claims that a reply lacks are asked for once
+        more. Raises JudgeError if there is no verdict at all.
         """
         if not request.claims:
             return
-        request.meter.add(Usage())  # calls are counted here, so that none is known to be none
+        request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
         if not any(context.text.strip() for context in request.evidence.contexts):
             for claim_id in request.claims:
                 yield self._nothing_supports(claim_id)
@@ -223,7 +228,9 @@ class _Case:
         self._spent = Spent()
 
     async def decide(self, deadline: float, tell: Callable[[Judgement], None]) -> None:
-        """Tell all verdicts; ``deadline`` is in the event loop's time. Raises JudgeError without any."""
+        """Yield all verdicts; ``deadline`` is in the event loop's time. Raises JudgeError if there are
+        none.
+        """
         failed: list[Judgement] = []
         try:
             if self._prompt.claim_ids:
@@ -231,7 +238,7 @@ class _Case:
         except JudgeError as error:
             if len(self._hearing.missing()) == len(self._prompt.claim_ids):
                 raise
-            # A reply that broke off: what it said in time stands.
+            # For a reply that broke off, what it said in time stands.
             failed = self._failed(f"{type(error).__name__}: {error}")
         else:
             if self._again and self._hearing.missing():
@@ -242,9 +249,9 @@ class _Case:
             tell(judgement)
 
     async def _ask_again(self, deadline: float, tell: Callable[[Judgement], None]) -> list[Judgement]:
-        """Put the claims that have no verdict once more; those that then have none still."""
+        """Ask once more about claims without a verdict; returns those that still have none."""
         now = asyncio.get_running_loop().time()
-        # This may take long: what is known by now is told first.
+        # This may take long, so yield what is known first.
         self._hearing.settle(tell)
         only = frozenset(self._hearing.missing())
         prompt = await asyncio.to_thread(self._prompts.build, self._request, self._prompt.fence, only)
@@ -286,7 +293,7 @@ class _Case:
         self._hearing.take(_to(answers, asked), self._speaker())
 
     def _endpoint(self) -> ModelEndpoint:
-        """Who is to answer: models are asked in order, and each that failed has left a note."""
+        """The model to ask: models are asked in order, and each that failed has left a note."""
         endpoints = self._chat.endpoints
         return endpoints[min(len(self._spent.models), len(endpoints) - 1)]
 
@@ -309,7 +316,7 @@ class _Case:
 
 
 def _usage(spent: Spent) -> Usage:
-    """What all calls for one question took so far, as far as the servers have told."""
+    """What all calls for one question took so far, as far as the servers have reported it."""
     return Usage(
         judge_calls=spent.calls,
         input_tokens=spent.input_tokens,

@@ -1,7 +1,7 @@
-"""What holds back the calls to one model: its failures, what it can take at once, and how late a call is.
+"""What limits the calls to one model: its failures, its capacity, and when a call is late.
 
-All of it is learned from the calls themselves, so nothing of it is a setting. The numbers are the defaults of
-the classes here.
+The judge learns all of it from the calls themselves, so none of it is a setting. The numbers are the defaults
+of the classes here.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ _log = EventLog(__name__)
 
 _MOST_SAMPLES: Final = 256
 
-# The breaker counts its window in so many parts, which bounds its memory.
+# The number of parts of the breaker's window, which bounds its memory.
 _PARTS: Final = 10
 
-# The level of the latency follows a change within some ten calls. Its lowest level drifts up within hundreds,
-# so that a server that has become slower for good is not taken for an overloaded one.
+# The latency level follows a change within about ten calls. Its lowest level drifts up over hundreds of
+# calls, so that a server that has become slower for good is not mistaken for an overloaded one.
 _FOLLOW: Final = 0.2
 _DRIFT: Final = 1.005
 _GENTLE_DECREASE: Final = 0.9
 _MIN_TIMED: Final = 10
 
-_MOST_CREDIT: Final = 10.0  # second calls that may be saved up while none is needed
+_MOST_CREDIT: Final = 10.0  # second calls that may be saved up while none are needed
 
 
 class RecentTimes:
     """The durations of recent calls.
 
-    They expire. Otherwise a server that was slow once, and so is not called, would never be timed again.
+    They expire. Otherwise a server that was slow once, and is therefore not called, would never be timed
+    again.
     """
 
     def __init__(self, window_s: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
@@ -77,12 +78,12 @@ class _Part:
 
 
 class CircuitBreaker:
-    """Leaves a failing server alone for a while, then tries it with a few calls.
+    """Stops calling a failing server for a while, then probes it with a few calls.
 
-    It opens when at least ``min_calls`` calls ended within ``window_s`` seconds and ``failure_rate`` of them
+    It opens if at least ``min_calls`` calls ended within ``window_s`` seconds and ``failure_rate`` of them
     failed. After ``open_s`` seconds it sends ``probes`` calls: if all succeed it closes, at the first failure
-    it opens again. A call that ends after the state has changed says nothing about the new state, and is not
-    counted.
+    it opens again. A call that ends after the state has changed says nothing about the new state and doesn't
+    count.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class CircuitBreaker:
         self.last_failure = ""
         """Why the last call that counted as failed did; empty while none has."""
         self._state = BreakerState.CLOSED
-        self._epoch = 0  # counts changes of the state
+        self._epoch = 0  # counts state changes
         self._open_until = 0.0
         self._probing = 0
         self._probed = 0
@@ -203,12 +204,12 @@ class Admission:
 
 
 class AdaptiveLimit:
-    """How many calls a server can take at once, found as TCP finds the capacity of an unknown path.
+    """How many concurrent calls a server can take, found as TCP finds the capacity of an unknown path.
 
-    Additive increase, multiplicative decrease. Up to the first sign of overload every success raises the
-    limit by one (it doubles in a round), afterwards by one in a round. It rises only while it is what holds
-    calls back, and falls once per round: of the calls that were under way together, the first that is refused
-    speaks for all. If nothing succeeded since it fell it is far too high, and is halved.
+    Additive increase, multiplicative decrease. Until the first sign of overload every success raises the
+    limit by one (it doubles per round), after that by one per round. It rises only while it is what holds
+    calls back. It falls once per round: when several concurrent calls are refused, only the first refusal
+    counts. If nothing has succeeded since it last fell it is far too high, and is halved.
     """
 
     def __init__(
@@ -222,8 +223,8 @@ class AdaptiveLimit:
     ) -> None:
         """Begins at ``initial``, or else at ``maximum``. ``decrease`` is the factor at a sign of overload.
 
-        A time to the first token of ``latency_tolerance`` times its lowest recent level is such a sign too:
-        the server queues calls instead of refusing them.
+        A time to first token of ``latency_tolerance`` times its lowest recent level is such a sign too: the
+        server queues calls instead of refusing them.
         """
         self._max = float(maximum)
         self._min = float(min(minimum, maximum))
@@ -243,7 +244,9 @@ class AdaptiveLimit:
         return int(self._limit)
 
     def succeeded(self, began_in: int, demand: int, first_token_s: float | None) -> None:
-        """A call that began in that round succeeded; ``demand`` counts all in flight or waiting, with it."""
+        """A call that began in that round succeeded; ``demand`` counts all calls in flight or waiting,
+        including it.
+        """
         if first_token_s is not None and self._is_slow(first_token_s):
             self._decrease(began_in, _GENTLE_DECREASE)
         elif began_in == self.round:
@@ -252,7 +255,7 @@ class AdaptiveLimit:
                 self._limit = min(self._max, self._limit + (1.0 if self._doubling else 1.0 / self._limit))
 
     def overloaded(self, began_in: int) -> None:
-        """The server refused a call for want of capacity, or kept it waiting for too long."""
+        """The server refused a call for lack of capacity, or kept it waiting too long."""
         self._decrease(began_in, min(self._factor, 0.5) if self._falling else self._factor)
 
     def _decrease(self, began_in: int, factor: float) -> None:
@@ -271,9 +274,9 @@ class AdaptiveLimit:
 
 
 class Slots:
-    """The calls in flight, at most as many as the limit says; those that wait take turns by response.
+    """The calls in flight, up to the limit; waiting calls take turns by response.
 
-    So a response with many calls waiting does not hold up a response with a single call.
+    So a response with many waiting calls does not hold up a response with a single call.
     """
 
     def __init__(self, limit: Callable[[], int], max_queue: int = 1_000) -> None:
@@ -288,7 +291,7 @@ class Slots:
         return self.in_flight < self._limit() and not self.waiting
 
     def ahead(self, response_id: str) -> int:
-        """How many calls would have their turn before a new one of this response, at most."""
+        """At most how many calls would get their turn before a new one of this response."""
         if self.free:
             return 0
         own = len(self._queues.get(response_id, ()))
@@ -296,7 +299,7 @@ class Slots:
         return own + sum(others)
 
     async def acquire(self, response_id: str) -> None:
-        """Wait for a turn. Raises JudgeUnavailable at once when too many calls wait."""
+        """Wait for a turn. Raises JudgeUnavailable at once if too many calls are waiting."""
         if self.free:
             self.in_flight += 1
             return
@@ -310,12 +313,12 @@ class Slots:
         except asyncio.CancelledError:
             if turn.cancelled():
                 self._leave(response_id, turn)
-            else:  # it had its turn in the same moment
+            else:  # it got its turn at the same moment
                 self.release()
             raise
 
     def release(self) -> None:
-        """A call has ended; as many waiting calls have their turn as the limit now allows."""
+        """A call has ended; as many waiting calls get their turn as the limit now allows."""
         self.in_flight -= 1
         while self._queues and self.in_flight < self._limit():
             response_id, queue = self._queues.popitem(last=False)
@@ -337,10 +340,10 @@ class Slots:
 
 
 class Hedging:
-    """When a call is late, and whether a second one may be sent: these are a small share of all calls."""
+    """When a call is late, and whether a second one may be sent; these are a small share of all calls."""
 
     def __init__(self, *, quantile: float = 0.95, min_samples: int = 20, max_share: float = 0.1) -> None:
-        """A call is late after the time within which ``quantile`` of the recent ones had a verdict."""
+        """A call is late once ``quantile`` of the recent ones would have had a verdict."""
         self._quantile = quantile
         self._min_samples = min_samples
         self._share = max_share

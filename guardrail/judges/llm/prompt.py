@@ -54,7 +54,7 @@ _NUMBER_LIKE: Final = re.compile(r"\[(?=[\s\u00ad\u200b-\u200f\u2060-\u2064\ufef
 class Sentences:
     """The sentences of ``contexts``: prose by the sentence, lists, tables and code by the line.
 
-    Making one is a linear pass over the texts, CPU work.
+    Creating it is CPU work, one linear pass over the texts.
     """
 
     __slots__ = ("_context", "_end", "_first", "_start", "contexts")
@@ -67,7 +67,7 @@ class Sentences:
             self._first.append(len(self._start) + 1)
             for start, end in _spans(context.text):
                 if _RULE.fullmatch(context.text, start, end):
-                    continue  # it separates, and says nothing
+                    continue  # a separator without content
                 self._context.append(position)
                 self._start.append(start)
                 self._end.append(end)
@@ -76,12 +76,12 @@ class Sentences:
         return len(self._start)
 
     def of_context(self, position: int) -> range:
-        """The numbers of the sentences of the context that stands at ``position``."""
+        """The numbers of the sentences of the context at ``position``."""
         last = position + 1 == len(self._first)
         return range(self._first[position], len(self) + 1 if last else self._first[position + 1])
 
     def overlapping(self, position: int, start: int, end: int) -> range:
-        """The numbers of that context's sentences that share a character with ``[start, end)``."""
+        """The numbers of that context's sentences that overlap ``[start, end)``."""
         numbers = self.of_context(position)
         low, high = numbers.start - 1, numbers.stop - 1
         return range(
@@ -89,7 +89,7 @@ class Sentences:
         )
 
     def text(self, number: int) -> str:
-        """A sentence as it stands in its context."""
+        """A sentence as written in its context."""
         at = number - 1
         return self.contexts[self._context[at]].text[self._start[at] : self._end[at]]
 
@@ -98,7 +98,7 @@ class Sentences:
         return self._context[number - 1]
 
     def evidence(self, numbers: Sequence[int]) -> tuple[Evidence, ...]:
-        """The quotes that existing ``numbers`` stand for, in the order of the text, neighbours joined."""
+        """The quotes for the existing ones of ``numbers``, in text order, with neighbours joined."""
         joined: list[tuple[int, int]] = []
         for number in sorted(set(numbers)):
             first, last = joined[-1] if joined else (0, 0)
@@ -115,12 +115,12 @@ class Sentences:
 
 
 def numbered(number: int, sentence: str) -> str:
-    """A sentence as a line of the prompt, ``[12] …``. Only a number of ours can begin a line like this."""
+    """A sentence as a line of the prompt, ``[12] …``. Only our own numbers can begin a line like this."""
     return f"[{number}] {defuse_numbers(' '.join(sentence.split()))}"
 
 
 def defuse_numbers(text: str) -> str:
-    """``text`` changed so that nothing in it can be taken for the number of a sentence."""
+    """``text`` changed so that nothing in it can be mistaken for a sentence's number."""
     return _NUMBER_LIKE.sub("［", text)
 
 
@@ -136,7 +136,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _regions(text: str) -> Iterator[tuple[int, int, bool]]:
-    """The pieces of ``text`` and whether each is code; Markdown's code fences belong to the code."""
+    """The pieces of ``text`` and whether each is code; Markdown's code fences count as code."""
     begin, code = 0, False
     for fence in _CODE_FENCE.finditer(text):
         if code:
@@ -211,8 +211,8 @@ class Fence:
     """Wraps data of one response in marker lines that the data can't close.
 
     The marker is an HMAC of the response's id under a secret that this process drew at start. It is the same
-    in all calls of one response, so that a provider's prefix cache survives, and nobody outside can know it:
-    not the writer of a context, nor of a question, nor the model that wrote the answer.
+    in all calls of one response, so that a provider's prefix cache works, and nobody outside can know it: not
+    the author of a context or a question, nor the model that wrote the answer.
     """
 
     __slots__ = ("_forbidden", "marker")
@@ -226,9 +226,10 @@ class Fence:
         return f"[{self.marker} begin {name}]\n{self.defuse(data)}\n[{self.marker} end {name}]"
 
     def defuse(self, data: str) -> str:
-        """``data`` without the marker (which it could hold only if that had leaked) and control tokens.
+        """``data`` without control tokens and without the marker (which it could only contain if that had
+        leaked).
 
-        Lone surrogates, which no JSON body can carry, become question marks. Linear in the length.
+        Lone surrogates, which JSON can't carry, become question marks. Linear in the length.
         """
         data = data.encode("utf-8", "replace").decode("utf-8")
         if self._forbidden.search(data):
@@ -236,7 +237,7 @@ class Fence:
         return _CONTROL.sub(lambda match: _STAND_IN[match[0]], data)
 
     def scrub(self, reply: str) -> str:
-        """Text of the model that others get to read, without the marker."""
+        """The model's text as others may read it, without the marker."""
         return self._forbidden.sub("…", reply)
 
 
@@ -267,7 +268,7 @@ class Shown:
 class ShownSentences:
     """The ``numbers`` of the sentences that are shown; ``partial`` if they are not all.
 
-    ``uncovered`` has the ids of claims that can't be judged, because not one passage for them fitted.
+    ``uncovered`` has the ids of claims that can't be judged, because no passage for them fitted.
     """
 
     shown: tuple[Shown, ...]
@@ -283,7 +284,7 @@ def select(
     max_chars: int,
     per_claim: int = _PASSAGES_PER_CLAIM,
 ) -> ShownSentences:
-    """All sentences, or those of the best passages if all of them and their numbers exceed ``max_chars``.
+    """All sentences, or those of the best passages if the text with its numbers exceeds ``max_chars``.
 
     All sentences are the same text in every call of a response, which a provider's prefix cache can serve.
     """
@@ -299,7 +300,7 @@ def _line(sentences: Sentences, number: int) -> str:
 
 
 def _pieces(sentences: Sentences, lines: dict[int, str]) -> Iterable[Shown]:
-    """The lines, in runs of neighbours. A context has the same label whether or not others are shown."""
+    """The lines, in contiguous runs. A context has the same label whether or not others are shown."""
     run: list[str] = []
     last = 0
     for number, line in sorted(lines.items()):
@@ -316,7 +317,7 @@ def _closest(
     index: EvidenceIndex, sentences: Sentences, claims: dict[str, Claim], max_chars: int, per_claim: int
 ) -> ShownSentences:
     """The best passage of every claim, then the second best, and so on, as long as they fit."""
-    # If contexts share an id, the first counts.
+    # If contexts share an id, the first one counts.
     positions = {context.id: at for at, context in reversed(list(enumerate(index.contexts)))}
     ranked = {claim_id: _search(index, claim, per_claim) for claim_id, claim in claims.items()}
     chosen: dict[int, str] = {}
@@ -358,7 +359,7 @@ def _closest(
 
 
 def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
-    """The passages closest to the claim, and to the claim with its lead-in, which may name what "it" is.
+    """The passages closest to the claim, and to the claim with its lead-in, which may say what "it" is.
 
     Those in contexts that the claim cites come first.
     """
@@ -386,19 +387,19 @@ def _shipped(file: str) -> str:
 
 @cache
 def _rules() -> dict[str, Any]:
-    """The rules among which the settings choose, by name."""
+    """The rules that the settings select, by name."""
     loaded: dict[str, Any] = yaml.safe_load(_shipped("rules.yaml"))
     return loaded
 
 
 @cache
 def default_examples() -> tuple[Example, ...]:
-    """The examples of the package."""
+    """The package's examples."""
     return TypeAdapter(tuple[Example, ...]).validate_python(yaml.safe_load(_shipped("examples.yaml")))
 
 
 def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
-    """The examples to show. Raises ConfigError if their file has become unusable since."""
+    """The examples to show. Raises ConfigError if their file has become unusable."""
     if chosen.examples is None:
         return default_examples()
     try:
@@ -408,7 +409,9 @@ def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
 
 
 def template(name: PromptName, chosen: PromptFiles) -> Template:
-    """The prompt to use. Raises ConfigError if its file has become unusable since the settings loaded."""
+    """The prompt to use. Raises ConfigError if its file has become unusable since the settings were
+    loaded.
+    """
     path = chosen.system if name == "system" else chosen.user
     if path is None:
         return Template(_shipped(f"{name}.md").strip())
@@ -457,7 +460,7 @@ def _member_rules(form: ReplyForm) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The messages of one call, and what the short ids and numbers in them stand for.
+    """The messages of one call, and the meaning of their short ids and numbers.
 
     ``claim_ids`` maps the short ids of the claims asked for. ``shown`` has the numbers of ``sentences`` that
     are in the messages; ``partial`` if not all are. ``uncovered`` claims could not be asked for.
@@ -473,12 +476,12 @@ class Prompt:
 
 
 class Prompts:
-    """Makes the messages of calls. What is the same in all of them is made once."""
+    """Makes the messages of calls. Parts that are the same in all calls are made once."""
 
     __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form")
 
     def __init__(self, settings: LlmJudgeSettings) -> None:
-        """Raises ConfigError if a prompt of the user's own has become unreadable."""
+        """Raises ConfigError if a custom prompt has become unreadable."""
         self._settings = settings
         self.form = ReplyForm.of(settings)
         examples = examples_of(settings.prompts)
@@ -492,12 +495,12 @@ class Prompts:
         self._data = template("user", settings.prompts)
 
     def build(self, request: JudgeRequest, fence: Fence, only: Container[str] | None = None) -> Prompt:
-        """The messages for ``request``, or for those of its claims that have an id in ``only``.
+        """The messages for ``request``, or for those of its claims with an id in ``only``.
 
-        This is CPU work (search, passes over all that is sent), so call it off the event loop. What changes
+        This is CPU work (search, passes over everything sent), so call it off the event loop. What changes
         least comes first: instructions and examples, marker, documents, question, claims. Calls for the same
         response are alike up to the claims, as long as its documents fit. A claim has the same short id with
-        ``only`` and without.
+        and without ``only``.
         """
         settings = self._settings
         sentences = Sentences(request.evidence.contexts)
@@ -534,7 +537,7 @@ def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], 
 
 def _documents(selection: ShownSentences, fence: Fence) -> str:
     noun = "excerpt of document" if selection.partial else "document"
-    # The lines are numbered, and whatever looked like a number in their texts is defused already.
+    # The lines are numbered, and anything that looked like a number in their texts has already been defused.
     return "\n\n".join(fence.wrap(f"{noun} {shown.label}", shown.text) for shown in selection.shown)
 
 
@@ -566,7 +569,7 @@ _SAMPLE_CLAIMS: Final = (
 
 
 def sample() -> tuple[JudgeRequest, Fence]:
-    """Two claims on two contexts, and a fence with a fixed marker: never to be sent to a model."""
+    """Two claims on two contexts, and a fence with a fixed marker; never send it to a model."""
     claims = {
         f"claim-{number}": Claim(number, number, text, 0, len(text), Severity.NORMAL, lead_in=lead_in)
         for number, (text, lead_in) in enumerate(_SAMPLE_CLAIMS)

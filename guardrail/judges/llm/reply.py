@@ -1,11 +1,11 @@
-"""A reply: the form that is asked for, and how replies are read, whole or while they are written.
+"""A reply: the form that is requested, and how to read replies, complete or while they are being written.
 
-A verdict is one short text of a list. Only if the model has to write something of its own before the verdict,
-it is an object with named members. Every token delays the verdicts, so both forms ask for little: evidence is
-given as numbers of sentences.
+A verdict is one short text in a list. It is an object with named members only if the model has to write text
+of its own before the verdict. Every token delays the verdicts, so both forms request little: evidence is
+given as sentence numbers.
 
 The reader skips whatever a model writes around its JSON (prose, code fences, thoughts). What the model says
-of a claim must be exact: "not SUPPORTED" is not a verdict. A wrong member spoils its claim only.
+about a claim must be exact: "not SUPPORTED" is not a verdict. An invalid member affects only its claim.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ _SHOWN_CHARS: Final = 40
 
 
 def shown(word: object) -> str:
-    """`` 'WORD'`` for a sentence on what a model wrote in a verdict's place, fit to print and short.
-
-    Empty where it wrote no text.
+    """`` 'WORD'`` for a message about what a model wrote instead of a verdict, printable and short. Empty if
+    it wrote no text.
     """
     text = " ".join(word[: 2 * _SHOWN_CHARS].split()) if isinstance(word, str) else ""
     return f" {shorten(text, _SHOWN_CHARS)!r}" if text else ""
@@ -46,10 +45,10 @@ def shown(word: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reply says of one claim, by the claim's short id. ``problem`` says why it can't be used.
+    """What a reply says about one claim, by the claim's short id. ``problem`` says why it is unusable.
 
-    ``evidence`` and ``against`` are numbers of sentences as they were given, which may not exist; 0, which
-    never does, stands for what is no number.
+    ``evidence`` and ``against`` are sentence numbers as given, which may not exist; 0, which never exists,
+    stands for anything that is not a number.
     """
 
     label: str
@@ -75,8 +74,8 @@ WORDS: Final = {
 }
 """The verdicts in the compact form: lower-case words that are single tokens."""
 
-# Without the characters that JSON escapes: servers that make a grammar of the pattern apply it
-# to the raw text of the JSON, where such a character would end the text or break it.
+# Without the characters that JSON escapes: servers that compile the pattern into a grammar apply it to the
+# raw JSON text, where such a character would end the text or break it.
 _REASON: Final = r': [^"\\\n\r\t]+'
 _NUMBERS: Final = rf"( [0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
 _SURE: Final = "( [0-9]{1,2}%)?"
@@ -95,40 +94,40 @@ _EXAMPLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """What a reply says of each claim. Equal forms have equal schemas and read replies alike."""
+    """What a reply says about each claim. Equal forms have equal schemas and read replies alike."""
 
     reasoning: Reasoning = Reasoning.NOT_SUPPORTED
     decompose: bool = False
 
     @classmethod
     def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
-        """The form that ``settings`` ask for."""
+        """The form that ``settings`` request."""
         return cls(settings.reasoning, settings.decompose)
 
     @property
     def compact(self) -> bool:
         """Whether a verdict is a text, such as ``c2 15 contradicted: It costs $5.``, and not an object.
 
-        The text has, in this order: the id of the claim, numbers of sentences, the verdict as one word, and
-        then, each only if there is something to say, how sure it is (``60%``), sentences that contradict what
-        others support (``!15``) and, after a colon, the reason. SUPPORTED takes six tokens; as an object it
-        takes thirty. The model's own words come after the verdict, so that they can't be taken for it.
+        The text has, in this order: the id of the claim, sentence numbers, the verdict as one word, and then,
+        only if needed, the confidence (``60%``), sentences that contradict what others support (``!15``) and,
+        after a colon, the reason. SUPPORTED takes six tokens; as an object it takes thirty. The model's own
+        words come after the verdict, so that they can't be mistaken for it.
         """
         return not self.decompose and self.reasoning is not Reasoning.BEFORE
 
     @property
     def reasons(self) -> bool:
-        """Whether reasons are asked for."""
+        """Whether reasons are requested."""
         return self.reasoning is not Reasoning.NONE
 
     @property
     def reason_when_supported(self) -> bool:
-        """Whether reasons are asked for SUPPORTED too."""
+        """Whether reasons are requested for SUPPORTED too."""
         return self.reasoning in {Reasoning.BEFORE, Reasoning.AFTER}
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The names of an object's members as they are written: a verdict comes after what it rests on."""
+        """The names of an object's members in writing order: a verdict comes after what it is based on."""
         before = ("reasoning",) if self.reasoning is Reasoning.BEFORE else ()
         after = ("reasoning",) if self.reasoning in {Reasoning.AFTER, Reasoning.NOT_SUPPORTED} else ()
         parts = ("parts",) if self.decompose else ()
@@ -169,7 +168,7 @@ class ReplyForm:
         return f"^c[0-9]{{1,4}}{_NUMBERS} {said}$"
 
     def example(self) -> str:
-        """An example of the form, for servers that take no schema. Its values show types, not verdicts."""
+        """An example of the form, for servers that accept no schema. Its values show types, not verdicts."""
         if self.compact:
             return '{"v":["ID NUMBERS VERDICT","ID NUMBERS VERDICT' + (
                 ': REASON"]}' if self.reasons else '"]}'
@@ -227,7 +226,7 @@ _DUPLICATE: Final = "\0duplicate"
 _NO_PARTS: Final = "the judge's verdict is a text, which can't tell of the parts that decompose asks for"
 
 _LABEL: Final = re.compile(r"\s*([^\s:,]{1,64})[\s:,]+\S")
-# More lenient than the pattern about what surrounds the words, but all of the text must fit.
+# More lenient than the pattern about what surrounds the words, but the whole text must match.
 _ITEM: Final = re.compile(
     r"\s*+(?P<label>[^\s:,]{1,64})[\s:,]++"
     r"(?P<evidence>(?:\[?[0-9]{1,9}\]?[\s,]++)*+)"
@@ -244,8 +243,8 @@ _NUMBER: Final = re.compile(r"\[?([0-9]{1,9})\]?")
 def _read_member(member: Any, form: ReplyForm) -> Answer | None:
     """What one member of a list of verdicts says; None if it names no claim.
 
-    Models don't always keep to the form, so either is read; but a text can't hold the statements that
-    ``decompose`` asks for.
+    Models don't always keep to the form, so both forms are read; but a text can't contain the statements that
+    ``decompose`` requires.
     """
     if isinstance(member, str):
         answer = _read_text(member)
@@ -262,7 +261,7 @@ def _read_member(member: Any, form: ReplyForm) -> Answer | None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
     said = verdict = _verdict(member.get("verdict"))
     if parts and (reckoned := _together(parts)) is not Verdict.SUPPORTED:
-        # Models are poor at adding parts up. But parts that are SUPPORTED never outvote a doubt of the model.
+        # Models are poor at combining parts. But SUPPORTED parts never overrule the model's doubt.
         verdict = reckoned
     if verdict is None:
         return Answer(label, problem=f"the judge's verdict{shown(member.get('verdict'))} is none of the four")
@@ -313,14 +312,14 @@ def _read_text(text: str) -> Answer | None:
 
 
 def _verdict(value: Any) -> Verdict | None:
-    """The verdict that is the whole of ``value``. Case, and what separates its words, may differ."""
+    """The verdict, if it is the whole of ``value``. Case and word separators may differ."""
     if not isinstance(value, str) or not value.isascii():  # the upper case of "ſ" is an S
         return None
     return VERDICTS.get("_".join(value.upper().replace("-", " ").replace("_", " ").split()))
 
 
 def _numbers(value: Any) -> Iterator[int]:
-    """Numbers of sentences in the forms that models use: 12, "12", "[12]". 0 stands for anything else."""
+    """Sentence numbers in the forms that models use: 12, "12", "[12]". 0 stands for anything else."""
     for item in value[:MOST_NUMBERS] if isinstance(value, list) else ():
         if isinstance(item, int) and not isinstance(item, bool):
             yield item
@@ -334,7 +333,7 @@ def _numbers_in(text: str) -> tuple[int, ...]:
 
 
 def _parts(value: Any) -> list[ClaimPart] | None:
-    """The statements of a claim; None if one is unusable, since it might be the one that is wrong."""
+    """The statements of a claim; None if one is unusable, since it might be the wrong one."""
     if not isinstance(value, list):
         return [] if value is None else None
     if len(value) > _MOST_PARTS:
@@ -351,7 +350,7 @@ def _parts(value: Any) -> list[ClaimPart] | None:
 
 
 def _together(parts: Sequence[ClaimPart]) -> Verdict:
-    """The verdict on a claim by those on its parts, of which there is at least one."""
+    """The verdict on a claim from those on its parts, of which there is at least one."""
     given = {part.verdict for part in parts}
     if Verdict.CONTRADICTED in given:
         return Verdict.CONTRADICTED
@@ -359,10 +358,10 @@ def _together(parts: Sequence[ClaimPart]) -> Verdict:
 
 
 def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:
-    """The answer if its parts made another verdict than the model ``said`` of the whole.
+    """The answer if its parts led to another verdict than the model ``said`` for the whole claim.
 
-    The model's reason is one for its own verdict, so the reason names the parts that decided instead. Nor do
-    sentences that it named as support prove the opposite, so these are dropped.
+    The model's reason belongs to its own verdict, so the reason names the parts that decided instead.
+    Sentences that it named as support don't prove the opposite either, so they are dropped.
     """
     deciding = [part for part in answer.parts if part.verdict is answer.verdict]
     deciding = deciding or [part for part in answer.parts if part.verdict is not Verdict.SUPPORTED]
@@ -377,7 +376,7 @@ def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:
 
 # -------------------------------------------------------------------------------------- reading a whole reply
 
-# For each start of an object without an end the rest of the reply is read once: this bounds how often.
+# The rest of the reply is read once for each start of an object without an end: this bounds how often.
 _MAX_FAILED_STARTS: Final = 64
 _MAX_VALUES: Final = 1_000
 _THOUGHTS: Final = re.compile(r"</?(?:think|thinking|thought|reasoning)>|\[/?THINK\]", re.IGNORECASE)
@@ -391,7 +390,7 @@ _TELLING: Final = {"verdict", "parts"}
 
 
 def read_reply(text: str, form: ReplyForm) -> list[Answer]:
-    """The answers in a reply, in its order; at least one, of a cut reply those that were complete.
+    """The answers in a reply, in order; at least one; for a truncated reply those that were complete.
 
     An id may occur twice. Raises JudgeReplyError, which quotes nothing of the reply.
     """
@@ -404,7 +403,8 @@ def read_reply(text: str, form: ReplyForm) -> list[Answer]:
 
 
 def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = False) -> list[Answer]:
-    """The answers in ``texts``. If JSON breaks off, what was complete counts, and nothing after it.
+    """The answers in ``texts``. If JSON breaks off, everything complete before that counts, and nothing after
+    it.
 
     Verdicts that stand alone, or in an array, count only if there is nothing else. Beside a list of verdicts,
     or in prose, they may be quoted from a document.
@@ -424,13 +424,13 @@ def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = Fal
                     alone.append(value)
     if lists_only or not _NOTHING.fullmatch("".join(around)):
         alone.clear()
-    # Of two lists one may be quoted from a document. If they disagree neither is believed, by the caller.
+    # Of two lists one may be quoted from a document. If they disagree, the caller uses neither.
     found = (_read_member(member, form) for member in lists or alone)
     return [answer for answer in found if answer is not None]
 
 
 def _decode(text: str, start: int = 0) -> tuple[Any, int] | None:
-    """The JSON value that begins at ``start``, and its end; None if there is none, or not all of it yet."""
+    """The JSON value that begins at ``start``, and its end; None if there is none, or it is incomplete."""
     try:
         value, end = _decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
@@ -454,10 +454,10 @@ _decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_
 
 
 def _without_thoughts(text: str) -> list[str]:
-    """The parts of ``text`` outside the model's thoughts, which stand between marks.
+    """The parts of ``text`` outside the model's thoughts, which are enclosed in marks.
 
-    Some templates begin the thoughts in the prompt, so that the reply has only their end. What precedes such
-    an end is kept: if it holds verdicts it may be the reply, and what follows may be quoted.
+    Some templates begin the thoughts in the prompt, so that the reply contains only their end. The text
+    before such an end is kept: if it contains verdicts it may be the reply, and what follows may be quoted.
     """
     parts = []
     at, thinking = 0, False
@@ -475,7 +475,8 @@ def _without_thoughts(text: str) -> list[str]:
 def _values(text: str) -> Iterator[tuple[Any, str]]:
     """The outermost JSON objects and arrays in ``text``, each with the text before it.
 
-    If a list of verdicts breaks off, its complete members count. The last item is None with the text behind.
+    If a list of verdicts breaks off, its complete members count. The last item is None with the remaining
+    text.
     """
     at = end = failed = read = 0
     while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:
@@ -493,7 +494,7 @@ def _values(text: str) -> Iterator[tuple[Any, str]]:
             yield complete if text[at] == "[" else {"verdicts": complete}, text[end:at]
             return
         elif _JSON_START.match(text, at) is not None:
-            break  # what is found within it may be a part of it, or a document's words
+            break  # anything found within it may be a part of it, or a document's words
         else:
             at += 1
             failed += 1
@@ -527,16 +528,16 @@ class _At(Enum):
     HEAD = auto()  # before the first verdict
     BETWEEN = auto()  # before the next verdict, or the end of the list
     INSIDE = auto()  # in the text or the object of a verdict
-    REST = auto()  # behind the list, or in what must not be believed early
+    REST = auto()  # after the list, or in what must not be used early
 
 
 class ReplyReader:
     """Reads one reply. A verdict is known as soon as its text or object closes.
 
     Only a reply that is the expected object from its first character on (``{"v":["…"]}`` or
-    ``{"verdicts":[{…}]}``) is believed early. In anything else (prose, thoughts, a code fence) an object may
-    be quoted from a document before the real ones. The reader takes such a reply as a whole, when it has
-    ended. It believes nothing early behind an object that isn't JSON either.
+    ``{"verdicts":[{…}]}``) is used early. In anything else (prose, thoughts, a code fence) an object may be
+    quoted from a document before the real ones, so the reader reads such a reply as a whole once it has
+    ended. It also stops using verdicts early after an object that isn't valid JSON.
 
     Time is linear in the length of the reply, which is bounded. ``feed`` and ``finish`` together return every
     answer once, in the order of the reply, including those to claims that were not asked for, and those with
@@ -548,12 +549,12 @@ class ReplyReader:
         self._form = form
         self._asked = asked
         self._at = _At.HEAD
-        self._pieces: list[str] = []  # text that is in no answer yet
-        self._waiting = 0  # its characters
-        self._enough = 0  # so many of them make it worth another look at a long verdict
+        self._pieces: list[str] = []  # text that belongs to no answer yet
+        self._waiting = 0  # its length
+        self._enough = 0  # this many characters justify another look at a long verdict
         self._end = ""  # the character that the verdict ends with
         self._chars = 0
-        self._parted = True  # a comma, or no text, stands before what comes
+        self._parted = True  # a comma, or no text, comes before the next item
         self._broken = False
         self._read = self._found = 0  # answers, and those to claims that were asked for
 
@@ -584,7 +585,7 @@ class ReplyReader:
         if not self._read:
             answers = self._count(read_reply(rest, self._form))
         elif not self._broken and self._at is not _At.INSIDE:
-            # Not in an object without an end, or with broken JSON: what stands in there may be a quotation.
+            # Not inside an unterminated object or broken JSON: its contents may be a quotation.
             answers += self._count(_read_parts([rest], self._form, lists_only=True))
         if not self._found:
             raise JudgeReplyError("the reply has no verdict for any claim that was asked")
@@ -596,7 +597,7 @@ class ReplyReader:
         return answers
 
     def _look(self) -> list[Answer]:
-        """The answers that are complete in what was fed. The rest is kept."""
+        """The answers that are complete in the text so far. The rest is kept."""
         text = "".join(self._pieces)
         answers: list[Answer] = []
         at = self._begin_list(text) if self._at is _At.HEAD else 0
@@ -631,8 +632,8 @@ class ReplyReader:
             self._parted = self._parted or "," in match[0]
             at = match.end()
         if at < len(text):
-            # What follows a text without a comma belonged into it: a quotation whose quotes were not escaped.
-            # Unless the list ends here, lists that follow may be quoted as well.
+            # Text that follows without a comma belonged inside: a quotation whose quotes were not escaped.
+            # Unless the list ends here, later lists may be quoted as well.
             if text[at] in _ENDS and self._parted:
                 self._at, self._end = _At.INSIDE, _ENDS[text[at]]
             else:
@@ -646,7 +647,7 @@ class ReplyReader:
 class EventStream:
     """Decodes server-sent events: bytes in, the data of each event out.
 
-    The bytes may be cut anywhere, also within an event, a line ending or a character.
+    The bytes may be cut anywhere, including inside an event, a line ending or a character.
     """
 
     def __init__(self) -> None:
@@ -669,7 +670,7 @@ class EventStream:
         self._check()
 
     def finish(self) -> Iterator[str]:
-        """The data of a last event without the empty line, which some servers leave out."""
+        """The data of a last event without the empty line, which some servers omit."""
         self._line += self._decoder.decode(b"", final=True)
         yield from self.feed(b"\n\n")
 

@@ -28,7 +28,7 @@ from guardrail.secrets import MASK, Secret, check_headers, wants_all
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
 
-# The client wants a key. Most servers of the operator's own don't, and get none.
+# The client requires a key. Most self-hosted servers don't, and get none.
 NO_KEY: Final = "not-needed"
 
 Milliseconds = Annotated[int, Field(gt=0)]
@@ -42,7 +42,7 @@ class _Settings(BaseModel):
 
 
 def _checked_base_url(value: str) -> str:
-    """The URL without a fragment, which is never sent, and without a slash at the end of its path.
+    """The URL without a fragment, which is never sent, and without a trailing slash in its path.
 
     Raises ValueError, which never repeats a password.
     """
@@ -56,7 +56,7 @@ def _checked_base_url(value: str) -> str:
     if parts.username or parts.password:
         raise ValueError("base_url holds a user name or password; give the key as api_key instead")
     if not usable:
-        # A login may stand before an @, with a scheme or without.
+        # A login may come before an @, with or without a scheme.
         shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
         raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
     names = [name for name, _ in _query(parts.query)]
@@ -66,7 +66,7 @@ def _checked_base_url(value: str) -> str:
 
 
 def split_base_url(base_url: str) -> tuple[str, dict[str, str]]:
-    """The URL to which paths are added, and the parameters of its query, which belong behind them."""
+    """The URL to which paths are appended, and its query parameters, which go after them."""
     parts = urlsplit(base_url)
     return parts._replace(query="").geturl(), dict(_query(parts.query))
 
@@ -103,7 +103,9 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown_body(value: Any) -> Any:
-    """The members by name. Numbers, true and false are shown; any text is masked, since it may be a key."""
+    """The members by name. Numbers, true and false are shown; texts are masked, since any of them may be a
+    key.
+    """
     if isinstance(value, dict):
         return {name: shown_body(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -124,26 +126,27 @@ ExtraBody = Annotated[
 
 
 class FallbackSettings(_Settings):
-    """A model to ask when the ones before it fail. What is left out is as for the first model.
+    """A model to ask when the ones before it fail. Omitted settings are as for the first model.
 
     The first model's key and headers go to its own server only, and its body to no other model.
     """
 
     model: Annotated[str, Field(min_length=1)] = Field(description="Model to ask.")
     base_url: _BaseUrl | None = Field(
-        default=None, description="Root of the API; left out, the first model's server."
+        default=None, description="Root of the API; if omitted, the first model's server."
     )
     api_key: Secret | None = Field(
         default=None,
-        description="Key of the API, as judge.llm.api_key; left out, the first model's on the same server.",
+        description="Key of the API, like judge.llm.api_key; if omitted, the first model's on the "
+        "same server.",
     )
     extra_headers: _Headers | None = Field(
-        default=None, description="HTTP headers to add; left out, the first model's on the same server."
+        default=None, description="HTTP headers to add; if omitted, the first model's on the same server."
     )
     extra_body: ExtraBody = Field(
         default_factory=dict,
         repr=False,
-        description="Members to add to the body of every call; none that the judge sends itself.",
+        description="Members to add to the body of every call; none that the judge itself sends.",
     )
 
     def changes(self, first_base_url: str) -> dict[str, Any]:
@@ -168,7 +171,7 @@ PromptName = Literal["system", "user"]
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """The variables of a prompt. Without a required one the model lacks what it must know."""
+    """The variables of a prompt. Without a required one the model lacks something it must know."""
 
     required: frozenset[str]
     optional: frozenset[str]
@@ -228,7 +231,7 @@ _Verdict = Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADIC
 
 
 class ExamplePart(_Settings):
-    """One statement of a claim that makes several."""
+    """One statement of a claim that contains several."""
 
     text: _Text
     verdict: _Verdict
@@ -321,21 +324,22 @@ def _readable_examples(path: Path) -> Path:
 
 
 class PromptFiles(_Settings):
-    """Files with what to use instead of the package's; read and checked when the settings load."""
+    """Files that replace the package's prompts; read and checked when the settings load."""
 
     system: Annotated[Path, _readable("system")] | None = Field(
         default=None,
-        description="The instructions. Variables: $reply_form, $member_rules and $marker, which must be "
-        "there, $verdict_rules and $examples.",
+        description="The instructions. Required variables: $reply_form, $member_rules and $marker. "
+        "Optional: $verdict_rules and $examples.",
     )
     user: Annotated[Path, _readable("user")] | None = Field(
         default=None,
-        description="The data. Variables: $documents, $claims, $asked and $notice, which must be there, and "
-        "$question. What changes least should come first: providers cache what is the same in many calls.",
+        description="The data. Required variables: $documents, $claims, $asked and $notice. Optional: "
+        "$question. Put first what changes least, because providers cache what many calls "
+        "have in common.",
     )
     examples: Annotated[Path, AfterValidator(_readable_examples)] | None = Field(
         default=None,
-        description="YAML file with a list of examples of verdicts, at most 20, for $examples; [] for none.",
+        description="YAML file with a list of at most 20 example verdicts, for $examples; [] for none.",
     )
 
 
@@ -343,7 +347,7 @@ class PromptFiles(_Settings):
 
 
 class Reasoning(StrEnum):
-    """Where the model gives its reasons. Every token that it writes is delay."""
+    """Where the model gives its reasons. Every token that it writes adds delay."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -352,7 +356,7 @@ class Reasoning(StrEnum):
 
 
 class LlmJudgeSettings(_Settings):
-    """Which model judges, how it is reached, and what it may cost in time and tokens."""
+    """Which model judges, how to reach it, and what it may cost in time and tokens."""
 
     temperature: ClassVar[float] = 0.0
     """The same claims are to get the same verdicts. Models that refuse it are sent none, which is learned."""
@@ -362,17 +366,18 @@ class LlmJudgeSettings(_Settings):
 
     model: Annotated[str, Field(min_length=1)] = Field(
         default="gpt-4.1-mini",
-        description="Model to ask; better not the one that writes the answers.",
+        description="Model to ask; preferably not the one that writes the answers.",
     )
     base_url: _BaseUrl = Field(
         default=OPENAI_BASE_URL,
-        description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), with its /v1. A "
-        "query (Azure's ?api-version=…) is sent with every call; it is shown, so it is no place for a key.",
+        description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), including "
+        "/v1. A query (Azure's ?api-version=…) is sent with every call; the URL is shown, "
+        "so don't put a key in it.",
     )
     api_key: Secret | None = Field(
         default=None,
-        description=f"Key of the API, better as {{file: PATH}} (a mounted secret) or {{env: VARIABLE}}. Left "
-        f"out, {OPENAI_KEY_ENV} of the environment where base_url is OpenAI's, and no key elsewhere.",
+        description=f"Key of the API, better as {{file: PATH}} (a mounted secret) or {{env: VARIABLE}}. If "
+        f"omitted: {OPENAI_KEY_ENV} from the environment if base_url is OpenAI's, otherwise no key.",
     )
     extra_headers: _Headers = Field(
         default_factory=dict,
@@ -382,61 +387,63 @@ class LlmJudgeSettings(_Settings):
         default_factory=dict,
         repr=False,
         description="Members to add to the body of every call: reasoning_effort, seed, temperature, a "
-        "server's own options; none that the judge sends itself. max_tokens stands in for max_output_tokens.",
+        "server's own options; none that the judge itself sends. max_tokens replaces "
+        "max_output_tokens.",
     )
     system_role: Literal["system", "developer", "user"] = Field(
         default="system",
-        description="Role of the instructions; user puts them ahead of the data in one message, for models "
-        "that have no system role.",
+        description="Role of the instructions. user puts them before the data in one message, for "
+        "models without a system role.",
     )
     max_output_tokens: Annotated[int, Field(ge=64)] = Field(
-        default=4_096, description="Most tokens of one reply; verdicts complete by then are used."
+        default=4_096, description="Most tokens in one reply; verdicts complete by then are used."
     )
     max_context_chars: Annotated[int, Field(ge=2_000)] = Field(
         default=120_000,
-        description="Most characters of contexts in one call. When there are more, the passages closest to "
-        "each claim are sent in their stead, and the reasoning says so.",
+        description="Most characters of contexts in one call. If there are more, the judge sends the "
+        "passages closest to each claim instead, and the reasoning says so.",
     )
 
     stall_timeout_ms: Milliseconds | None = Field(
         default=10_000,
-        description="Longest silence of a streamed reply, ahead of its first token too, after which the call "
-        "is ended and what was complete is used. Comments that keep a connection open count as silence. "
-        "null: no bound.",
+        description="Longest silence in a streamed reply, including before its first token. After "
+        "that the call ends, and its complete verdicts are used. Comments that keep a "
+        "connection open count as silence. null: no limit.",
     )
     max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
         default=2,
-        description="Calls after the first when the server is busy, fails or replies with what can't be "
-        "used. The API client's own retries are off.",
+        description="Retries when the server is busy, fails or sends an unusable reply. The API "
+        "client's own retries are off.",
     )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
         default=64,
-        description="Most calls in flight at once; fewer where the server turns out to take fewer. More "
-        "wait their turn, within their deadline.",
+        description="Most concurrent calls; fewer if the server turns out to take fewer. Further "
+        "calls wait their turn, within their deadline.",
     )
     hedging: bool = Field(
         default=False,
-        description="Send a second call when the first is later than nearly all recent ones, and use the "
-        "sooner. Costs tokens: up to one call in ten is a second one.",
+        description="Send a second call when the first takes longer than nearly all recent ones, and "
+        "use the faster one. Costs tokens: up to one call in ten is a second one.",
     )
     fallbacks: Annotated[tuple[FallbackSettings, ...], Field(max_length=8)] = Field(
-        default=(), description="Models to ask, in this order, when the first one fails or is left alone."
+        default=(),
+        description="Models to ask, in this order, when the first one fails or its circuit breaker is open.",
     )
 
     reasoning: Reasoning = Field(
         default=Reasoning.NOT_SUPPORTED,
-        description="Reasons before each verdict, after it, after it and only for what is not supported, or "
-        "none. Fewer words are faster.",
+        description="Give reasons before each verdict, after it, after it but only for what is not "
+        "supported, or not at all. Fewer words are faster.",
     )
     decompose: bool = Field(
         default=False,
-        description="Have claims of several statements taken apart, pronouns resolved, in the same call. The "
-        "verdict on the claim is then reckoned from those on its parts.",
+        description="Split claims of several statements and resolve pronouns in the same call. The "
+        "claim's verdict is then computed from the verdicts on its parts.",
     )
     require_quotes: bool = Field(
         default=False,
-        description="Whether SUPPORTED becomes UNVERIFIED when no sentence that was named for it was shown. "
-        "false: it has half its confidence.",
+        description="Whether SUPPORTED becomes UNVERIFIED if none of the sentences it names was "
+        "shown. false: its confidence is halved.",
     )
     prompts: PromptFiles = Field(
         default_factory=PromptFiles, description="Prompts and examples of your own, in files."

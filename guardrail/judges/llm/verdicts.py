@@ -1,4 +1,6 @@
-"""From what a model answered to judgements: ids resolved, sentences' numbers made quotes or dropped."""
+"""From a model's answers to judgements: resolves ids, and turns sentence numbers into quotes or drops
+them.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,9 @@ _SUPPORTING: Final = frozenset({Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED})
 def support_of(verdict: Verdict, confidence: float) -> float | None:
     """The probability that a claim is supported, from a verdict and the model's confidence in it.
 
-    ``1/2 + swing(verdict) * confidence``: no confidence says nothing, whatever the verdict; full confidence
-    makes 1.0 for SUPPORTED, 0.4 for PARTIALLY_SUPPORTED (a part of it is not), 0.1 for UNSUPPORTED (it may
-    stand where the model overlooked it) and 0.0 for CONTRADICTED. Monotone and fixed, not yet fitted to data.
+    ``1/2 + swing(verdict) * confidence``: zero confidence says nothing, whatever the verdict; full confidence
+    gives 1.0 for SUPPORTED, 0.4 for PARTIALLY_SUPPORTED (a part of it is not), 0.1 for UNSUPPORTED (the model
+    may have overlooked it) and 0.0 for CONTRADICTED. Monotone and fixed, not yet fitted to data.
     """
     swing = _SWING.get(verdict)
     return None if swing is None else round(0.5 + swing * confidence, 6)
@@ -55,7 +57,7 @@ def dropped_quotes(answer: Answer, prompt: Prompt) -> int:
 
 
 def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: str) -> Judgement | None:
-    """The judgement that an answer makes; None when its claim was not asked for. Cheap: a few slices."""
+    """The judgement from an answer; None if its claim was not asked for. Cheap: a few slices."""
     claim_id = prompt.claim_ids.get(answer.label)
     if claim_id is None:
         return None
@@ -92,7 +94,7 @@ def _shown(numbers: Sequence[int], prompt: Prompt) -> list[int]:
 
 
 def _conflicts(answer: Answer, prompt: Prompt) -> tuple[str, ...]:
-    """Ids of the contexts that are said to contradict the claim, in the order they were named."""
+    """Ids of the contexts said to contradict the claim, in the order they were named."""
     sentences = prompt.sentences
     positions = (sentences.position(number) for number in _shown(answer.against, prompt))
     return tuple(dict.fromkeys(sentences.contexts[position].id for position in positions))

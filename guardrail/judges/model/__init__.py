@@ -1,7 +1,7 @@
 """Models that classify pairs of texts, in process: the local judge's verifier, HHEM, and any other.
 
-The names are imported when they are first asked for: settings are read without tokens and runtimes, and a
-runtime is imported when a model is loaded.
+The names are imported on first use: settings load without tokens and runtimes, and a runtime is imported when
+a model is loaded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
     "start_notes",
 ]
 
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {

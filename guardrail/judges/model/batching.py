@@ -1,4 +1,4 @@
-"""One thread for one model: pairs of all requests share its batches, the most urgent claim first."""
+"""One thread for one model: pairs of all requests share its batches, most urgent claim first."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ Score = Callable[[Sequence[Pair]], Sequence[Scores | JudgeError]]
 
 @dataclass(slots=True)
 class _Job:
-    """The pairs of one claim: those that wait, which belong to whoever holds the batcher's lock, and the
-    scores of those that went, which belong to its thread."""
+    """The pairs of one claim: those waiting, which the holder of the batcher's lock owns, and the scores of
+    those that ran, which its thread owns.
+    """
 
     waiting: deque[Pair]
     wanted: int
@@ -33,30 +34,30 @@ class _Job:
 
 
 class Batcher:
-    """Runs a model in a thread of its own.
+    """Runs a model in its own thread.
 
-    Claims are taken by deadline, so that under load as many as possible are finished rather than all begun.
-    A claim whose deadline has passed, or whose future was cancelled, is dropped before its next batch.
+    Claims are taken by deadline, so that under load as many as possible are finished rather than all begun. A
+    claim whose deadline has passed, or whose future was cancelled, is dropped before its next batch.
     """
 
     def __init__(self, score: Score, batch_size: int, max_queued: int, name: str) -> None:
-        """``max_queued`` bounds the pairs that wait, save that one claim is always taken."""
+        """``max_queued`` bounds the waiting pairs, except that one claim is always accepted."""
         self._score = score
         self._batch_size = batch_size
         self._max_queued = max_queued
         self._order = itertools.count()
         self._lock = threading.Condition()
         self._heap: list[tuple[float, int, _Job]] = []
-        self._queued = 0  # pairs that wait
+        self._queued = 0  # waiting pairs
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def submit(self, pairs: Sequence[Pair], deadline: float) -> asyncio.Future[list[Scores]]:
-        """The scores of ``pairs`` to come; cancelling the future takes them back.
+        """A future of the scores of ``pairs``; cancelling it withdraws them.
 
-        ``deadline`` is a reading of ``time.monotonic()``. Fails with JudgeUnavailable: the queue is full, the
-        deadline has passed, the batcher was closed; and with JudgeError when the model failed.
+        ``deadline`` is a reading of ``time.monotonic()``. Fails with JudgeUnavailable if the queue is full,
+        the deadline has passed or the batcher was closed, and with JudgeError if the model failed.
         """
         loop = asyncio.get_running_loop()
         job = _Job(deque(pairs), len(pairs), deadline, loop, loop.create_future())
@@ -75,7 +76,7 @@ class Batcher:
         return job.future
 
     async def aclose(self) -> None:
-        """Fail what waits and end the thread, after the batch that is running."""
+        """Fail waiting claims and end the thread, after the current batch."""
         with self._lock:
             self._closed = True
             jobs = [job for _, _, job in self._heap]
@@ -92,7 +93,7 @@ class Batcher:
                 self._drop(job)
 
     def _drop(self, job: _Job) -> None:
-        """Take ``job`` no further, under the lock; it leaves the heap when its turn comes."""
+        """Stop processing ``job``, under the lock; it leaves the heap when its turn comes."""
         if not self._closed:
             self._queued -= len(job.waiting)
         job.waiting.clear()
@@ -154,7 +155,7 @@ class Batcher:
 
 
 def _tell(job: _Job, result: list[Scores] | JudgeError) -> None:
-    """Settle the job's future in its own loop; a loop that is closed no longer waits for it."""
+    """Settle the job's future in its own loop; a closed loop no longer waits for it."""
 
     def settle() -> None:
         if job.future.done():

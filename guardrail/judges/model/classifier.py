@@ -1,4 +1,4 @@
-"""A classifier of pairs: settings -> a model that has answered once, and the meaning of what it answers."""
+"""A sentence-pair classifier: loads a model from settings, runs it once, and interprets its outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from guardrail.judges.model.tokens import Pair, PairForm, Tokens
 
 BATCH_SIZE: Final = 16
 """Most pairs that go through the model together."""
-_MOST_TOKENS: Final = 512  # of a pair, where no preset says otherwise; fewer where the model's files do
+_MOST_TOKENS: Final = 512  # per pair, unless a preset says otherwise; fewer if the model's files say so
 _TORCH: Final = ("torch", "transformers")
 _ONNX_FILES: Final = ("onnx/model.onnx", "model.onnx")
 _TOKENIZER_CONFIG: Final = "tokenizer_config.json"
@@ -32,7 +32,7 @@ _WEIGHTS: Final = ("*.safetensors", "*.safetensors.index.json")
 _PICKLED: Final = ("pytorch_model*.bin", "pytorch_model.bin.index.json")
 _PAD_TOKENS: Final = ("<pad>", "[PAD]", "<|pad|>", "<|endoftext|>")
 _PROBE: Final = "The sky is blue."
-_LEAST_SPAN: Final = 8  # characters of a window that is still cut in halves
+_LEAST_SPAN: Final = 8  # windows with at least this many characters are still halved
 
 _MEANING: Final = {
     "entailment": LabelMeaning.SUPPORTED,
@@ -56,7 +56,7 @@ _log = structlog.stdlib.get_logger("guardrail.judges.model")
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Probabilities, 0 to 1. ``contradiction`` is 0 for a model that has no such label."""
+    """Probabilities, 0 to 1. ``contradiction`` is 0 for a model without such a label."""
 
     support: float
     contradiction: float
@@ -73,10 +73,10 @@ class Classifier:
     """Longest pair that the model reads."""
 
     def score(self, pairs: Sequence[Pair]) -> list[Scores | JudgeError]:
-        """Scores of pairs, in their order; an error for a pair that has none.
+        """Scores of pairs, in order; an error for a pair without any.
 
-        A window is measured before it is put into its pair, where its tokens may come out a few more. One
-        that then doesn't fit is scored in two halves, whichever supports (contradicts) more.
+        A window is measured before it is put into its pair, where it may have a few more tokens. A window
+        that then doesn't fit is scored in two halves, and the higher support and contradiction count.
         """
         parts = [
             self._parts(pair, tokens) for pair, tokens in zip(pairs, self.form.encode(pairs), strict=True)
@@ -96,7 +96,7 @@ class Classifier:
         ]
 
     def _parts(self, pair: Pair, tokens: Tokens) -> list[Tokens] | JudgeError:
-        """What the model is to read for a pair: the pair itself, or its parts."""
+        """What the model reads for a pair: the pair itself, or its parts."""
         parts = [tokens] if len(tokens) <= self.max_tokens else self._halves(pair)
         if not parts:
             return JudgeReplyError("the claim leaves no room for the contexts in the model's window")
@@ -113,7 +113,7 @@ class Classifier:
         return Scores(max(s.support for s in scores), max(s.contradiction for s in scores))
 
     def _halves(self, pair: Pair) -> list[Tokens]:
-        """The parts of a window that is too long; none where parts of any size are."""
+        """The parts of a window that is too long; none if parts of any size are."""
         span = pair.end - pair.start
         if span < _LEAST_SPAN:
             return []
@@ -135,10 +135,10 @@ class Classifier:
 
 
 class LabelMap:
-    """Which of the model's outputs mean what."""
+    """The meanings of the model's outputs."""
 
     def __init__(self, meanings: Mapping[int, LabelMeaning]) -> None:
-        """``meanings`` by position in the model's output; positions that are missing are not looked at."""
+        """``meanings`` by position in the model's output; other positions are ignored."""
         self._meanings = dict(sorted(meanings.items()))
 
     @property
@@ -146,9 +146,9 @@ class LabelMap:
         return LabelMeaning.CONTRADICTED in self._meanings.values()
 
     def scores(self, logits: Sequence[float]) -> Scores:
-        """Softmax over the mapped outputs; the logistic function where a model has one output only.
+        """Softmax over the mapped outputs; the logistic function if a model has only one output.
 
-        Raises JudgeReplyError for numbers that are none (NaN of a half-precision overflow, say).
+        Raises JudgeReplyError for values that are not numbers (NaN from a half-precision overflow, say).
         """
         chosen = [logits[position] for position in self._meanings]
         if not all(math.isfinite(value) for value in chosen):
@@ -170,8 +170,8 @@ def resolve_labels(
 ) -> LabelMap:
     """The label map for a model with ``outputs`` outputs, called ``names`` as far as it says.
 
-    ``subset``: outputs that nobody named are no labels (a vocabulary). Otherwise every one needs a meaning,
-    since leaving a label out would move its share to the others. Raises ConfigError.
+    ``subset``: unnamed outputs are not labels (a vocabulary). Otherwise every output needs a meaning, since
+    leaving a label out would move its share to the others. Raises ConfigError.
     """
     by_name = {_fold(name): position for position, name in enumerate(names[:outputs])}
     if not configured and not subset:
@@ -217,7 +217,7 @@ def _fold(name: str) -> str:
 
 
 def load_classifier(settings: ClassifierSettings) -> Classifier:
-    """The model that ``settings`` name, tried on two pairs. Blocks, for as long as a download takes.
+    """The model that ``settings`` name, tested on two pairs. Blocks, for as long as a download takes.
 
     Raises ConfigError, which names the setting.
     """
@@ -225,14 +225,14 @@ def load_classifier(settings: ClassifierSettings) -> Classifier:
     if files.unpinned is not None:
         _log.warning("classifier.unpinned", problem=files.unpinned)
     if _needs_torch(settings):
-        _require_torch()  # ahead of any download
+        _require_torch()  # before any download
     tokenizer, tokenizer_config = _tokenizer(files, settings)
     form = PairForm(tokenizer, settings)
     config = read_json(files.folder([CONFIG]) / CONFIG)
     known = settings.known()
     architecture = known.architecture if known else _architecture(config)
     max_tokens = known.max_tokens if known else _max_tokens(config, tokenizer_config)
-    # What fills rows up is masked: it matters only that the model knows it.
+    # Padding is masked: it only matters that the model knows the token.
     pad_id = config.get("pad_token_id")
     if not isinstance(pad_id, int):
         numbers = (tokenizer.token_to_id(token) for token in _PAD_TOKENS)
@@ -242,7 +242,7 @@ def load_classifier(settings: ClassifierSettings) -> Classifier:
 
 
 def start_notes(settings: ClassifierSettings) -> Iterator[str]:
-    """What a start would find missing on this machine or not pinned, told without opening a model."""
+    """What is missing on this machine or not pinned, without opening a model."""
     try:
         files = ModelFiles(settings.model, settings.revision, settings)
     except ConfigError as error:
@@ -265,7 +265,7 @@ def start_notes(settings: ClassifierSettings) -> Iterator[str]:
 
 
 def _needs_torch(settings: ClassifierSettings) -> bool:
-    """Whether it is known without a look at the model's files that only torch can run it."""
+    """Whether it is known, without looking at the model's files, that only torch can run it."""
     # HHEM is published without an ONNX file.
     return settings.allow_remote_code or settings.model == PRESETS["hhem"].model
 
@@ -277,7 +277,7 @@ def _require_torch() -> None:
 
 
 def _tokenizer(files: ModelFiles, settings: ClassifierSettings) -> tuple[Any, dict[str, Any]]:
-    """The tokenizer, and what ``tokenizer_config.json`` says of it."""
+    """The tokenizer, and what ``tokenizer_config.json`` says about it."""
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -317,7 +317,7 @@ def _model(
     architecture: Architecture,
     pad_id: int,
 ) -> Model:
-    """onnxruntime where the model has such a file and it can run it on the device; else torch."""
+    """onnxruntime if the model has such a file and it can run it on the device; else torch."""
     graph, unable = None, None
     if not settings.allow_remote_code:
         # Large models keep their weights beside the graph.
@@ -334,7 +334,7 @@ def _model(
     _require_torch()
     weights = files.folder([CONFIG, *_WEIGHTS, *(["*.py"] if settings.allow_remote_code else [])])
     if not any(weights.glob("*.safetensors")):
-        weights = files.folder([CONFIG, *_PICKLED])  # which transformers reads as weights only
+        weights = files.folder([CONFIG, *_PICKLED])  # which transformers reads only as weights
         if unable is not None and not any(weights.glob(_PICKLED[0])):
             raise unable
     return TorchModel(weights, architecture, settings, pad_id)
@@ -343,8 +343,9 @@ def _model(
 def _tried(
     settings: ClassifierSettings, form: PairForm, model: Model, max_tokens: int, *, writes: bool
 ) -> Classifier:
-    """The classifier, after a short pair and the longest have gone through: what doesn't fit together, and
-    positions that the model doesn't have, fail at start."""
+    """The classifier, after running a short pair and the longest one, so that incompatible parts and missing
+    positions fail at start.
+    """
     (tokens,) = form.encode([Pair(_PROBE, 0, len(_PROBE), _PROBE)])
     if not len(tokens):
         raise ConfigError(f"{SECTION}.model: the tokenizer makes no tokens of a sentence; check its file")

@@ -1,4 +1,4 @@
-"""The files of models: in a folder, on the Hugging Face hub at a commit, or with a manifest of checksums."""
+"""Model files: in a folder, on the Hugging Face hub at a commit, or with a manifest of checksums."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HUB_ID: Final = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 
 def missing_extra(module: str, extra: str) -> ConfigError:
-    """The error for a library that a classifier needs and that is not installed."""
+    """The error for a missing library that a classifier needs."""
     return ConfigError(
         f"{SECTION}: {module} is not installed; run: pip install 'streaming-guardrail[{extra}]'"
     )
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file, empty where there is none that can be read."""
+    """The object in a JSON file; empty if it is missing or unreadable."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -40,7 +40,7 @@ class ModelFiles:
     """The files of one repository, or of a folder."""
 
     def __init__(self, name: str | None, revision: str | None, settings: ClassifierSettings) -> None:
-        """Raises ConfigError: no name, no such folder, or code that would run unpinned."""
+        """Raises ConfigError for a missing name or folder, or for code that would run unpinned."""
         if name is None:
             raise ConfigError(f"{SECTION}.model is not set; give an id on the Hugging Face hub or a folder")
         self.name = name
@@ -63,7 +63,7 @@ class ModelFiles:
         self.unpinned = f"{problem}; {remedy}"
 
     def folder(self, patterns: Sequence[str]) -> Path:
-        """A folder that holds the files of these patterns; may download. Raises ConfigError."""
+        """A folder with the files that match these patterns; may download. Raises ConfigError."""
         if self.local:
             return Path(self.name)
         try:
@@ -91,7 +91,7 @@ class ModelFiles:
             ) from None
 
     def file(self, *candidates: str, beside: Sequence[str] = ()) -> Path | None:
-        """The first of these files that there is; ``beside`` are patterns of files to have along with it."""
+        """The first of these files that exists; ``beside`` are patterns of files to fetch with it."""
         folder = self.folder([*candidates, *beside])
         return next((folder / name for name in candidates if (folder / name).is_file()), None)
 
@@ -112,7 +112,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Manifest(BaseModel):
-    """``manifest.json``: what the folder holds. Fields that are not named here say how it was made."""
+    """``manifest.json``: describes the folder. Fields that are not listed here say how it was made."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -123,13 +123,13 @@ class Manifest(BaseModel):
 
     @property
     def checksum(self) -> str:
-        """Of model and tokenizer together: with other tokens the same model says something else."""
+        """Of model and tokenizer together: the same model means something else with other tokens."""
         sums = "\n".join(f"{name} {self.sha256.get(name)}" for name in _CHECKED)
         return hashlib.sha256(sums.encode()).hexdigest()
 
 
 class FittedVerifier(BaseModel):
-    """The verifier that parameters were fitted with: another one's scores mean other things."""
+    """The verifier that parameters were fitted with: another one's scores mean something else."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -138,7 +138,7 @@ class FittedVerifier(BaseModel):
 
 
 def missing_runtime(module: str) -> ConfigError:
-    """The error for a library that the verifier runs on and that is not installed."""
+    """The error for a missing library that the verifier runs on."""
     return ConfigError(
         f"judge.local.verifier: {module} is not installed, though the package requires it; install the "
         "package again with its requirements, or set judge.local.verifier.enabled to false"
@@ -146,10 +146,9 @@ def missing_runtime(module: str) -> ConfigError:
 
 
 def read_folder(folder: Path) -> tuple[Manifest, bytes, bytes]:
-    """``(manifest, model, tokenizer)``, the checksums of both files right. Raises ConfigError.
+    """``(manifest, model, tokenizer)``, with both checksums verified. Raises ConfigError.
 
-    The bytes that were checked are the bytes that are loaded: a file that is replaced meanwhile changes
-    nothing.
+    Exactly the verified bytes are loaded, so a file that is replaced meanwhile changes nothing.
     """
     manifest = _manifest(folder)
     total = sum(_size(folder / name) for name in _CHECKED)

@@ -27,8 +27,8 @@ from guardrail.verdicts import Judgement, unverified
 
 _MOST_QUEUED: Final = 20_000  # pairs that may wait for the model
 _OVERLAP: Final = 64  # tokens that neighbouring windows of a context share
-_LEAST_PREMISE: Final = 32  # tokens; fewer hold no sentence to judge by
-_SLACK: Final = 4  # tokens come out a few more or fewer where a window meets the template
+_LEAST_PREMISE: Final = 32  # tokens; fewer contain no sentence to judge by
+_SLACK: Final = 4  # the number of tokens changes slightly where the window meets the template
 _ROUNDED_TO: Final = 16  # tokens that premises have room for: claims of about one length share windows
 _MOST_QUOTE_CHARS: Final = 600
 _NO_CONTEXTS: Final = "There are no contexts to support it."
@@ -38,13 +38,13 @@ _NO_TOKENS: Final = "the tokenizer finds nothing in the contexts"
 
 
 class ClassifierJudge:
-    """A Judge. One thread tokenises, one runs the model; both end with ``aclose``."""
+    """A Judge. One thread tokenises, one runs the model; ``aclose`` ends both."""
 
     def __init__(self, settings: ClassifierSettings) -> None:
-        """Loads the model, which may take seconds, and a download before that. Raises ConfigError."""
+        """Loads the model, which may take seconds, plus a download. Raises ConfigError."""
         self._settings = settings
         self._classifier = load_classifier(settings)
-        # Of a folder the last part: verdicts don't tell how this machine is laid out.
+        # For a folder the last part: verdicts don't reveal this machine's paths.
         model = settings.model or ""
         kind = "hhem" if settings.preset == "hhem" else "classifier"
         self._name = f"{kind}:{Path(model).name if Path(model).is_dir() else model}"
@@ -57,9 +57,9 @@ class ClassifierJudge:
         return self._name
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """Judge what can be judged before the deadline; the rest is UNVERIFIED and says why.
+        """Judges what it can before the deadline; other claims are UNVERIFIED and say why.
 
-        Raises JudgeUnavailable when nothing could be, for want of time or of room in the queue.
+        Raises JudgeUnavailable if it could judge nothing, for lack of time or of room in the queue.
         """
         if not any(context.text.strip() for context in request.evidence.contexts):
             for claim_id in request.claims:
@@ -89,14 +89,14 @@ class ClassifierJudge:
         finally:
             for future in pending:
                 if not future.cancel():
-                    _failure(future)  # looked at, so that asyncio doesn't report it as forgotten
+                    _failure(future)  # retrieved, so that asyncio doesn't report it as never retrieved
         if failed and len(failed) == len(request.claims):
             raise JudgeUnavailable(next((why for why in failed.values() if why != _LATE), _LATE))
         for claim_id, why in failed.items():
             yield unverified(claim_id, self._name, why)
 
     async def aclose(self) -> None:
-        """Fail what waits, let the running batch end, and free the threads."""
+        """Fail what waits, let the current batch end, and free the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         await self._batcher.aclose()
 
@@ -126,7 +126,7 @@ class ClassifierJudge:
 async def _as_done(
     pending: Mapping[asyncio.Future[list[Scores]], str], deadline: float
 ) -> AsyncIterator[asyncio.Future[list[Scores]]]:
-    """The futures as they are done, until ``deadline``; the caller takes each out of ``pending``."""
+    """The futures as they finish, until ``deadline``; the caller removes each from ``pending``."""
     while pending:
         left = deadline - time.monotonic()
         done, _ = await asyncio.wait(
@@ -139,7 +139,7 @@ async def _as_done(
 
 
 def _failure(future: asyncio.Future[list[Scores]]) -> JudgeError | None:
-    """Why a future that is done has no scores; None where it has."""
+    """Why a finished future has no scores; None if it has."""
     if future.cancelled():
         return JudgeUnavailable(_LATE)
     error = future.exception()
@@ -154,7 +154,7 @@ def _failure(future: asyncio.Future[list[Scores]]) -> JudgeError | None:
 def pairs_of(
     request: JudgeRequest, form: PairForm, max_tokens: int, stopped: threading.Event
 ) -> Iterator[tuple[str, list[Pair] | None]]:
-    """The pairs of each claim, with every window of every context; None where the claim leaves no room.
+    """The pairs of each claim, with every window of every context; None if the claim leaves no room.
 
     CPU work. Ends early when ``stopped`` is set or the deadline has passed.
     """
@@ -166,7 +166,7 @@ def pairs_of(
     for context in request.evidence.contexts:
         if over():
             return
-        # As long as the context's own text, so that spans hold for both.
+        # The same length as the context's own text, so that spans are valid for both.
         texts.append(form.tokenised(context.text))
     windows: dict[int, list[tuple[int, int, int]]] = {}
     for claim_id, claim in request.claims.items():
@@ -192,7 +192,7 @@ def pairs_of(
 
 
 def statement(claim: Claim) -> str:
-    """What is to follow from the premise: the claim after what it needs to be understood."""
+    """The hypothesis: the claim after the text that it needs to be understood."""
     lead_in = " ".join(claim.lead_in.split())
     text = " ".join(claim.prose.text.split())
     return f"{lead_in} {text}" if lead_in else text
@@ -210,11 +210,11 @@ def settle(
     settings: ClassifierSettings,
     judge: str,
 ) -> Judgement:
-    """The judgement on one claim by all its windows.
+    """The judgement on one claim from all its windows.
 
-    Support is that of the window that supports most: a claim needs one source. A contradiction counts where
-    it reaches ``contradicted_at`` and no window supports the claim more; where one does, the contexts that
-    contradict are named as conflicting.
+    Support is that of the window with the most support: one source is enough for a claim. A contradiction
+    counts if it reaches ``contradicted_at`` and no window supports the claim more; if one does, the contexts
+    that contradict are reported as conflicting.
     """
     best = max(range(len(scores)), key=lambda number: scores[number].support)
     worst = max(range(len(scores)), key=lambda number: scores[number].contradiction)
@@ -248,10 +248,11 @@ def settle(
 
 
 def quote(pair: Pair, claim: str, index: EvidenceIndex) -> Evidence:
-    """The sentence of a pair's window that shares most words with ``claim``, the first one of equals.
+    """The sentence of a pair's window that shares most words with ``claim``; the first one if there are
+    several.
 
     The model says which window, not which of its words: the quote is a pointer for people. A sentence longer
-    than 600 characters is cut there.
+    than 600 characters is truncated there.
     """
     context = index.contexts[pair.context]
     text = context.text[pair.start : pair.end]

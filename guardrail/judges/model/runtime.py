@@ -1,4 +1,4 @@
-"""What runs a model: onnxruntime or torch, on the processors that this process may use."""
+"""Runtimes for models: onnxruntime or torch, on the processors that this process may use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "de
 
 
 def logistic(value: float) -> float:
-    """The probability that a logit stands for; of any number, however large."""
+    """The probability for a logit of any size."""
     if value >= 0.0:
         return 1.0 / (1.0 + math.exp(-value))
     grown = math.exp(value)
@@ -38,11 +38,11 @@ class Model(Protocol):
 
     @property
     def label_names(self) -> Sequence[str]:
-        """Names of the outputs, by position, as far as the model has any."""
+        """Names of the outputs, by position, if the model has any."""
         ...
 
     def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
-        """A row of outputs for each encoded pair; of a model with an output per token, the first token's."""
+        """A row of outputs for each encoded pair; for a model with an output per token, the first token's."""
         ...
 
 
@@ -53,8 +53,8 @@ class OnnxGraph:
     """A graph that takes rows of tokens. Thread-safe."""
 
     def __init__(self, session: Any, beside: Any | None = None) -> None:
-        """``session`` runs while no other run does, ``beside`` (the same graph, with a thread) beside others:
-        several runs that share processors take less time with a thread each. Without it ``session`` runs all.
+        """``session`` runs alone, ``beside`` (the same graph with one thread) while others run: several runs
+        that share processors take less time with one thread each. Without it ``session`` runs everything.
         """
         import numpy as np
 
@@ -68,8 +68,9 @@ class OnnxGraph:
     def run(
         self, outputs: Sequence[str], batch: Sequence[Tokens], pad_id: int = 0, start: int = 0
     ) -> list[Any]:
-        """These outputs for a batch, as arrays. Rows are filled up with ``pad_id``; ``start`` is the first
-        token of a decoder. Raises whatever the runtime raises."""
+        """These outputs for a batch, as arrays. Rows are padded with ``pad_id``; ``start`` is the first token
+        of a decoder. Raises whatever the runtime raises.
+        """
         np = self._np
         shape = len(batch), max(len(tokens) for tokens in batch)
         ids = np.full(shape, pad_id, dtype=np.int64)
@@ -114,7 +115,7 @@ def onnx_session(model: Path | bytes, threads: int | None, providers: Sequence[A
 
 
 def onnx_providers(device: str) -> list[Any]:
-    """What runs a graph on a device. Raises ConfigError: no onnxruntime, or none for this device."""
+    """The execution providers for a device. Raises ConfigError: no onnxruntime, or none for this device."""
     try:
         import onnxruntime
     except ImportError:
@@ -134,7 +135,7 @@ class OnnxModel:
     """An exported encoder with a head, or a whole encoder-decoder in one graph."""
 
     def __init__(self, path: Path, config: dict[str, Any], settings: ClassifierSettings, pad_id: int) -> None:
-        """Raises ConfigError: no such device, or a file that is no such model."""
+        """Raises ConfigError for a missing device, or for a file that is not such a model."""
         providers = onnx_providers(settings.device)
         try:
             self._graph = OnnxGraph(onnx_session(path, settings.threads, providers))
@@ -167,7 +168,7 @@ class TorchModel:
     def __init__(
         self, folder: Path, architecture: Architecture, settings: ClassifierSettings, pad_id: int
     ) -> None:
-        """``folder`` holds the weights. Raises ConfigError."""
+        """``folder`` contains the weights. Raises ConfigError."""
         try:
             import torch
             import transformers
@@ -199,7 +200,7 @@ class TorchModel:
                 f"({type(error).__name__}); check the model's files, and whether it needs a preset, "
                 "allow_remote_code or another version of transformers"
             ) from None
-        # Of a hub model that doesn't say, transformers would make up LABEL_0, LABEL_1.
+        # For a hub model without names, transformers would make up LABEL_0, LABEL_1.
         self.label_names: Sequence[str] = _label_names(read_json(folder / CONFIG))
         self._writes = architecture == "seq2seq"
         self._takes_types = int(getattr(self._model.config, "type_vocab_size", 0) or 0) > 1
@@ -228,12 +229,12 @@ class TorchModel:
 
 
 def _hhem(transformers: Any, folder: Path) -> Any:
-    """HHEM-2.1-Open without the code that comes with it, which doesn't run on transformers 5.
+    """HHEM-2.1-Open without its own code, which doesn't run on transformers 5.
 
-    It is a ``T5ForTokenClassification`` with two labels, its weights under ``t5.``, whose first token's
+    It is a ``T5ForTokenClassification`` with two labels, its weights under ``t5.``, and its first token's
     logits say whether the hypothesis follows. The embedding is stored once, as ``transformer.shared``, and
-    used by the encoder too. Every other weight must be there, and nothing else: anything missing would be
-    left random. The weights tell the sizes of the encoder; the rest is as in every T5 with gated GELUs.
+    used by the encoder too. Every other weight must be present, and nothing else: missing weights would stay
+    random. The weights determine the sizes of the encoder; the rest is as in every T5 with gated GELUs.
     """
     from safetensors.torch import load_file
 
@@ -285,7 +286,7 @@ def _device(torch: Any, wanted: str) -> str:
 
 
 def _rows(output: Any, dimensions: int) -> list[list[float]]:
-    """An output as rows; of one with a row for each token, the first token's."""
+    """An output as rows; if it has a row for each token, the first token's."""
     if dimensions == 3:
         output = output[:, 0, :]
     elif dimensions != 2:
@@ -295,7 +296,7 @@ def _rows(output: Any, dimensions: int) -> list[list[float]]:
 
 
 def _label_names(config: dict[str, Any]) -> list[str]:
-    """The names of the labels by their index; empty where the configuration doesn't say."""
+    """The names of the labels by index; empty if the configuration has none."""
     names = config.get("id2label")
     if not isinstance(names, dict):
         return []
@@ -315,22 +316,22 @@ _MOST_THREADS: Final = 2
 
 
 def default_threads() -> int:
-    """Two, or one where only one processor may be used, by affinity or a container's quota."""
+    """Two, or one if affinity or a container's quota allows only one processor."""
     return min(_MOST_THREADS, usable_processors())
 
 
 def usable_processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
-    """By its affinity and, in a container, its quota of processor time, rounded up; at least 1.
+    """By affinity and, in a container, its quota of processor time, rounded up; at least 1.
 
-    Threads beyond a quota are made to wait, all of them, until the next period. ``groups`` is where control
-    groups are mounted, ``own`` the file that names those of this process; both may be absent. Reads files.
+    Threads beyond a quota make all of them wait until the next period. ``groups`` is where control groups are
+    mounted, ``own`` the file that names those of this process; both may be missing. Reads files.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([allowed, *(math.ceil(share) for share in _quotas(groups, own))]))
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """The quotas of the process's control groups and of those that hold them, in processors."""
+    """The quotas of the process's control groups and their parents, in processors."""
     for line in _text(own).splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -342,7 +343,8 @@ def _quotas(groups: Path, own: Path) -> Iterator[float]:
             )
         else:
             continue
-        # A container may see itself by its host's path, which isn't there: the mount is then its own group.
+        # A container may see itself by its host's path, which doesn't exist there: the mount is then its own
+        # group.
         parts = [part for part in path.split("/") if part]
         for length in range(0 if ".." in parts else len(parts), -1, -1):
             yield from _quota(mounted.joinpath(*parts[:length]))

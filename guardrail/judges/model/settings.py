@@ -1,4 +1,4 @@
-"""Settings of the classifier judge, and what is known of published models."""
+"""Settings of the classifier judge, and presets for published models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ hhem: a T5 encoder whose first token's logits are those of the labels."""
 
 
 class LabelMeaning(StrEnum):
-    """What a label of the model says of a claim. ``neutral`` counts as not supported."""
+    """What a label of the model says about a claim. ``neutral`` counts as not supported."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -32,7 +32,7 @@ class LabelMeaning(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How a published model is to be used. The first four are settings, and what is set wins."""
+    """How to use a published model. The first four are settings, which the user's own override."""
 
     model: str
     revision: str
@@ -44,11 +44,14 @@ class Preset:
     """Repository and commit of ``tokenizer.json``, in case that the model's has none."""
 
 
-_FLAN_T5: Final = ("google/flan-t5-base", "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2")  # of all sizes alike
+_FLAN_T5: Final = (
+    "google/flan-t5-base",
+    "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2",
+)  # the same for all sizes
 _LABEL_1_SUPPORTS: Final = {"0": LabelMeaning.UNSUPPORTED, "1": LabelMeaning.SUPPORTED}
 
 PRESETS: Final[dict[str, Preset]] = {
-    # The prompt, and the use of the first token's two logits, are those of the model's own code.
+    # The prompt, and the use of the first token's two logits, follow the model's own code.
     "hhem": Preset(
         model="vectara/hallucination_evaluation_model",
         revision="8e4a2e6e96c708cc76c2344f7e4757df2515292c",  # HHEM-2.1-Open
@@ -85,29 +88,29 @@ PRESETS: Final[dict[str, Preset]] = {
 
 
 class ClassifierSettings(BaseModel):
-    """Which model, how pairs are put to it, and what its labels mean."""
+    """Which model to use, how it takes pairs, and what its labels mean."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     preset: PresetName | None = Field(
         default=None,
-        description="A published model: its commit, prompt and labels. What is set beside it wins.",
+        description="A published model: its commit, prompt and labels. Other settings here override it.",
     )
     model: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="Id on the Hugging Face hub, or a folder with the model's files."
     )
     revision: str | None = Field(
         default=None,
-        description="Commit of the model on the hub, 40 hexadecimal digits; anything else can be changed "
-        "under you, and is warned of.",
+        description="Commit of the model on the hub, 40 hexadecimal digits. Anything else can change "
+        "under you, and the guard warns about it.",
     )
     allow_remote_code: bool = Field(
         default=False,
-        description="Run Python code that comes with the model; it can do whatever the guard can. Needs a "
-        "pinned revision.",
+        description="Run Python code that comes with the model; it can do whatever the guard can. "
+        "Needs a pinned revision.",
     )
-    offline: bool = Field(default=False, description="Use what the cache has; never ask the hub.")
+    offline: bool = Field(default=False, description="Use only cached files; never ask the hub.")
     cache_dir: Path | None = Field(
-        default=None, description="Where what comes from the hub is kept; unset: the hub client's own place."
+        default=None, description="Folder for files from the hub; unset: the hub client's own."
     )
     device: str = Field(
         default="auto",
@@ -125,7 +128,7 @@ class ClassifierSettings(BaseModel):
         description="A text with {premise} and {hypothesis}; unset: the pair form of the model's tokenizer.",
     )
     order: Literal["premise_first", "hypothesis_first"] = Field(
-        default="premise_first", description="Which of the two is first in the pair form; not for templates."
+        default="premise_first", description="Which text comes first in the pair form; not for templates."
     )
     labels: dict[str, LabelMeaning] = Field(
         default_factory=dict,
@@ -133,24 +136,24 @@ class ClassifierSettings(BaseModel):
         "entailment.",
     )
     supported_at: float = Field(
-        default=0.5, ge=0.0, le=1.0, description="Least probability of support that is called SUPPORTED."
+        default=0.5, ge=0.0, le=1.0, description="Lowest probability of support for SUPPORTED."
     )
     partially_supported_at: float | None = Field(
         default=None,
         ge=0.0,
         le=1.0,
-        description="Least probability that is called PARTIALLY_SUPPORTED; unset: never.",
+        description="Lowest probability of support for PARTIALLY_SUPPORTED; unset: never.",
     )
     contradicted_at: float = Field(
         default=0.5,
         ge=0.0,
         le=1.0,
-        description="Least probability of contradiction, also above that of support, that is called "
-        "CONTRADICTED.",
+        description="Lowest probability of contradiction for CONTRADICTED; it must also exceed that "
+        "of support.",
     )
 
     def known(self) -> Preset | None:
-        """What is known of the model."""
+        """The model's preset, if there is one."""
         return None if self.preset is None else PRESETS[self.preset]
 
     @model_validator(mode="before")
@@ -161,7 +164,7 @@ class ClassifierSettings(BaseModel):
         if known is None:
             return data
         values: dict[str, Any] = {"template": known.template, "labels": dict(known.labels)}
-        if data.get("model", known.model) == known.model:  # the commit is of no other repository
+        if data.get("model", known.model) == known.model:  # the commit belongs to another repository
             values |= {"model": known.model, "revision": known.revision}
         return values | data
 

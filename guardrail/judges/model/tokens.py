@@ -1,4 +1,4 @@
-"""Texts -> the tokens that a model reads. Nothing is ever cut off, and no text brings marks of its own."""
+"""Turns texts into a model's tokens. Nothing is ever truncated, and texts can't introduce special tokens."""
 
 from __future__ import annotations
 
@@ -15,47 +15,48 @@ from guardrail.judges.model.settings import ClassifierSettings
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-# Blanking a token can bring its neighbours together; what is left after so many rounds is refused later.
+# Blanking a token can make new neighbours; what is left after this many rounds is refused later.
 _ROUNDS: Final = 4
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
 class SpecialTokens:
-    """The special tokens of one tokenizer, which separate nothing where they stand in a text. Thread-safe."""
+    """The special tokens of one tokenizer, which have no effect inside a text. Thread-safe."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         added = tokenizer.get_added_tokens_decoder().values()
         special = [token.content for token in added if token.special and token.content.strip()]
         self._special = tuple(special)
-        # What stands for unknown characters is no mark that a model reads structure from.
+        # The token for unknown characters is no mark from which a model reads structure.
         self._marks = frozenset(
             tokenizer.token_to_id(token) for token in special if "unk" not in token.lower()
         )
         self._unknown = frozenset(tokenizer.token_to_id(token) for token in special) - self._marks
 
     def plain(self, text: str) -> str:
-        """``text`` without anything that the tokenizer would take for one of its special tokens.
+        """``text`` without anything that the tokenizer would read as one of its special tokens.
 
-        A context that holds the separator could otherwise end the premise and bring its own hypothesis.
-        As long as ``text``: offsets stay what they are.
+        A context that contains the separator could otherwise end the premise and bring its own hypothesis.
+        The length stays the same, so offsets remain valid.
         """
         return self.read(text)[0]
 
     def encode(self, text: str) -> Encoding:
-        """The tokens of ``plain(text)``, none added; offsets are code points of ``text``."""
+        """The tokens of ``plain(text)``, with none added; offsets are code points of ``text``."""
         return self.read(text)[1]
 
     def read(self, text: str) -> tuple[str, Encoding]:
-        """``plain(text)`` and ``encode(text)``, by one reading.
+        """``plain(text)`` and ``encode(text)`` in one pass.
 
-        Halves of surrogate pairs, which no tokenizer takes, are read as U+FFFD.
+        Lone surrogates, which no tokenizer accepts, are read as U+FFFD.
         """
         text = _HALF_PAIR.sub("\ufffd", text)
         for token in self._special:
             if token in text:
                 text = text.replace(token, " " + token[1:] if len(token) > 1 else " ")
-        # Normalisation makes more of them, of full-width brackets say, and a vocabulary may hold them too.
+        # Normalisation creates more of them, from full-width brackets, say, and a vocabulary may contain them
+        # too.
         encoding = self._encode(text)
         for _ in range(_ROUNDS):
             spans = [
@@ -73,11 +74,11 @@ class SpecialTokens:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
     def count(self, ids: Iterable[int]) -> int:
-        """How many of ``ids`` are marks that a model reads structure from."""
+        """How many of ``ids`` are special tokens that a model reads structure from."""
         return sum(number in self._marks for number in ids)
 
     def unknown(self, encoding: Encoding) -> list[tuple[int, int]]:
-        """The spans of what the vocabulary has nothing for: to a model all of it is the same."""
+        """The spans of text that the vocabulary lacks: they are all the same to a model."""
         return [
             span
             for span, number in zip(encoding.offsets, encoding.ids, strict=True)
@@ -99,7 +100,7 @@ def _blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
 class Pair:
     """A window of a premise, ``text[start:end]`` (code points), and a hypothesis. Pairs share the text.
 
-    ``context`` is the number of the context that the text is of.
+    ``context`` is the number of the context that the text comes from.
     """
 
     text: str
@@ -122,7 +123,7 @@ class Tokens:
 
     @classmethod
     def of(cls, encoding: Encoding) -> Tokens:
-        """Those of a pair that the tokenizer has put together."""
+        """Those of a pair that the tokenizer has assembled."""
         return cls(array("q", encoding.ids), array("q", encoding.type_ids))
 
     def __len__(self) -> int:
@@ -130,10 +131,10 @@ class Tokens:
 
 
 class PairForm:
-    """How a tokenizer and a template put a pair. Thread-safe."""
+    """How a tokenizer and a template assemble a pair. Thread-safe."""
 
     def __init__(self, tokenizer: Tokenizer, settings: ClassifierSettings) -> None:
-        """``tokenizer`` is changed: what its file says of truncation and padding no longer holds."""
+        """Modifies ``tokenizer``: its file's truncation and padding no longer apply."""
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -144,7 +145,7 @@ class PairForm:
         self._marks_of_pair = self._special.count(pair.ids)
 
     def plain(self, text: str) -> str:
-        """``text`` without special tokens, and as long as it."""
+        """``text`` without special tokens, with the same length."""
         return self._special.plain(text)
 
     def tokenised(self, text: str) -> TokenisedText:
@@ -153,22 +154,22 @@ class PairForm:
         return TokenisedText(plain, [(start, end) for start, end in encoding.offsets if end > start])
 
     def forged(self, tokens: Tokens) -> bool:
-        """Whether a pair holds other special tokens than those of its form."""
+        """Whether a pair contains special tokens other than those of its form."""
         return self._special.count(tokens.ids) != self._marks_of_pair
 
     def encode(self, pairs: Sequence[Pair]) -> list[Tokens]:
-        """The tokens of each pair, special ones included, however many they are."""
+        """The tokens of each pair, including special ones, however many they are."""
         inputs: list[str | tuple[str, str]] = [self._input(pair.premise, pair.hypothesis) for pair in pairs]
         return [Tokens.of(encoding) for encoding in self._tokenizer.encode_batch(inputs)]
 
     def overhead(self, hypothesis: str) -> int:
-        """Tokens of a pair beside those of its premise."""
+        """Tokens of a pair besides those of its premise."""
         return len(self._tokenizer.encode_batch([self._input("", hypothesis)])[0].ids)
 
     def _input(self, premise: str, hypothesis: str) -> str | tuple[str, str]:
         if self._template is None:
             return (premise, hypothesis) if self._premise_first else (hypothesis, premise)
-        # One pass over the template: what stands in the texts is never taken for a place.
+        # One pass over the template, so that the texts are never searched for placeholders.
         before, _, after = self._template.partition("{premise}")
         if "{hypothesis}" in before:
             first, _, second = before.partition("{hypothesis}")
@@ -188,14 +189,14 @@ class TokenisedText:
             self._starts.append(start)
             self._ends.append(end)
         begins, _ = sentence_spans(text)
-        # Numbers of the tokens that sentences begin with.
+        # Token numbers at which sentences begin.
         self._sentences = [bisect_left(self._starts, begin) for begin in begins]
 
     def windows(self, budget: int, overlap: int) -> Iterator[tuple[int, int]]:
-        """Spans of at most ``budget`` tokens (at least 4) which together hold every token.
+        """Spans of at most ``budget`` tokens (at least 4) that together contain every token.
 
-        A window ends where a sentence does, if that leaves it at least half full; the next one begins up to
-        ``overlap`` tokens earlier, with a sentence if one begins there.
+        A window ends at a sentence end, if that leaves it at least half full; the next one begins up to
+        ``overlap`` tokens earlier, at the start of a sentence if there is one.
         """
         overlap = min(overlap, budget // 4)
         first, tokens = 0, len(self._starts)

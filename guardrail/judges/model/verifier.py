@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUTS: Final = ("logits", "token_logits")
-_LOADED: Final = 2  # verifiers kept in memory for judges to come
+_LOADED: Final = 2  # verifiers kept in memory for later judges
 _LOADING: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the verifier says of a claim beside one premise; all numbers are probabilities, 0..1.
+    """The verifier's result for a claim beside one premise; all numbers are probabilities, 0..1.
 
     ``tokens`` are ``(start, end, unsupported)`` of the claim's tokens, in code points of the claim.
     """
@@ -51,9 +51,9 @@ class Verifier:
     """A loaded verifier. Thread-safe: judges and their threads share one."""
 
     def __init__(self, manifest: Manifest, graph: OnnxGraph, tokenizer: Tokenizer) -> None:
-        """Pairs are given to the model one by one: on processors a batch takes as long as its pairs one
-        after the other, and a graph in int8 rounds by all that is in the batch, so that a claim's score would
-        depend on its neighbours.
+        """The model gets pairs one by one: on CPUs a batch takes as long as its pairs one after the other,
+        and an int8 graph rounds by everything in the batch, so that a claim's score would depend on its
+        neighbours.
         """
         self._graph = graph
         tokenizer.no_truncation()
@@ -67,31 +67,31 @@ class Verifier:
         self.overhead = tokenizer.num_special_tokens_to_add(is_pair=True)
 
     def fitted(self) -> FittedVerifier:
-        """What parameters that are fitted with this verifier say of it."""
+        """How parameters fitted with this verifier identify it."""
         return FittedVerifier(name=self.name, sha256=self.sha256)
 
     def encode(self, text: str) -> Encoding:
-        """The tokens of a claim or premise, free of special ones; offsets are code points of ``text``."""
+        """The tokens of a claim or premise, without special ones; offsets are code points of ``text``."""
         return self._special.encode(text)
 
     def forged(self, text: Encoding) -> bool:
-        """Whether special tokens are left in what ``encode`` gave: such a text must not be read."""
+        """Whether special tokens are left in the output of ``encode``: such a text must not be read."""
         return self._special.count(text.ids) > 0
 
     def unknown(self, text: Encoding) -> list[tuple[int, int]]:
-        """The spans of words that the vocabulary lacks: they read alike, whatever they say."""
+        """The spans of words that the vocabulary lacks: they all read the same, whatever they say."""
         return self._special.unknown(text)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[Reading]:
-        """The readings of ``(claim, premise)`` pairs, in their order. Blocks. Raises as ``read`` does."""
+        """The readings of ``(claim, premise)`` pairs, in order. Blocks. Raises like ``read``."""
         return [self.read(self.encode(claim), self.encode(premise)) for claim, premise in pairs]
 
     def read(self, claim: Encoding, premise: Encoding) -> Reading:
-        """What the model says of a claim beside a premise.
+        """What the model says about a claim beside a premise.
 
         Raises ValueError for a pair of more than ``max_tokens``, which the caller must have cut;
-        JudgeUnavailable where the model fails, and JudgeReplyError where the pair forges special tokens or
-        the model's output is not a number.
+        JudgeUnavailable if the model fails; and JudgeReplyError if the pair forges special tokens or the
+        model's output is not a number.
         """
         joined = self._tokenizer.post_process(claim, premise)
         if len(joined.ids) > self.max_tokens:
@@ -105,13 +105,13 @@ class Verifier:
         return _reading(claim, joined, logits, tokens)
 
     def read_longest(self) -> None:
-        """Have the model read a pair of ``max_tokens``, to see that it has as many positions.
+        """Have the model read a pair of ``max_tokens``, to check that it has enough positions.
 
-        Raises JudgeUnavailable where it fails, and JudgeReplyError as ``read`` does.
+        Raises JudgeUnavailable if it fails, and JudgeReplyError like ``read``.
         """
         claim = self.encode("a")
         joined = self._tokenizer.post_process(claim, claim)
-        # Lengthened by a token of a text: a model may count no position for the one that pads.
+        # Lengthened by an ordinary token: a model may assign no position to padding.
         joined.pad(self.max_tokens, pad_id=claim.ids[0], pad_type_id=joined.type_ids[-1])
         self._run(joined)
 
@@ -142,13 +142,13 @@ def _reading(claim: Encoding, joined: Encoding, logits: list[float], tokens: lis
 
 
 def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
-    """The verifier of a folder, tried on a short pair and the longest. Blocks for some tenths of a second.
+    """The verifier of a folder, tested on a short pair and the longest. Blocks for some tenths of a second.
 
-    ``threads`` are those of one run of the model; None: ``default_threads``. Whoever asks for as many shares
-    one model. Raises ConfigError: a file that is missing, damaged or too large, a graph with other inputs or
-    outputs or fewer positions than the manifest's ``max_tokens``, a runtime that is not installed.
+    ``threads`` are those of one run of the model; None: ``default_threads``. Callers with the same number
+    share one model. Raises ConfigError for a missing, damaged or too large file, a graph with other inputs or
+    outputs or fewer positions than the manifest's ``max_tokens``, or a missing runtime.
     """
-    with _LOADING:  # who asks meanwhile waits for the same model, rather than load it again
+    with _LOADING:  # concurrent callers wait for the same model rather than load it again
         return _load(folder, threads or default_threads())
 
 
@@ -187,7 +187,7 @@ def _load(folder: Path, threads: int) -> Verifier:
             "model and tokenizer go together, and export again"
         ) from None
     try:
-        verifier.read_longest()  # the manifest's own numbers are under no checksum
+        verifier.read_longest()  # no checksum covers the manifest's own numbers
     except Exception as error:  # noqa: BLE001 (as above)
         raise ConfigError(
             f"{VERIFIER}: {folder / MANIFEST}, max_tokens: the model fails on a pair of "

@@ -86,7 +86,7 @@ def told_of(path: str) -> str:
 def test_a_setting_is_described() -> None:
     assert told_of("policies.default.flag_below").splitlines() == [
         "policies.default.flag_below",
-        "  A response whose score is under this is flagged.",
+        "  Flag a response whose score is below this.",
         "  holds     number (0 to 1)",
         "  default   0.55",
         "  variable  GUARDRAIL_POLICIES__DEFAULT__FLAG_BELOW",
