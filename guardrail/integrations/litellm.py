@@ -32,11 +32,11 @@ from litellm.types.utils import (
     TextCompletionResponse,
 )
 
-from guardrail.log_events import EventLog
 from guardrail.errors import ConfigError, InputError, only_cause
 from guardrail.events import AnyOutputEvent, Decision, DeliveryBlocked, DeliveryCompleted, DeliverySegment
 from guardrail.guard import Guard
 from guardrail.integrations.chat_requests import EXTENSION, Grounding, grounding_of, taken_out
+from guardrail.log_events import EventLog
 
 REFUSED: Final = (
     "This answer was withheld because the documents that it should rest on were not given, so that it could "
