@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -18,7 +20,7 @@ import pytest_asyncio
 import yaml
 
 from tests.support.litellm_proxy import LitellmMissing, environment, litellm_proxy
-from tests.support.llm_server import Act, Cut, LlmServer, Recorded, Reply, StreamError
+from tests.support.llm_server import Act, Cut, Hang, LlmServer, Recorded, Reply, StreamError
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 
@@ -48,6 +50,8 @@ def answer(call: Recorded) -> Act:
             return StreamError(after=5, reply=Reply(RIGHT + WRONG))
         case "cut":
             return Cut(chunks=5, reply=Reply(RIGHT + WRONG))
+        case "hangs":
+            return Hang(after=8, reply=Reply(f"{RIGHT} {RIGHT} {RIGHT}"))
         case "reasoning":
             if call.streamed:
                 return Reply(
@@ -103,6 +107,15 @@ class Place:
         )
 
 
+def of_the_page() -> dict[str, Any]:
+    """What docs/litellm.md has people write into the proxy's configuration."""
+    page = (Path(__file__).parents[2] / "docs/litellm.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(guardrails:.*?)```", page, re.DOTALL)
+    (entry,) = yaml.safe_load(block)["guardrails"]
+    params: dict[str, Any] = entry["litellm_params"]
+    return params
+
+
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     try:
@@ -116,12 +129,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
     settings.write_text(
         yaml.safe_dump({"policies": {"default": {"mode": "stream", "fallback_message": WITHHELD}}})
     )
-    options = {
-        "guardrail": "guardrail.integrations.litellm.LiteLlmGuardrail",
-        "mode": ["pre_call", "post_call"],
-        "default_on": True,
-        "settings": str(settings),
-    }
+    options = {**of_the_page(), "settings": str(settings)}
     async with (
         LlmServer(answer) as model,
         litellm_proxy(venv, one, model.url, options) as refusing,
@@ -330,3 +338,15 @@ async def test_other_protocols_are_refused_rather_than_left_unguarded(place: Pla
         with pytest.raises(openai.BadRequestError, match="only chat completions can be guarded"):
             await place.refusing.post(path, body=body, cast_to=object)
         assert len(place.model.calls) == calls
+
+
+async def test_a_client_that_leaves_ends_the_models_stream_too(place: Place) -> None:
+    before = len(place.model.calls)
+    stream = await place.refusing.chat.completions.create(model="hangs", messages=blocks(), stream=True)
+    await anext(aiter(stream))
+    await stream.close()
+    async with asyncio.timeout(60):
+        await place.model.calls[before].ended.wait()
+    assert place.model.calls[before].left
+    got = await ask(place.refusing, "right", blocks(), stream=True)
+    assert got.texts == {0: RIGHT}
