@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import shutil
 import signal
@@ -143,3 +144,12 @@ def _lost_connections_are_collected(request: pytest.FixtureRequest) -> Iterator[
     yield
     if request.node.get_closest_marker("kafka") is not None:
         gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A command that a test runs sets logging up; its stream may be closed when the next test logs."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level

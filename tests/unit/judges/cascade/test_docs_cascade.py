@@ -35,8 +35,8 @@ def test_the_table_has_the_default_bands() -> None:
 def test_the_defaults_that_it_names_are_the_defaults() -> None:
     settings = CascadeSettings()
     assert settings.critical_contradictions == "confirm"
-    assert f"a confidence of {settings.contradiction_confidence}" in TEXT
-    assert f"within {TIMEOUT_MS} ms" in TEXT
+    assert f"confidence is at least {settings.contradiction_confidence}" in TEXT
+    assert f"longer than {TIMEOUT_MS} ms" in TEXT
     assert f"last verdict waits {LAST_HELD_S * 1000:.0f} ms" in TEXT
     assert JudgeSettings().self_judging.policy == "warn"
 
