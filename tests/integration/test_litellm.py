@@ -18,7 +18,7 @@ import pytest_asyncio
 import yaml
 
 from tests.support.litellm_proxy import LitellmMissing, environment, litellm_proxy
-from tests.support.llm_server import Act, Cut, LlmServer, Recorded, Reply, StreamError
+from tests.support.llm_server import Act, Cut, Hang, LlmServer, Recorded, Reply, StreamError
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 
@@ -48,6 +48,8 @@ def answer(call: Recorded) -> Act:
             return StreamError(after=5, reply=Reply(RIGHT + WRONG))
         case "cut":
             return Cut(chunks=5, reply=Reply(RIGHT + WRONG))
+        case "hangs":
+            return Hang(after=8, reply=Reply(f"{RIGHT} {RIGHT} {RIGHT}"))
         case "reasoning":
             if call.streamed:
                 return Reply(
@@ -330,3 +332,15 @@ async def test_other_protocols_are_refused_rather_than_left_unguarded(place: Pla
         with pytest.raises(openai.BadRequestError, match="only chat completions can be guarded"):
             await place.refusing.post(path, body=body, cast_to=object)
         assert len(place.model.calls) == calls
+
+
+async def test_a_client_that_leaves_ends_the_models_stream_too(place: Place) -> None:
+    before = len(place.model.calls)
+    stream = await place.refusing.chat.completions.create(model="hangs", messages=blocks(), stream=True)
+    await anext(aiter(stream))
+    await stream.close()
+    async with asyncio.timeout(60):
+        await place.model.calls[before].ended.wait()
+    assert place.model.calls[before].left
+    got = await ask(place.refusing, "right", blocks(), stream=True)
+    assert got.texts == {0: RIGHT}

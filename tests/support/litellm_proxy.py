@@ -94,7 +94,7 @@ async def litellm_proxy(
     assert process.stdout is not None
     said = b""
     try:
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(300):  # a quarter of a minute where nothing else runs
             while _STARTED not in said:
                 line = await process.stdout.readline()
                 if not line:
