@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from guardrail.errors import DecodeError
 
@@ -487,6 +487,45 @@ class FlaggedCase(OutputEvent):
     )
 
 
+class LabelSource(StrEnum):
+    """Who says what a label says."""
+
+    HUMAN = "human"
+    """A person: a reviewer, an annotator."""
+    DATASET = "dataset"
+    """A labelled set, whose labels came with it."""
+
+
+class Label(Event):
+    """What a person says about a claim or a whole response: the truth that verdicts are measured against.
+
+    With ``claim_id`` or ``span`` it is about a claim, or about those words; without either, about the whole
+    response, where ``verdict`` is that of its worst claim: SUPPORTED says that everything is.
+    """
+
+    type: Literal["label"] = "label"
+    response_id: ResponseId
+    claim_id: str | None = Field(default=None, description="The claim, as verdicts name it.")
+    span: Span | None = Field(
+        default=None, description="The words it is about: code points of the response's text."
+    )
+    verdict: Verdict = Field(
+        description="What is right. UNVERIFIED: the labeller could not say, so it counts for nothing."
+    )
+    severity: Severity | None = Field(
+        default=None, description="How much it costs if it is wrong, where it differs from the guard's view."
+    )
+    category: Name | None = Field(default=None, description="The kind of error, in the labeller's words.")
+    correction: str | None = Field(default=None, description="What the text should say.")
+    reviewer: Name | None = Field(default=None, description="Who says so.")
+    source: LabelSource = LabelSource.HUMAN
+    policy: PolicyRef | None = Field(
+        default=None, description="The policy under which the reviewer saw the response."
+    )
+    time: AwareDatetime | None = Field(default=None, description="When it was said, with a time zone.")
+    id: str = Field(default="", description="Identifies the label; a later one with the same id replaces it.")
+
+
 DeliveryEvent = DeliverySegment | DeliveryCompleted | DeliveryBlocked
 VerdictEvent = ClaimVerdict | ResponseVerdict
 AnyOutputEvent = DeliveryEvent | VerdictEvent | FlaggedCase
@@ -530,6 +569,14 @@ def parse_output(value: bytes | str) -> AnyOutputEvent:
     except ValidationError as error:
         raise decode_error(error) from None
     return event
+
+
+def parse_label(value: bytes | str) -> Label:
+    """Read one label. Raises DecodeError, whose message quotes no text of the label."""
+    try:
+        return Label.model_validate_json(value)
+    except ValidationError as error:
+        raise decode_error(error) from None
 
 
 def decode_error(error: ValidationError) -> DecodeError:
