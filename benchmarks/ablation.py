@@ -24,7 +24,6 @@ from unittest.mock import patch
 import uvloop
 
 from benchmarks import answer_figures, chat_answers, offline_sets, real_answers
-from benchmarks.intervals import bootstrap
 from benchmarks.labelled_answers import LabelledAnswer, read_answers
 from benchmarks.labelled_sets import (
     EXPERTQA,
@@ -46,6 +45,7 @@ from guardrail.judges.local import check, reader, search
 from guardrail.judges.local.combiner import word_features
 from guardrail.judges.model import Verifier
 from guardrail.logs import configure_logging
+from guardrail.offline.statistics import bootstrap
 from tests.chat_answers import ChatCase, load
 from training.rows import Row
 

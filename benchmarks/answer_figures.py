@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from benchmarks.intervals import (
-    Rate,
-    bootstrap,
-    percent,
-)
 from benchmarks.labelled_answers import SUPPORTED, LabelledAnswer
 from benchmarks.saved_verdicts import Judged
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict
 from guardrail.judges import Verdict
-from training.metrics import Figure, auroc, balanced_accuracy
+from guardrail.offline.statistics import (
+    Figure,
+    Rate,
+    auroc,
+    balanced_accuracy,
+    bootstrap,
+    percent,
+)
 
 GROUPS: Final = ("all supported", "less than half", "others")
 OUTCOMES: Final[Mapping[str, frozenset[Decision]]] = {

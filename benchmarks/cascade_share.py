@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.intervals import wilson
 from benchmarks.labelled_answers import read_answers
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
 from guardrail.claims import BuiltinSeverityRater
@@ -37,6 +36,7 @@ from guardrail.judges.cascade import Band, CascadeSettings, settled
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.settings import VerifierSettings
+from guardrail.offline.statistics import wilson
 from training.rows import Row
 
 SEED: Final = 20260101

@@ -25,12 +25,12 @@ from typing import Any, Final, NamedTuple, get_args
 
 import uvloop
 
-from benchmarks.intervals import wilson
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.events import Decision, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
+from guardrail.offline.statistics import wilson
 from guardrail.printable import escape_controls
 from guardrail.routing import PolicyRouter
 from tests.chat_answers import ChatCase, Part, load

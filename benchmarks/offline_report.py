@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from training.metrics import BINS
+from guardrail.offline.statistics import BINS
 
 _COLUMNS: Final = (
     ("auroc", "AUROC"),

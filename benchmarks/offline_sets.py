@@ -32,7 +32,6 @@ import numpy as np
 import uvloop
 
 from benchmarks.baselines import baselines
-from benchmarks.intervals import ROUNDS, Estimate, Rate, percent
 from benchmarks.labelled_sets import (
     CRITICAL,
     EXPERTQA,
@@ -51,12 +50,16 @@ from guardrail.events import SegmentKind
 from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
-from training.metrics import (
+from guardrail.offline.statistics import (
+    ROUNDS,
+    Estimate,
     Figure,
+    Rate,
     auroc,
     balanced_accuracy,
     calibration_error,
     mean,
+    percent,
     reliability,
     without_nan,
 )

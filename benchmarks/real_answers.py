@@ -34,8 +34,8 @@ from guardrail.judges.factory import build_judge
 from guardrail.limits import Limits
 from guardrail.logs import configure_logging
 from guardrail.offline.scorer import checker, judging_everything
+from guardrail.offline.statistics import without_nan
 from guardrail.routing import PolicyRouter
-from training.metrics import without_nan
 
 
 def routers(settings: Settings) -> tuple[PolicyRouter, PolicyRouter]:

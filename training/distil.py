@@ -44,7 +44,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModel
 
-from training.metrics import auroc
+from guardrail.offline.statistics import auroc
 
 _CONTRADICTION: Final = 0.5
 _TOKENS: Final = 0.33

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from guardrail.offline.statistics import auroc
 from training.encoding import encode
-from training.metrics import auroc
 
 Arrays: TypeAlias = Mapping[str, Any]
 Form: TypeAlias = Callable[[Arrays], tuple[Any, Any]]

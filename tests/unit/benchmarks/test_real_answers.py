@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from benchmarks import real_answers
-from benchmarks.intervals import bootstrap, wilson
 from benchmarks.labelled_answers import labelled_answer, read_answers
 from guardrail.judges import Judgement, JudgeRequest, Verdict
-from training.metrics import auroc
+from guardrail.offline.statistics import auroc, bootstrap, wilson
 
 PRICES = "The Pro plan costs $49 per month. Support answers within a day."
 WRONG = "The Pro plan costs $99 per month. Support answers within a day."

@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.metrics import Figure, auroc, balanced_accuracy, calibration_error, mean, reliability
+from guardrail.offline.statistics import (
+    Figure,
+    auroc,
+    average_precision,
+    balanced_accuracy,
+    calibration_error,
+    cohen_kappa,
+    f1,
+    mcnemar,
+    mean,
+    reliability,
+)
 
 CLAIMS = st.lists(st.tuples(st.booleans(), st.integers(0, 8).map(lambda n: n / 8)), min_size=1, max_size=40)
 
@@ -69,3 +80,25 @@ def test_weighted_figures_are_those_of_claims_that_stand_so_often(figure: Figure
 def test_the_mean_leaves_out_what_is_no_figure(values: Sequence[float], expected: float) -> None:
     assert mean(values) == expected
     assert math.isnan(mean([math.nan]))
+
+
+def test_average_precision_by_hand() -> None:
+    # In order: true, false, true -> precision 1 at the first, 2/3 at the third.
+    assert average_precision([True, False, True], [0.9, 0.5, 0.1]) == pytest.approx((1 + 2 / 3) / 2)
+    # Tied scores are one step: everything is found at once, at the precision of the whole.
+    assert average_precision([True, False], [0.5, 0.5]) == pytest.approx(0.5)
+    assert math.isnan(average_precision([True], [0.5]))
+
+
+def test_f1_and_kappa_by_hand() -> None:
+    truths, scores = [True, True, False, False, False], [0.9, 0.2, 0.8, 0.1, 0.1]
+    assert f1(truths, scores) == pytest.approx(2 * 1 / (2 * 1 + 2))
+    # Agreed 3 of 5; by chance (2*2 + 3*3) / 25.
+    assert cohen_kappa(truths, scores) == pytest.approx((3 / 5 - 13 / 25) / (1 - 13 / 25))
+    assert cohen_kappa([True, False], [0.9, 0.1]) == pytest.approx(1.0)
+
+
+def test_mcnemar_is_the_exact_binomial() -> None:
+    assert mcnemar(0, 5) == pytest.approx(2 / 32)
+    assert mcnemar(5, 0) == mcnemar(0, 5)
+    assert mcnemar(0, 0) == mcnemar(3, 3) == 1.0

@@ -1,0 +1,210 @@
+"""Figures of binary judgements against people's labels, and how sure they are.
+
+``truths`` are booleans and ``scores`` floats, the higher the more support, sequences or arrays of one length;
+``weights`` say what each claim counts, by default all alike. A figure that the data can't give (one class is
+missing) is ``nan``, never a guess. All are in 0..1, but for kappa, which is in -1..1.
+
+Intervals are 95 %: rates by Wilson, all else by drawing answers again. Claims of one answer go together: an
+interval over claims draws whole answers, never single claims.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+BINS: Final = 15
+ROUNDS: Final = 1000
+_Z: Final = 1.959964
+_SUPPORTED: Final = 0.5
+_Array = Any
+Figure = Callable[[_Array, _Array, _Array], float]
+"""Truths, scores and weights of claims -> the figure, or nan."""
+
+
+class Bin(NamedTuple):
+    """The claims whose probability lies in one stretch: what they weigh, their mean probability, and the
+    share of them that is true."""
+
+    weight: float
+    predicted: float
+    observed: float
+
+
+def auroc(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+    """The probability that a true claim ranks above another, ties counting half."""
+    true, weigh = _columns(truths, weights)
+    _, rank = np.unique(np.asarray(scores), return_inverse=True)
+    up, down = np.bincount(rank, weigh * true), np.bincount(rank, weigh * ~true)
+    if not up.sum() or not down.sum():
+        return math.nan
+    return float((up * (np.cumsum(down) - down / 2)).sum() / (up.sum() * down.sum()))
+
+
+def balanced_accuracy(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+    """The mean of the recalls of both classes; ``scores`` above 0.5 say that the claim is true."""
+    true, weigh = _columns(truths, weights)
+    said = np.asarray(scores) > _SUPPORTED
+    positives, negatives = weigh[true].sum(), weigh[~true].sum()
+    if not positives or not negatives:
+        return math.nan
+    return float((weigh[true & said].sum() / positives + weigh[~true & ~said].sum() / negatives) / 2)
+
+
+def average_precision(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+    """The area under the precision-recall curve, by steps: the mean precision at the true claims, by rank."""
+    true, weigh = _columns(truths, weights)
+    levels, rank = np.unique(-np.asarray(scores, dtype=float), return_inverse=True)
+    up = np.bincount(rank, weigh * true, minlength=len(levels))
+    every = np.bincount(rank, weigh, minlength=len(levels))
+    if not up.sum() or up.sum() == every.sum():
+        return math.nan
+    found, all_found = np.cumsum(up), np.cumsum(every)
+    precision = np.divide(found, all_found, out=np.zeros(len(found)), where=all_found > 0)
+    return float((precision * up).sum() / up.sum())
+
+
+def f1(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+    """The harmonic mean of precision and recall of the true class; ``scores`` above 0.5 say true."""
+    true, weigh = _columns(truths, weights)
+    said = np.asarray(scores) > _SUPPORTED
+    hits, errors = weigh[true & said].sum(), weigh[true != said].sum()
+    return float(2 * hits / (2 * hits + errors)) if weigh[true].sum() and weigh[~true].sum() else math.nan
+
+
+def cohen_kappa(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+    """Agreement beyond chance (Cohen 1960); ``scores`` above 0.5 say true. In -1..1."""
+    true, weigh = _columns(truths, weights)
+    said = np.asarray(scores) > _SUPPORTED
+    total = weigh.sum()
+    if not weigh[true].sum() or not weigh[~true].sum():
+        return math.nan
+    agreed = weigh[true == said].sum() / total
+    chance = (weigh[true].sum() * weigh[said].sum() + weigh[~true].sum() * weigh[~said].sum()) / total**2
+    return float((agreed - chance) / (1 - chance)) if chance < 1 else math.nan
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """The exact two-sided p-value of McNemar's test: of the cases that one of two runs alone has right."""
+    total = only_first + only_second
+    fewer = min(only_first, only_second)
+    tail = sum(math.comb(total, k) for k in range(fewer + 1)) / 2**total
+    return float(min(1.0, 2 * tail))
+
+
+def reliability(truths: _Array, scores: _Array, weights: _Array | None = None) -> list[Bin]:
+    """The claims by ``BINS`` stretches of equal width of their probability; empty ones are left out."""
+    true, weigh = _columns(truths, weights)
+    p = np.asarray(scores, dtype=float)
+    at = np.minimum(BINS - 1, (p * BINS).astype(int))
+    total, predicted, observed = (
+        np.bincount(at, weigh * each, minlength=BINS) for each in (np.ones(len(p)), p, true)
+    )
+    return [
+        Bin(float(t), float(a / t), float(b / t))
+        for t, a, b in zip(total, predicted, observed, strict=True)
+        if t
+    ]
+
+
+def calibration_error(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+    """Expected calibration error: the mean distance of predicted and observed share over the claims."""
+    found = reliability(truths, scores, weights)
+    total = sum(each.weight for each in found)
+    return sum(b.weight * abs(b.predicted - b.observed) for b in found) / total if total else math.nan
+
+
+def _columns(truths: _Array, weights: _Array | None) -> tuple[_Array, _Array]:
+    true = np.asarray(truths, dtype=bool)
+    return true, np.ones(len(true)) if weights is None else np.asarray(weights, dtype=float)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of those that are figures; ``nan`` where none is."""
+    found = [value for value in values if not math.isnan(value)]
+    return sum(found) / len(found) if found else math.nan
+
+
+def without_nan(value: Any) -> Any:
+    """The same with None for ``nan``: JSON has no such number."""
+    if isinstance(value, Mapping):
+        return {key: without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure and its interval, all in 0..1, ``nan`` where the data can't give them."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """``count`` of ``total``, with Wilson's interval of the share."""
+
+    count: int
+    total: int
+
+    def told(self) -> dict[str, float]:
+        """As reports in JSON have it."""
+        share = self.count / self.total if self.total else math.nan
+        return {
+            "count": self.count,
+            "of": self.total,
+            **asdict(Estimate(share, *wilson(self.count, self.total))),
+        }
+
+
+def percent(told: Mapping[str, float]) -> str:
+    """An estimate or a rate, as reports in JSON have it, in percent for people."""
+    if math.isnan(told["value"]):
+        return "–"
+    return f"{100 * told['value']:.1f} [{100 * told['low']:.1f}, {100 * told['high']:.1f}]"
+
+
+def wilson(count: int, total: int) -> tuple[float, float]:
+    """The bounds of the share ``count / total``; nan of nothing."""
+    if not 0 <= count <= total:
+        raise ValueError(f"hits {count} of {total}: hits must be from 0 to the number of trials")
+    if not total:
+        return math.nan, math.nan
+    share = count / total
+    spread = _Z * math.sqrt(share * (1 - share) / total + (_Z / (2 * total)) ** 2)
+    middle, scale = share + _Z**2 / (2 * total), 1 + _Z**2 / total
+    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+
+
+def bootstrap(
+    groups: Sequence[Sequence[tuple[bool, float]]], figure: Figure, *, rounds: int = ROUNDS, seed: int = 1
+) -> Estimate:
+    """``figure`` over the claims of all groups, and the middle 95 % of it where groups are drawn again.
+
+    A group holds truth and score of the claims of one answer. Draws in which one class is missing are left
+    out.
+    """
+    truths = np.array([truth for group in groups for truth, _ in group], dtype=bool)
+    scores = np.array([score for group in groups for _, score in group], dtype=float)
+    member = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    value = figure(truths, scores, np.ones(len(truths)))
+    if math.isnan(value):
+        return Estimate(math.nan, math.nan, math.nan)
+    random = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(rounds):
+        times = np.bincount(random.integers(0, len(groups), len(groups)), minlength=len(groups))
+        found = figure(truths, scores, times[member])
+        if not math.isnan(found):
+            drawn.append(found)
+    if not drawn:
+        return Estimate(value, math.nan, math.nan)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Estimate(value, float(low), float(high))
