@@ -30,7 +30,7 @@ class ScoreValue(WireModel):
 
     value: float | None = Field(description="On the scale of its definition; null if it is undefined.")
     passed: bool | None = Field(default=None, description="Of scores that pass or fail; null for others.")
-    reason: str | None = Field(default=None, description="Why there is no value.")
+    reason: str | None = Field(default=None, description="Why there is no value, or what it leaves out.")
 
 
 class TraceStep(WireModel):
