@@ -109,7 +109,8 @@ def result_in_words(verdict: ResponseVerdict) -> str:
         said = "Its only claim is supported" if total == 1 else f"All {total} claims are supported"
     else:
         others = [f"{by_verdict[each]} {_WORDS[each]}" for each in _WORST_FIRST if by_verdict[each]]
-        said = f"Of {total} {'claim' if total == 1 else 'claims'}, {supported or 'none'} {_is(supported)} supported, "
+        claims = "claim" if total == 1 else "claims"
+        said = f"Of {total} {claims}, {supported or 'none'} {'is' if supported <= 1 else 'are'} supported, "
         said += ", ".join(others)
     score = "there is no score" if verdict.score is None else f"the score is {verdict.score:.2f}"
     unfinished = "" if verdict.complete else " The answer was not judged to its end."
@@ -147,10 +148,6 @@ def quoted(text: str) -> str:
 def one_line(text: str) -> str:
     """``text`` with single blanks, shortened."""
     return shorten(" ".join(text[: 4 * _MOST_CHARS].split()), _MOST_CHARS)
-
-
-def _is(count: int) -> str:
-    return "is" if count in {0, 1} else "are"
 
 
 def _claims(count: int) -> str:
