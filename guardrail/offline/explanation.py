@@ -137,7 +137,7 @@ def _about(claim: ClaimVerdict) -> str:
 
 
 def _ended(sentence: str) -> str:
-    return sentence if sentence.rstrip("”").endswith((".", "!", "?", "…")) else f"{sentence}."
+    return sentence if sentence.rstrip("”’'\"").endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 def quoted(text: str) -> str:
