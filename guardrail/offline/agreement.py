@@ -199,7 +199,7 @@ class Agreement:
         ]
 
 
-class _Answer(NamedTuple):
+class _JudgedAnswer(NamedTuple):
     result: EvaluationResult
     verdict: ResponseVerdict
     truth: AnswerTruth
@@ -232,7 +232,7 @@ def agreement(
     for result in results:
         if result.verdict is not None:
             said = (*result.labels, *extra.get(result.verdict.response_id, ()))
-            answers.append(_Answer(result, result.verdict, answer_truth(result.verdict, said, mildest)))
+            answers.append(_JudgedAnswer(result, result.verdict, answer_truth(result.verdict, said, mildest)))
     measure = _Measure(ERRORS[mildest], score, rounds)
     known = {answer.verdict.response_id for answer in answers}
     coverage = LabelCoverage(
@@ -283,7 +283,7 @@ class _Measure:
             tuple(reliability([t for t, _ in pairs], [p for _, p in pairs])) if pairs else (),
         )
 
-    def answers(self, answers: Sequence[_Answer]) -> AgreementLevel:
+    def answers(self, answers: Sequence[_JudgedAnswer]) -> AgreementLevel:
         known = [(answer, answer.truth.right) for answer in answers if answer.truth.right is not None]
         said = [[(right, float(_is_released(answer)))] for answer, right in known]
         scored = [
@@ -300,13 +300,13 @@ class _Measure:
             self._figures(said, scored, calibrated=False),
         )
 
-    def slices(self, name: str, answers: Sequence[_Answer]) -> dict[str, SliceAgreement]:
+    def slices(self, name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, SliceAgreement]:
         """By value, those with the most answers or claims first; empty if no answer has one."""
         quick = _Measure(self.errors, self.score, min(self.rounds, _FEWER_ROUNDS))
         if name in {"severity", "category"}:
             groups = _claims_by(name, answers)
             return {value: SliceAgreement(quick.claims(found)) for value, found in groups.items()}
-        by_value: dict[str, list[_Answer]] = defaultdict(list)
+        by_value: dict[str, list[_JudgedAnswer]] = defaultdict(list)
         for answer in answers:
             response = answer.result.response
             value = getattr(response, name) if response is not None else None
@@ -337,7 +337,7 @@ class _Measure:
         return found | of(_CALIBRATION, ranked) if calibrated else found
 
 
-def _claims_by(name: str, answers: Sequence[_Answer]) -> dict[str, list[list[ClaimTruth]]]:
+def _claims_by(name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, list[list[ClaimTruth]]]:
     """The claims of each value, by answer. Only wrong claims have categories."""
     by_value: dict[str, list[list[ClaimTruth]]] = defaultdict(list)
     for answer in answers:
@@ -353,10 +353,10 @@ def _claims_by(name: str, answers: Sequence[_Answer]) -> dict[str, list[list[Cla
     return {value: by_value[value] for value in most}
 
 
-def _decisions(answers: Sequence[_Answer]) -> DecisionAgreement:
+def _decisions(answers: Sequence[_JudgedAnswer]) -> DecisionAgreement:
     right = [answer.verdict.decision for answer in answers if answer.truth.right is True]
     wrong = [answer for answer in answers if answer.truth.right is False]
-    by_severity: dict[Severity, list[_Answer]] = defaultdict(list)
+    by_severity: dict[Severity, list[_JudgedAnswer]] = defaultdict(list)
     for answer in wrong:
         if (worst := answer.truth.worst) is not None:
             by_severity[worst].append(answer)
@@ -380,7 +380,7 @@ def _rate(of: Sequence[Any], counts: Callable[[Any], bool]) -> Rate:
     return Rate(sum(map(counts, of)), len(of))
 
 
-def _is_released(answer: _Answer) -> bool:
+def _is_released(answer: _JudgedAnswer) -> bool:
     return answer.verdict.decision is Decision.RELEASE
 
 

@@ -77,7 +77,7 @@ class BinaryVerdicts(_Model):
 Output = TypeVar("Output", FourVerdicts, BinaryVerdicts)
 
 
-class BatchEntry(_Model, Generic[Output]):
+class VerdictsEntry(_Model, Generic[Output]):
     """One question with its contexts and answer."""
 
     id: str = Field(description="The response's id, else the sample's place.")
@@ -86,10 +86,10 @@ class BatchEntry(_Model, Generic[Output]):
     error: str | None = None
 
 
-class Batch(_Model, Generic[Output]):
+class VerdictsBatch(_Model, Generic[Output]):
     """Many answers, in the order of their source."""
 
-    evaluations: tuple[BatchEntry[Output], ...]
+    evaluations: tuple[VerdictsEntry[Output], ...]
     mean_faithfulness_score: _Share | None = Field(
         description="Over the answers that have a score; null if none has."
     )
@@ -147,23 +147,23 @@ def binary_verdicts(verdict: ResponseVerdict, explanation: str | None = None) ->
     )
 
 
-def four_verdicts_batch(results: Iterable[EvaluationResult]) -> Batch[FourVerdicts]:
+def four_verdicts_batch(results: Iterable[EvaluationResult]) -> VerdictsBatch[FourVerdicts]:
     """The output of the batch variant. A result without a verdict is an entry with its error."""
-    return _batch(Batch[FourVerdicts], BatchEntry[FourVerdicts], results, four_verdicts)
+    return _batch(VerdictsBatch[FourVerdicts], VerdictsEntry[FourVerdicts], results, four_verdicts)
 
 
-def binary_verdicts_batch(results: Iterable[EvaluationResult]) -> Batch[BinaryVerdicts]:
+def binary_verdicts_batch(results: Iterable[EvaluationResult]) -> VerdictsBatch[BinaryVerdicts]:
     """The output of the variant that is both binary and batch."""
-    return _batch(Batch[BinaryVerdicts], BatchEntry[BinaryVerdicts], results, binary_verdicts)
+    return _batch(VerdictsBatch[BinaryVerdicts], VerdictsEntry[BinaryVerdicts], results, binary_verdicts)
 
 
 def _batch(
-    batch: type[Batch[Output]],
-    entry: type[BatchEntry[Output]],
+    batch: type[VerdictsBatch[Output]],
+    entry: type[VerdictsEntry[Output]],
     results: Iterable[EvaluationResult],
     make: Callable[[ResponseVerdict, str | None], Output],
-) -> Batch[Output]:
-    entries: list[BatchEntry[Output]] = []
+) -> VerdictsBatch[Output]:
+    entries: list[VerdictsEntry[Output]] = []
     for result in results:
         response, verdict = result.response, result.verdict
         entries.append(

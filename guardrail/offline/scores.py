@@ -130,7 +130,7 @@ def llama_index_score(passing: bool) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claims:
+class _CountedClaims:
     """The verdicts that count, and how many don't because they are UNVERIFIED."""
 
     verdicts: Sequence[Verdict]
@@ -272,14 +272,14 @@ def as_mastra(verdicts: Iterable[Verdict]) -> list[MastraAnswer]:
     return [meaning.mastra for each in verdicts if (meaning := MEANING[each]).mastra is not None]
 
 
-def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _Claims:
+def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _CountedClaims:
     """From the counts, which a verdict has even if it was too large for its claims; no score depends on the
     order."""
     counted = _counted(verdict.counts)
     unverified = verdict.counts.unverified
     if options.unverified == "fail":
-        return _Claims([*counted, *[Verdict.UNSUPPORTED] * unverified], 0)
-    return _Claims(counted, unverified)
+        return _CountedClaims([*counted, *[Verdict.UNSUPPORTED] * unverified], 0)
+    return _CountedClaims(counted, unverified)
 
 
 def _counted(counts: VerdictCounts) -> list[Verdict]:
@@ -291,7 +291,7 @@ def _counted(counts: VerdictCounts) -> list[Verdict]:
     ]
 
 
-def _none_there(claims: _Claims) -> str | None:
+def _none_there(claims: _CountedClaims) -> str | None:
     """Why a score is 0 that is not one of unsupported claims."""
     return claims.note if claims.verdicts else f"{_NO_CLAIMS}, which counts as 0 in this score"
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.events import Evidence, Response, Verdict
 from guardrail.offline.explanation import explain
 from guardrail.offline.four_verdicts import (
-    Batch,
     BinaryVerdicts,
     FourVerdicts,
+    VerdictsBatch,
     binary_verdicts,
     binary_verdicts_batch,
     four_verdicts,
@@ -92,6 +92,7 @@ def test_a_verdict_without_its_claims_is_refused() -> None:
 
 
 @given(st.lists(st.sampled_from(Verdict), max_size=12))
+@settings(deadline=None, max_examples=25)
 def test_outputs_fit_their_schemas_and_can_be_read_again(verdicts: list[Verdict]) -> None:
     verdict = of(*verdicts)
     results = [EvaluationResult(verdict=verdict), EvaluationResult(error="why")]
@@ -110,4 +111,4 @@ def test_the_schema_knows_four_verdicts_and_two() -> None:
     assert four == ["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]
     two = BinaryVerdicts.model_json_schema()["$defs"]["BinaryClaim"]["properties"]["verdict"]["enum"]
     assert two == ["SUPPORTED", "UNSUPPORTED"]
-    assert "evaluations" in Batch[FourVerdicts].model_json_schema()["properties"]
+    assert "evaluations" in VerdictsBatch[FourVerdicts].model_json_schema()["properties"]
