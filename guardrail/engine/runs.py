@@ -242,7 +242,9 @@ class Run:
         """How long the judge lets claims wait for others while more text comes; 0 for a judge that never
         does.
         """
-        return self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
+        own = self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
+        wanted = self.session.policy.max_wait_ms
+        return own if wanted is None or not own else wanted / 1000
 
     @property
     def may_call(self) -> bool:

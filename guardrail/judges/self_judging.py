@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import Judge, JudgeRequest, Meter
+from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, Meter
 from guardrail.judges.llm.settings import shown_body
 from guardrail.judges.streams import closing
 from guardrail.log_events import EventLog
@@ -251,6 +251,11 @@ class SelfJudgingGuard:
     @property
     def name(self) -> str:
         return self._judge.name
+
+    @property
+    def max_wait_s(self) -> float:
+        """How long the judge around which this is lets claims wait for others; 0: not at all."""
+        return self._judge.max_wait_s if isinstance(self._judge, GatheringJudge) else 0.0
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Yields the judgements of whichever judge may answer. Raises SelfJudged if none may."""
