@@ -247,15 +247,12 @@ class SelfJudgingGuard:
         self._alternative = alternative
         self._identity = ModelIdentity(settings.aliases)
         self._warned: set[tuple[str, str]] = set()
+        self.max_wait_s = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
+        """How long the judge lets claims wait for others; 0: not at all."""
 
     @property
     def name(self) -> str:
         return self._judge.name
-
-    @property
-    def max_wait_s(self) -> float:
-        """How long the judge around which this is lets claims wait for others; 0: not at all."""
-        return self._judge.max_wait_s if isinstance(self._judge, GatheringJudge) else 0.0
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Yields the judgements of whichever judge may answer. Raises SelfJudged if none may."""
