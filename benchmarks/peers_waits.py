@@ -2,8 +2,8 @@
 
     python -m benchmarks.peers_waits --out docs/benchmarks
 
-The answers, the simulated model and the figures are those of ``benchmarks.peers``; what differs from run to run
-is ``judge.llm.max_wait_ms`` (``judge.cascade.max_wait_ms`` for the cascade).
+The answers, the simulated model and the figures are those of ``benchmarks.peers``; what differs from run to
+run is ``judge.llm.max_wait_ms`` (``judge.cascade.max_wait_ms`` for the cascade).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP
 
 WAITS_MS = (0, 500, 1000, 1500, 2500, 4000)
 _HEAD = (
-    "| system | max_wait_ms | delay p50 (ms) | first error known p50 (ms) | calls | tokens in | billed | right |\n"
+    "| system | max_wait_ms | delay p50 (ms) | first error known p50 (ms) | calls | tokens in | billed "
+    "| right |\n"
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 
