@@ -57,14 +57,17 @@ class Guards:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", "from guardrail.cli import main; main()", "run", "--log-format", "json"),
             *("--bootstrap-servers", self.bootstrap, "--group-id", self.group),
-            env=os.environ | {"GUARDRAIL_OPS__PORT": "null"} | name,
+            env=os.environ | {"GUARDRAIL_OPS__PORT": "0"} | name,
             stderr=asyncio.subprocess.PIPE,
         )
         self.processes[number] = process
         assert process.stderr is not None
-        async for line in process.stderr:
-            if b'"guard.assigned"' in line:
-                break
+        said = b""
+        while b'"guard.assigned"' not in said:
+            line = await process.stderr.readline()
+            if not line:
+                raise RuntimeError(said[-1_000:].decode("utf-8", "replace"))
+            said += line
         self._drain = asyncio.create_task(process.stderr.read())
 
     async def kill(self, number: int) -> None:
@@ -75,7 +78,8 @@ class Guards:
 
     async def stop(self) -> None:
         for process in self.processes.values():
-            process.kill()
+            if process.returncode is None:
+                process.kill()
             await process.wait()
 
     _drain: asyncio.Task[bytes] | None = None
