@@ -104,20 +104,20 @@ async def judge_all(
 
 
 async def measure(
-    name: str, at_once: int, model: Model, python: Path | None, args: argparse.Namespace
+    name: str, at_once: int, model: Model, python: Path | None, args: argparse.Namespace, run: str = ""
 ) -> Result:
-    """One system at one concurrency. Raises Skipped."""
-    label = f"{name}-{at_once}"
+    """One system at one concurrency. Raises Skipped. ``run`` tells apart what is measured several times."""
+    label = f"{name}-{at_once}{run}"
     cases = numbered(load())
     async with opened(name, model.base_url(label), python, args.judge, args.slow_motion) as system:
         warm_up = list(itertools.islice(cases, WARM_UP))
         await judge_all(system, warm_up, WARM_UP, random.Random(0))
-        before = await model.usage(label)
+        before, began = await model.usage(label), system.processor_s()
         measured = list(itertools.islice(cases, max(args.answers, at_once)))
         outcomes = await judge_all(system, measured, at_once, random.Random(at_once), args.slow_motion)
-        after = await model.usage(label)
+        after, ended = await model.usage(label), system.processor_s()
     spent = Usage(*(getattr(after, f.name) - getattr(before, f.name) for f in fields(Usage)))
-    return Result(name, at_once, tuple(outcomes), spent)
+    return Result(name, at_once, tuple(outcomes), spent, ended - began)
 
 
 async def run(args: argparse.Namespace) -> int:

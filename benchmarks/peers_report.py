@@ -16,14 +16,17 @@ from benchmarks.peers_environment import ROOT
 from benchmarks.peers_systems import OURS, Outcome
 from benchmarks.peers_tokens import Usage
 
-AIM_DELAY: Final = 0.30
+AIM_DELAY: Final = 0.33
 """Of Haystack's, to the full verdict."""
-AIM_UNCACHED: Final = {"guardrail-cascade": 1.0, "guardrail-llm": 1.5}
-"""Of Haystack's prompt tokens that no cache served."""
+AIM_TOKENS: Final = {"guardrail-cascade": 1.5, "guardrail-llm": 4.0}
+"""Of Haystack's prompt tokens, all counted: what a server without a prefix cache reads."""
+AIM_BILLED: Final = {"guardrail-cascade": 0.8, "guardrail-llm": 1.5}
+"""Of Haystack's, with cached ones at a quarter, as OpenAI bills them."""
+CACHED_PRICE: Final = 0.25
 _HEAD: Final = (
     "| at once | system | answers | delay p50 (ms) | delay p95 (ms) | first error known p50 (ms) "
-    "| before the end | calls | tokens in | of them cached | uncached | tokens out | right |\n"
-    "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    "| before the end | calls | tokens in | of them cached | billed | tokens out | right | processor (ms) |\n"
+    "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 
 
@@ -42,6 +45,8 @@ class Result:
     at_once: int
     outcomes: tuple[Outcome, ...]
     spent: Usage
+    processor_s: float = math.nan
+    """Of the system's process, over all answers; for ours with the writers of the answers, which share it."""
 
     def delays_ms(self) -> list[float]:
         """Of the answers that were judged."""
@@ -66,9 +71,21 @@ class Result:
         )
         return unknown | {outcome.error for outcome in self.outcomes if outcome.error}
 
+    def tokens(self) -> float:
+        """Prompt tokens an answer, cached or not."""
+        return self.spent.prompt_tokens / len(self.outcomes)
+
     def uncached(self) -> float:
         """Prompt tokens an answer that no cache served."""
         return (self.spent.prompt_tokens - self.spent.cached_tokens) / len(self.outcomes)
+
+    def billed(self) -> float:
+        """Prompt tokens an answer, cached ones counted at ``CACHED_PRICE``."""
+        return self.uncached() + CACHED_PRICE * self.spent.cached_tokens / len(self.outcomes)
+
+    def processor_ms(self) -> float:
+        """Processor time an answer."""
+        return 1000 * self.processor_s / len(self.outcomes)
 
     def line(self) -> str:
         """The row of the table."""
@@ -85,9 +102,10 @@ class Result:
             f"{spent.calls / count:.1f}",
             f"{spent.prompt_tokens / count:,.0f}",
             f"{spent.cached_tokens / count:,.0f}",
-            f"{self.uncached():,.0f}",
+            f"{self.billed():,.0f}",
             f"{spent.output_tokens / count:,.0f}",
             f"{self.right():.0%}",
+            "" if math.isnan(self.processor_s) else f"{self.processor_ms():,.0f}",
         )
         return f"| {' | '.join(cells)} |"
 
@@ -135,11 +153,11 @@ def aims(run: Run) -> str:
                 delay = statistics.median(ours.delays_ms() or [math.nan]) / statistics.median(
                     base.delays_ms()
                 )
-                tokens = ours.uncached() / base.uncached()
-                bound = AIM_UNCACHED[system]
+                tokens, billed = AIM_TOKENS[system], AIM_BILLED[system]
                 checks = [
                     (f"delay p50 at most {AIM_DELAY:.2f} of Haystack's", delay, AIM_DELAY),
-                    (f"uncached tokens in at most {bound:.1f} of Haystack's", tokens, bound),
+                    (f"tokens in at most {tokens:.1f} of Haystack's", ours.tokens() / base.tokens(), tokens),
+                    (f"billed at most {billed:.1f} of Haystack's", ours.billed() / base.billed(), billed),
                     *checks,
                 ]
             for words, value, most in checks:

@@ -51,6 +51,9 @@ class System(Protocol):
 
     async def judge(self, case: Case, start: float) -> Outcome: ...
 
+    def processor_s(self) -> float:
+        """Processor time that its process has used so far."""
+
 
 @asynccontextmanager
 async def opened(
@@ -103,6 +106,9 @@ class _Ours:
         self._guard = guard
         self._slow = slow_motion
         self._token_s = slow_motion / TOKENS_PER_SECOND
+
+    def processor_s(self) -> float:
+        return time.process_time()
 
     async def judge(self, case: Case, start: float) -> Outcome:
         deltas = case.deltas()
@@ -168,11 +174,16 @@ class _Peer:
         self._binary = peer == "llama_index"
         self._sink = sink
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._processor_s = 0.0
+
+    def processor_s(self) -> float:
+        return self._processor_s
 
     async def read(self, source: asyncio.StreamReader) -> None:
         """Hand on what the worker tells until it ends."""
         while line := await source.readline():
             told = json.loads(line)
+            self._processor_s = told["processor_s"]
             future = self._waiting.pop(told["id"], None)
             if future is not None and not future.done():  # done: it was late, and nobody waits any more
                 future.set_result(told)

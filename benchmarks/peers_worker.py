@@ -3,9 +3,10 @@
     PYTHON -m benchmarks.peers_worker haystack --base-url http://127.0.0.1:8080/haystack/v1
 
 Reads a JSON object a line (``id``, ``question``, ``contexts``, ``answer``) and writes one a line for each as
-soon as it is judged (``id``, ``score``, ``at``: seconds on the monotonic clock that all processes share, or
-``error``). Answers are judged side by side, each by a call of its own of what the framework's documentation
-shows for one answer, on its asynchronous interface. Needs no guardrail.
+soon as it is judged: ``id``, ``score`` or ``error``, ``at`` (seconds on the monotonic clock that all
+processes share) and ``processor_s`` (what this process has used so far). Answers are judged side by side,
+each by a call of its own of what the framework's documentation shows for one answer, on its asynchronous
+interface. Needs no guardrail.
 """
 
 from __future__ import annotations
@@ -103,7 +104,13 @@ async def serve(evaluate: Evaluate, source: TextIO, sink: TextIO) -> None:
             told = {"error": f"{type(error).__name__}: {error}"[:500]}
         finally:
             slots.release()
-        print(json.dumps({"id": item["id"], **told, "at": time.monotonic()}), file=sink, flush=True)
+        print(
+            json.dumps(
+                {"id": item["id"], **told, "at": time.monotonic(), "processor_s": time.process_time()}
+            ),
+            file=sink,
+            flush=True,
+        )
 
     async with asyncio.TaskGroup() as group:
         while line := await asyncio.to_thread(source.readline):

@@ -234,8 +234,8 @@ class _Parameter(NamedTuple):
 _CLIENT: Final = {
     "client_id": _Parameter("guardrail"),
     "request_timeout_ms": _Parameter(30_000, 100),
-    "session_timeout_ms": _Parameter(30_000, 1_000),
-    "heartbeat_interval_ms": _Parameter(3_000, 100),
+    "session_timeout_ms": _Parameter(7_000, 1_000),
+    "heartbeat_interval_ms": _Parameter(2_000, 100),
     "max_poll_interval_ms": _Parameter(300_000, 1_000),
     "max_poll_records": _Parameter(2_000, 1, 100_000),
     "fetch_max_wait_ms": _Parameter(100, 1),

@@ -324,6 +324,11 @@ class Policy(BaseModel):
         default=None,
         description="What the LLM judge may consume for a response; null: judge.budgets.per_response.",
     )
+    max_wait_ms: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="How long a claim may wait for others to share a call to a language model; null: "
+        "judge.llm.max_wait_ms or judge.cascade.max_wait_ms, and so it is where those are 0.",
+    )
     flag_below: Probability = Field(
         default=FLAG_BELOW, description="Flag a response whose score is below this."
     )

@@ -76,7 +76,7 @@ class GuardClient:
         ``on_block``: "raise" AnswerBlocked, or "yield" its message as a last ``Piece`` with ``replaces``.
 
         ``timeout_s``: how long the guard may say nothing once the text is complete (or at a bound); the
-        partitions of a guard that died stand still for about 30 s. ``stall_timeout_s``: how long text may
+        partitions of a guard that died stand still for about 8 s. ``stall_timeout_s``: how long text may
         wait while the answer is still being written; None for no limit, because a policy that holds says
         nothing until the end. ``on_timeout``, which applies as well where Kafka can't be written to or read:
 

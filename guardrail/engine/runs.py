@@ -236,13 +236,14 @@ class Run:
     pending: int = 0
     silent: bool = False
     dropped: bool = False
+    max_wait_s: float = field(init=False)
+    """How long the judge lets claims wait for others while more text comes; 0 for a judge that never does."""
 
-    @property
-    def max_wait_s(self) -> float:
-        """How long the judge lets claims wait for others while more text comes; 0 for a judge that never
-        does.
-        """
-        return self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
+    def __post_init__(self) -> None:
+        # Once: whether a judge fits a protocol takes longer to say than a delta to handle.
+        own = self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
+        wanted = self.session.policy.max_wait_ms
+        self.max_wait_s = own if wanted is None or not own else wanted / 1000
 
     @property
     def may_call(self) -> bool:

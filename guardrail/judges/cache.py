@@ -26,6 +26,7 @@ from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.events import ClaimPart, Context, Evidence, Finding, Span, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges.gathering import put_off
 from guardrail.judges.streams import checked, closing, merged
 from guardrail.secrets import Secret
 from guardrail.verdicts import Judgement, sound
@@ -275,16 +276,19 @@ class CachedJudge:
         fingerprint: str,
         settings: CacheSettings | None = None,
         *,
+        max_wait_s: float = 0.0,
         shared: SharedCache | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Takes over ``judge`` and ``shared``, and closes them.
 
         ``fingerprint`` identifies everything else that a verdict depends on: model, prompt, settings.
+        ``max_wait_s``: how long claims that are not cached may wait for others, to share a call.
         ``clock`` is that of deadlines.
         """
         self._judge = judge
         self._fingerprint = fingerprint
+        self.max_wait_s = max_wait_s
         self._settings = settings or CacheSettings()
         self._shared = shared
         self._clock = clock
@@ -312,6 +316,10 @@ class CachedJudge:
         )
         for judgement in await self._looked_up(work):
             yield judgement
+        if work.open and self.max_wait_s:
+            if put_off(request, work.open, self.name):
+                return
+            request = work.request = replace(request, gathering=None)  # it has been asked
         for round_ in range(_ROUNDS + 1):
             if not work.open:
                 break

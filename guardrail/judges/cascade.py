@@ -21,6 +21,7 @@ from guardrail.events import Finding, Severity, Verdict
 from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
+from guardrail.judges.gathering import ENOUGH
 from guardrail.judges.streams import beside, checked, closing, within
 from guardrail.log_events import EventLog
 from guardrail.printable import escape_controls, shorten
@@ -167,7 +168,6 @@ _GRACE_S = 0.05
 _TURN_S = 0.02
 _LAST_WORD_S = 0.03
 _DOUBTED = 0.5
-_ENOUGH = 4
 
 
 class _Tier:
@@ -372,7 +372,7 @@ def _urgent(open_: Sequence[Judgement]) -> bool:
     Yes if the first judge finds a claim more likely wrong than right, which readers should know soon, or if
     so many claims are waiting that the last of them would wait for a long reply.
     """
-    return any(map(_is_doubted, open_)) or len(open_) >= _ENOUGH
+    return any(map(_is_doubted, open_)) or len(open_) >= ENOUGH
 
 
 def _is_doubted(judgement: Judgement) -> bool:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
+from guardrail.judges.gathering import GatheringAround
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 
@@ -324,7 +325,9 @@ class _Builder:
                 from guardrail.judges.spending import BudgetFallback
 
                 judge = BudgetFallback(judge, LocalJudge(settings.local))
-            return self._cached("llm", judge, llm), llm.model
+            # In a cascade the claims have gathered when they come.
+            max_wait_s = llm.max_wait_ms / 1000 if alone else 0.0
+            return self._cached("llm", judge, llm, max_wait_s), llm.model
 
         judge, model = paid(settings.llm)
         alternative = settings.alternative_llm()
@@ -335,10 +338,10 @@ class _Builder:
             alternative=None if alternative is None else paid(alternative),
         )
 
-    def _cached(self, kind: str, judge: Judge, settings: BaseModel) -> Judge:
+    def _cached(self, kind: str, judge: Judge, settings: BaseModel, max_wait_s: float = 0.0) -> Judge:
         cache = self.settings.cache
         if not cache.enabled:
-            return judge
+            return GatheringAround(judge, max_wait_s) if max_wait_s else judge
         from guardrail.judges.cache import CachedJudge
         from guardrail.judges.fingerprint import fingerprint
 
@@ -347,4 +350,4 @@ class _Builder:
             from guardrail.judges.redis_cache import RedisCache
 
             shared = RedisCache(cache)
-        return CachedJudge(judge, fingerprint(kind, settings), cache, shared=shared)
+        return CachedJudge(judge, fingerprint(kind, settings), cache, max_wait_s=max_wait_s, shared=shared)

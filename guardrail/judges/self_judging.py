@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import Judge, JudgeRequest, Meter
+from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, Meter
 from guardrail.judges.llm.settings import shown_body
 from guardrail.judges.streams import closing
 from guardrail.log_events import EventLog
@@ -247,6 +247,8 @@ class SelfJudgingGuard:
         self._alternative = alternative
         self._identity = ModelIdentity(settings.aliases)
         self._warned: set[tuple[str, str]] = set()
+        self.max_wait_s = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
+        """How long the judge lets claims wait for others; 0: not at all."""
 
     @property
     def name(self) -> str:

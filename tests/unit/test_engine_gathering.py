@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.events import Decision
-from guardrail.judges import Judgement, JudgeRequest, Verdict
+from guardrail.judges import CachedJudge, Judge, Judgement, JudgeRequest, Verdict
+from guardrail.judges.gathering import GatheringAround
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from tests.support.constants import made
@@ -93,7 +94,7 @@ async def settled() -> None:
 
 
 @asynccontextmanager
-async def begun(judge: WordJudge, **limits: int) -> AsyncIterator[tuple[Bench, Callable[[str], None]]]:
+async def begun(judge: Judge, **limits: int) -> AsyncIterator[tuple[Bench, Callable[[str], None]]]:
     """A bench with a response under way, and what writes the next of its text."""
     policy = Policy(mode="observe", claim_timeout_ms=600_000)
     async with bench(judge, policy, made(Limits, **limits)) as b:
@@ -337,3 +338,94 @@ def test_however_the_text_comes_each_claim_gets_the_verdict_it_would_get_at_once
         assert {claim.verdict for claim in b.claims()} == {Verdict.SUPPORTED}
 
     asyncio.run(run())
+
+
+# ------------------------------------------------- judges that know nothing of a claim while it waits
+
+
+def around(judge: WordJudge, max_wait_s: float) -> Judge:
+    return GatheringAround(judge, max_wait_s)
+
+
+def cached(judge: WordJudge, max_wait_s: float) -> Judge:
+    return CachedJudge(judge, "words", max_wait_s=max_wait_s)
+
+
+AROUND = pytest.mark.parametrize("wrap", [around, cached])
+
+
+def judged(judge: WordJudge) -> list[list[str]]:
+    return [[claim.text for claim in request.claims.values()] for request in judge.requests]
+
+
+@AROUND
+async def test_claims_share_a_call_and_four_wait_for_no_more(
+    wrap: Callable[[WordJudge, float], Judge],
+) -> None:
+    judge = WordJudge()
+    async with begun(wrap(judge, LONG_S)) as (b, write):
+        for sentence in SENTENCES[:3]:
+            write(f"{sentence} ")
+            await settled()
+        assert judge.requests == []
+        write(f"{SENTENCES[3]} {SENTENCES[0][:-1]} again. And")
+        await b.until(lambda: len(b.claims()) >= 4)
+        assert judged(judge)[0][:4] == list(SENTENCES)
+        b.complete(4)
+        await b.until(lambda: bool(b.closed))
+    assert all(claim.verdict is Verdict.SUPPORTED for claim in b.claims())
+    assert b.verdict().usage.judge_calls == len(judge.requests) == 2
+
+
+@AROUND
+async def test_a_lone_claim_is_asked_about_in_time(wrap: Callable[[WordJudge, float], Judge]) -> None:
+    judge = WordJudge()
+    async with begun(wrap(judge, 0.02)) as (b, write):
+        write(f"{SENTENCES[0]} And")
+        await b.until(lambda: bool(b.claims()))
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+    assert judged(judge)[0] == [SENTENCES[0]]
+
+
+async def test_a_cached_verdict_waits_for_nothing() -> None:
+    judge = WordJudge()
+    known = cached(judge, LONG_S)
+    async with begun(known) as (b, write):
+        write(f"{SENTENCES[0]} ")
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+        b.start("r2")
+        b.delta(0, f"{SENTENCES[0]} {SENTENCES[0]} And", "r2")
+        await b.until(lambda: len(b.claims()) == 3)
+    assert len(judge.requests) == 1
+
+
+async def test_the_same_claim_twice_waits_as_one_and_is_answered_twice() -> None:
+    judge = WordJudge()
+    async with begun(cached(judge, LONG_S)) as (b, write):
+        write(f"{SENTENCES[0]} {SENTENCES[0]} ")
+        await settled()
+        assert judge.requests == []
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED] * 2
+    assert judged(judge) == [[SENTENCES[0]]]
+
+
+async def test_a_policy_has_its_own_bound_for_judges_that_gather() -> None:
+    gathering, plain = WordJudge(), WordJudge()
+    for judge, wrapped, calls in ((gathering, around(gathering, LONG_S), 0), (plain, plain, 1)):
+        policy = Policy(mode="observe", claim_timeout_ms=600_000, max_wait_ms=60_000)
+        async with bench(wrapped, policy) as b:
+            b.start()
+            b.delta(0, f"{SENTENCES[0]} And")
+            await settled()
+            await asyncio.sleep(0)
+            assert len(judge.requests) == calls
+    impatient = WordJudge()
+    policy = Policy(mode="observe", claim_timeout_ms=600_000, max_wait_ms=0)
+    async with bench(around(impatient, LONG_S), policy) as b:
+        b.start()
+        b.delta(0, f"{SENTENCES[0]} And")
+        await b.until(lambda: bool(b.claims()))

@@ -415,6 +415,13 @@ class LlmJudgeSettings(_Settings):
         description="Retries when the server is busy, fails or sends an unusable reply. The API "
         "client's own retries are off.",
     )
+    max_wait_ms: Annotated[int, Field(ge=0)] = Field(
+        default=1000,
+        description="How long, while the answer is being written, a claim may wait for others, so that they "
+        "share a call; four don't wait for more, and none waits once the answer has ended. It bounds what "
+        "this adds to the delay of text while it streams: at most a quarter of claim_timeout_ms. 0: none. "
+        "In a cascade, judge.cascade.max_wait_ms applies.",
+    )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
         default=64,
         description="Most concurrent calls; fewer if the server turns out to take fewer. Further "

@@ -75,7 +75,9 @@ async def test_a_score_is_compared_with_the_truth(peer: str, score: float, right
     judging = asyncio.create_task(system.judge(case, start=-1_000.0))
     asked = await sink.written.get()
     assert asked["answer"] == case.answer
-    source.feed_data(json.dumps({"id": asked["id"], "score": score, "at": 0.0}).encode() + b"\n")
+    source.feed_data(
+        json.dumps({"id": asked["id"], "score": score, "at": 0.0, "processor_s": 0.5}).encode() + b"\n"
+    )
     source.feed_eof()
     await system.read(source)
     outcome = await judging
