@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +27,7 @@ from guardrail.events import (
     Verdict,
 )
 from guardrail.judges.factory import JudgeSet
-from guardrail.offline.results import Evaluation, EvaluationResult, Sample, ScoreValue
+from guardrail.offline.results import EvaluationResult, Sample, ScoreValue
 from guardrail.offline.scorer import checker, judging_everything
 from guardrail.routing import PolicyRouter
 from tests.chat_answers import load
@@ -129,7 +128,7 @@ def weighted(verdict: ResponseVerdict) -> ScoreValue:
 def strict(verdict: ResponseVerdict) -> ScoreValue:
     """SUPPORTED of all claims."""
     if not verdict.claims:
-        return ScoreValue(reason="nothing to check")
+        return ScoreValue(value=None, reason="nothing to check")
     return ScoreValue(value=verdict.counts.supported / len(verdict.claims))
 
 

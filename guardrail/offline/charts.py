@@ -1,13 +1,13 @@
 """The report's charts: SVG that its style sheet colours.
 
-A chart holds numbers and the words of the guard only, never a text from the data. What a colour says, a pattern
-or a word says too, and a table beside it.
+A chart holds numbers and the words of the guard only, never a text from the data. What a colour says, a
+pattern or a word says too, and a table beside it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
     style: str
     name: str
-    count: int
+    number: int
 
 
 class Stack(NamedTuple):
@@ -39,22 +39,24 @@ class Stack(NamedTuple):
 
 def bar(parts: Sequence[Part]) -> Markup:
     """Shares of a whole, side by side over the width that there is."""
-    whole = sum(part.count for part in parts)
-    told = ", ".join(f"{part.count:,} {part.name}" for part in parts if part.count) or "none"
+    whole = sum(part.number for part in parts)
+    told = ", ".join(f"{part.number:,} {part.name}" for part in parts if part.number) or "none"
     pieces, at = [], 0.0
     for part in parts:
-        if not part.count:
+        if not part.number:
             continue
-        width = 100 * part.count / whole
-        title = f"{part.name}: {part.count:,} ({width:.1f} %)"
-        for style in (f"fill {part.style}", f"hatch {part.style}"):
-            pieces.append(
-                Markup(
-                    '<rect class="{}" x="{:.3f}%" y="0" width="{:.3f}%" height="100%"><title>{}</title></rect>'
-                ).format(style, at, width, title)
-            )
+        width = 100 * part.number / whole
+        title = f"{part.name}: {part.number:,} ({width:.1f} %)"
+        pieces += [
+            Markup(
+                '<rect class="{}" x="{:.3f}%" width="{:.3f}%" height="100%"><title>{}</title></rect>'
+            ).format(f"{kind} {part.style}", at, width, title)
+            for kind in ("fill", "hatch")
+        ]
         at += width
-    return Markup('<svg class="bar" role="img" aria-label="{}">{}</svg>').format(told, Markup("").join(pieces))
+    return Markup('<svg class="bar" role="img" aria-label="{}">{}</svg>').format(
+        told, Markup("").join(pieces)
+    )
 
 
 def histogram(stacks: Sequence[Stack], mean: float, label: str) -> Markup:
@@ -85,7 +87,9 @@ def histogram(stacks: Sequence[Stack], mean: float, label: str) -> Markup:
             )
         )
         anchor = "end" if mean > 0.9 else "start"
-        pieces.append(_text(x + (-6 if anchor == "end" else 6), _TOP - 8, f"mean {mean:.2f}", anchor, "strong"))
+        pieces.append(
+            _text(x + (-6 if anchor == "end" else 6), _TOP - 8, f"mean {mean:.2f}", anchor, "strong")
+        )
     return _chart(pieces, label)
 
 
@@ -135,9 +139,9 @@ def calibration(bins: Sequence[Bin], label: str) -> Markup:
         radius = 3 + 7 * math.sqrt(each.weight / heaviest)
         title = f"said {each.predicted:.2f}, true {each.observed:.2f}, {each.weight:,.0f}"
         pieces.append(
-            Markup('<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"><title>{}</title></circle>').format(
-                x, y, radius, title
-            )
+            Markup(
+                '<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"><title>{}</title></circle>'
+            ).format(x, y, radius, title)
         )
     return Markup('<svg class="square" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         size + 10, size, label, Markup("").join(pieces)
@@ -161,7 +165,8 @@ def interval(estimate: Estimate, low: float = 0.0, high: float = 1.0) -> Markup:
         else Markup("")
     )
     return Markup(
-        '<svg class="interval" role="img" aria-label="{}">{}<line class="axis" x1="2%" x2="98%" y1="50%" y2="50%"/>'
+        '<svg class="interval" role="img" aria-label="{}">{}'
+        '<line class="axis" x1="2%" x2="98%" y1="50%" y2="50%"/>'
         '<line class="range" x1="{:.2f}%" x2="{:.2f}%" y1="50%" y2="50%"/>'
         '<circle class="dot" cx="{:.2f}%" cy="50%" r="4"/><title>{}</title></svg>'
     ).format(told, zero, at(start), at(end), at(estimate.value), told)
@@ -204,7 +209,8 @@ def _grid(top: int, ticks: Sequence[int]) -> list[Markup]:
 def _column(style: str, x: float, y: float, width: float, height: float, title: str) -> list[Markup]:
     return [
         Markup(
-            '<rect class="{} {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
+            '<rect class="{} {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}">'
+            "<title>{}</title></rect>"
         ).format(kind, style, x, y, width, height, title)
         for kind in ("fill", "hatch")
     ]

@@ -1,9 +1,9 @@
 """The report of an evaluation: one HTML file that needs nothing else.
 
-All of its texts come from users, documents and models. Jinja escapes every one, control characters and marks of
-direction become visible (``guardrail.printable``), and the page's Content-Security-Policy allows its own style
-sheet and nothing more: no script, no request, no style from the data. Only numbers and the guard's own words get
-into attributes.
+All of its texts come from users, documents and models. Jinja escapes every one, control characters and marks
+of direction become visible (``guardrail.printable``), and the page's Content-Security-Policy allows its own
+style sheet and nothing more: no script, no request, no style from the data. Only numbers and the guard's own
+words get into attributes.
 
 Needs the extra ``report`` (Jinja2).
 """
@@ -13,10 +13,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -168,8 +169,8 @@ def write_report(
     page = _page(evaluation, overview, compared_with, comparison, title, written or datetime.now(UTC))
     Path(path).write_text(page, encoding="utf-8", newline="\n")
     return {
-        "name": evaluation.name,
         **overview.figures(),
+        "name": evaluation.name,
         "comparison": None if comparison is None else comparison.figures(),
     }
 
@@ -204,7 +205,9 @@ def _page(
     }
     css = files("guardrail.offline").joinpath("report_page/report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return environment.get_template("report.html.j2").render(
+    page = environment.get_template(
+        "report.html.j2"
+    ).render(
         title=title or "Faithfulness report",
         run=run,
         other=other,
@@ -220,7 +223,9 @@ def _page(
         worst=[shown(result) for result in overview.worst.in_order()],
         misses=[shown(result) for result in overview.misses.in_order()[:_FAULTS]],
         wrongful=[shown(result) for result in overview.wrongful.in_order()[:_FAULTS]],
-        changes=[] if comparison is None else [_change(each) for each in comparison.examples() if each.before],
+        changes=[]
+        if comparison is None
+        else [_change(each) for each in comparison.examples() if each.before],
         groups={name: named_groups(groups) for name, groups in overview.groups.items()},
         most_rows=_MOST_ROWS,
         verdicts=_VERDICT_ORDER,
@@ -247,6 +252,7 @@ def _page(
         trace_steps=_TRACE_STEPS,
         trace_chars=_TRACE_CHARS,
     )
+    return page.lstrip()
 
 
 def _printable(value: Any) -> Any:
@@ -286,10 +292,8 @@ def pieces(text: str, claims: Sequence[ClaimVerdict]) -> tuple[Piece, ...]:
     named = [_within(span, text) for claim in claims for span in claim.unsupported_spans]
     edges = sorted({0, len(text), *(edge for span in (*spans, *named) for edge in span)})
     found = []
-    for start, end in zip(edges, edges[1:], strict=False):
-        over = [
-            number for number, span in enumerate(spans, start=1) if span[0] <= start and end <= span[1]
-        ]
+    for start, end in pairwise(edges):
+        over = [number for number, span in enumerate(spans, start=1) if span[0] <= start and end <= span[1]]
         worst = max((claims[number - 1].verdict for number in over), key=_BADNESS.__getitem__, default=None)
         found.append(
             Piece(
@@ -364,8 +368,8 @@ def standing_out(overview: Overview) -> list[str]:
     withheld, flagged = whole.decided(WITHHELD), whole.decided([Decision.FLAG])
     if withheld.count or flagged.count:
         found.append(
-            f"{counted(withheld.count, 'answer')} of {whole.judged:,} would be withheld ({percent(withheld)}), "
-            f"{flagged.count:,} flagged ({percent(flagged)})."
+            f"{counted(withheld.count, 'answer')} of {whole.judged:,} would be withheld "
+            f"({percent(withheld)}), {flagged.count:,} flagged ({percent(flagged)})."
         )
     else:
         found.append(f"All {counted(whole.judged, 'answer')} would be released.")
@@ -374,30 +378,32 @@ def standing_out(overview: Overview) -> list[str]:
         critical = whole.claims_with(WRONG, [Severity.CRITICAL])
         contradicted = whole.claims_with([Verdict.CONTRADICTED])
         found.append(
-            f"{counted(wrong, 'claim')} of {whole.claims:,} {'has' if wrong == 1 else 'have'} no support in the "
-            f"documents: {contradicted:,} contradicted, {critical:,} of critical severity."
+            f"{counted(wrong, 'claim')} of {whole.claims:,} {'has' if wrong == 1 else 'have'} no support in "
+            f"the documents: {contradicted:,} contradicted, {critical:,} of critical severity."
         )
     if overview.labelled:
         missed = overview.told_by_people(False, [Decision.RELEASE])
         wrongful = overview.told_by_people(True, WITHHELD)
         found.append(
             f"By the labels, {missed.count:,} of {counted(missed.total, 'wrong answer')} would be released "
-            f"({percent(missed)}) and {wrongful.count:,} of {counted(wrongful.total, 'right answer')} withheld "
-            f"({percent(wrongful)})."
+            f"({percent(missed)}) and {wrongful.count:,} of {counted(wrongful.total, 'right answer')} "
+            f"withheld ({percent(wrongful)})."
         )
     for field, groups in overview.groups.items():
         telling = [each for each in groups.values() if each.judged >= _TELLING and apart(each, whole) > 0]
         if telling:
             most = max(telling, key=lambda each: each.decided(WITHHELD).told()["value"])
             found.append(
-                f"{field.replace('_', ' ').capitalize()} {shorten(most.name, 60)} has more answers withheld than "
-                f"the rest: {percent(most.decided(WITHHELD))} of {most.judged:,}."
+                f"{field.replace('_', ' ').capitalize()} {shorten(most.name, 60)} has more answers withheld "
+                f"than the rest: {percent(most.decided(WITHHELD))} of {most.judged:,}."
             )
     unverified = whole.claims_with([Verdict.UNVERIFIED])
     if unverified:
         found.append(f"{counted(unverified, 'claim')} could not be judged and count in no score.")
     if whole.errors:
-        found.append(f"{counted(whole.errors, 'result')} of {whole.results:,} are errors, and count nowhere else.")
+        found.append(
+            f"{counted(whole.errors, 'result')} of {whole.results:,} are errors, and count nowhere else."
+        )
     return found
 
 
@@ -470,7 +476,10 @@ def figure_ms(value: float | None) -> str:
 
 def signed(value: float, digits: int = 3) -> str:
     """With its sign, and a minus that is as wide as a plus."""
-    return "–" if math.isnan(value) else f"{value:+.{digits}f}".replace("-", "−")
+    if math.isnan(value):
+        return "–"
+    told = f"{value:+.{digits}f}".replace("-", "−")
+    return told if float(told.replace("−", "-")) else told[1:]
 
 
 def p_value(value: float) -> str:
@@ -485,6 +494,3 @@ def usd(value: float) -> str:
 def counted(count: int, thing: str) -> str:
     """``1 claim``, ``2 claims``."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
-
-
-__all__: Final[Iterable[str]] = ["WORST", "write_report"]
