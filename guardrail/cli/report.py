@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -65,7 +66,7 @@ def report_command(
     agreement with labels, and the worst answers with claims marked and evidence beside them. With a second
     file it says what changed. It needs Jinja2, which the extra report installs.
     """
-    from guardrail.offline.report import write_report
+    from guardrail.offline.report import counted, write_report
     from guardrail.offline.results_file import ResultsFile
 
     for source in (results, other):
@@ -77,16 +78,19 @@ def report_command(
         figures = write_report(run, target, before, title=title, worst=worst)
     if as_json:
         typer.echo(json.dumps(figures, indent=2))
-    (err() if as_json else out()).print(f"wrote {safe(str(target))}: {_told(figures)}", soft_wrap=True)
+    told = _told(figures, counted)
+    (err() if as_json else out()).print(f"wrote {safe(str(target))}: {told}", soft_wrap=True)
 
 
-def _told(figures: dict[str, Any]) -> str:
+def _told(figures: dict[str, Any], counted: Callable[[int, str], str]) -> str:
     decisions = ", ".join(
         f"{each['count']:,} {name}" for name, each in figures["decisions"].items() if each["count"]
     )
     mean = figures["mean_score"]["value"]
-    told = f"{figures['results']:,} results: {decisions or 'none judged'}"
+    told = f"{counted(figures['results'], 'result')}: {decisions or 'none judged'}"
     told += "" if mean is None else f", mean score {mean:.3f}"
-    told += f", {figures['errors']:,} errors" if figures["errors"] else ""
+    told += f", {counted(figures['errors'], 'error')}" if figures["errors"] else ""
     changed = figures["comparison"]
-    return told + ("" if changed is None else f"; {changed['changed_decisions']:,} decisions changed")
+    return told + (
+        "" if changed is None else f"; {counted(changed['changed_decisions'], 'decision')} changed"
+    )

@@ -33,7 +33,7 @@ def test_it_writes_a_page_and_says_what_is_in_it(
     done = runner.invoke(app, ["report", *files, "--out", str(target), "--title", "Nightly <run>"])
     assert done.exit_code == 0, done.output
     assert done.stdout.strip().endswith(
-        "page.html: 3 results: 1 release, 1 block, mean score 0.900, 1 errors; 1 decisions changed"
+        "page.html: 3 results: 1 release, 1 block, mean score 0.900, 1 error; 1 decision changed"
     )
     assert '<h1 dir="auto">Nightly &lt;run&gt;</h1>' in target.read_text("utf-8")
 
@@ -52,9 +52,8 @@ def test_json_alone_is_on_stdout(runner: CliRunner, files: tuple[str, str], tmp_
 def test_worst_bounds_what_is_shown_whole(runner: CliRunner, files: tuple[str, str], tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     for worst in (0, 1):
-        assert (
-            runner.invoke(app, ["report", files[0], "-o", str(target), "--worst", str(worst)]).exit_code == 0
-        )
+        done = runner.invoke(app, ["report", files[0], "-o", str(target), "--worst", str(worst)])
+        assert done.exit_code == 0
         assert target.read_text("utf-8").count('<article class="card') == worst
 
 

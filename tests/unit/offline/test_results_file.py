@@ -49,6 +49,6 @@ def test_a_line_that_cannot_be_read_is_named_and_not_quoted(tmp_path: Path) -> N
     path = tmp_path / "results.jsonl"
     for line in (b"secret words\n", b'["secret"]\n', LINES[0].replace(b'"labels":[]', b'"labels":"secret"')):
         path.write_bytes(LINES[0] + line)
-        with pytest.raises(DecodeError, match="line 2.*guardrail evaluate --out") as raised:
+        with pytest.raises(DecodeError, match=r"line 2.*guardrail evaluate --out") as raised:
             list(ResultsFile(path))
         assert "secret" not in str(raised.value)
