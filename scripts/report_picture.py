@@ -1,21 +1,26 @@
-"""Draws docs/report.png: judges examples of this repository, writes the report and takes a picture of it.
+"""Draws docs/report.png and report-answers.png, and writes examples/results.jsonl.
 
 .venv/bin/python -m scripts.report_picture
-.venv/bin/python -m scripts.report_picture --results FOLDER  # keeps the two results files
+.venv/bin/python -m scripts.report_picture --keep FOLDER  # also the two results files and the report
 
-The local judge judges the answers of ``tests/chat_answers/development`` once and two policies decide on its
-verdicts. Routes and names of models are made up; which of two twins is wrong is their label.
+For the pictures the local judge judges the answers of ``tests/chat_answers/development``, and two policies
+decide on its verdicts. Routes and names of models are made up; which of two twins is wrong is their label.
+For the example it judges the answers of the demo under the demo's policies.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from playwright.async_api import async_playwright
+
+from consumers.settings import load_settings
 from guardrail import JudgeSettings, Policy
 from guardrail.decisions import by_segment, redecide
 from guardrail.events import (
@@ -25,16 +30,21 @@ from guardrail.events import (
     Response,
     ResponseVerdict,
     Verdict,
+    parse_input,
 )
 from guardrail.judges.factory import JudgeSet
-from guardrail.offline.results import EvaluationResult, Sample, ScoreValue
+from guardrail.offline.report import write_report
+from guardrail.offline.results import Evaluation, EvaluationResult, Sample, ScoreValue
 from guardrail.offline.scorer import checker, judging_everything
+from guardrail.policy import Mode
 from guardrail.routing import PolicyRouter
 from tests.chat_answers import load
 
 ROOT: Final = Path(__file__).parents[1]
 ROUTES: Final = ("support", "sales", "legal")
 MODELS: Final = ("small-model", "large-model")
+PICTURES: Final = (("report", ".top", "#scores svg.chart"), ("report-answers", "#worst", "#r2"))
+"""Their names, and the first and the last thing on them."""
 CAREFUL: Final = Policy.model_validate(
     {
         "name": "careful",
@@ -98,15 +108,39 @@ def samples() -> Iterator[Sample]:
             yield Sample(response, (label,), f"pair {number + 1}")
 
 
-async def judged(every: list[Sample]) -> list[EvaluationResult]:
-    """What the local judge and the first policy say."""
-    policy = judging_everything(CAREFUL)
-    judges = JudgeSet(JudgeSettings(), [policy])
-    check = checker(judges.default, PolicyRouter.single(policy), modes={"careful": "stream"})
+def demo_samples() -> Iterator[Sample]:
+    """The answers of the demo; one that it expects to be acted on is labelled as wrong."""
+    lines = (ROOT / "guardrail" / "demo" / "answers.jsonl").read_text("utf-8").splitlines()
+    for number, line in enumerate(lines, start=1):
+        response = parse_input(line)
+        assert isinstance(response, Response)  # noqa: S101 - the file holds nothing else
+        bad = response.metadata["expected"]["bad_claim"]
+        label = Label(
+            response_id=response.response_id,
+            verdict=Verdict.SUPPORTED if bad is None else Verdict.CONTRADICTED,
+            source=LabelSource.DATASET,
+        )
+        yield Sample(response, (label,), f"line {number}")
+
+
+async def judged(
+    every: Iterable[Sample], router: PolicyRouter, modes: Mapping[str, Mode]
+) -> list[EvaluationResult]:
+    """What the local judge says, and what the policies decide."""
+    judges = JudgeSet(JudgeSettings(), router.policies)
+    check = checker(judges.default, router, modes=modes)
     try:
         return [result(sample, await check(sample.response)) for sample in every]
     finally:
         await judges.aclose()
+
+
+async def demo_results() -> list[EvaluationResult]:
+    """Under the demo's policies."""
+    settings = load_settings(ROOT / "guardrail" / "demo" / "guardrail.yaml", {})
+    policies = {name: judging_everything(each) for name, each in settings.policies.items()}
+    router = PolicyRouter(policies, settings.routes, settings.default_policy)
+    return await judged(demo_samples(), router, {name: each.mode for name, each in settings.policies.items()})
 
 
 def result(sample: Sample, verdict: ResponseVerdict) -> EvaluationResult:
@@ -156,17 +190,50 @@ def write(path: Path, results: list[EvaluationResult]) -> None:
     path.write_bytes(b"".join(each.to_json() + b"\n" for each in results))
 
 
+async def draw(page_file: Path) -> None:
+    """The top of the report, and its worst answers."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = await browser.new_page(viewport={"width": 1120, "height": 900}, device_scale_factor=1.2)
+        await page.goto(page_file.as_uri())
+        for name, first, last in PICTURES:
+            start = await page.locator(first).first.bounding_box()
+            end = await page.locator(last).first.bounding_box()
+            assert start is not None  # noqa: S101 - the page has both
+            assert end is not None  # noqa: S101
+            top, bottom = start["y"] - 12, end["y"] + end["height"] + 28
+            await page.screenshot(
+                path=ROOT / "docs" / f"{name}.png",
+                full_page=True,
+                clip={"x": 0, "y": max(0, top), "width": 1120, "height": bottom - max(0, top)},
+            )
+        await browser.close()
+
+
 async def main() -> None:
     """Judge, write, draw."""
-    parser = argparse.ArgumentParser(description="Draw docs/report.png.")
-    parser.add_argument("--results", type=Path, help="folder for the results files and the reports")
+    parser = argparse.ArgumentParser(description="Draw the pictures of docs/report.md, write the example.")
+    parser.add_argument("--keep", type=Path, help="folder for the results files and the report")
     arguments = parser.parse_args()
+    write(ROOT / "examples" / "results.jsonl", await demo_results())
     with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.results or Path(temporary)
+        folder = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        first = await judged(list(samples()))
-        write(folder / "careful.jsonl", first)
-        write(folder / "strict.jsonl", decided_again(first, STRICT))
+        careful = await judged(
+            samples(), PolicyRouter.single(judging_everything(CAREFUL)), {CAREFUL.name: CAREFUL.mode}
+        )
+        strict = decided_again(careful, STRICT)
+        for policy, results in ((CAREFUL, careful), (STRICT, strict)):
+            write(folder / f"{policy.name}.jsonl", results)
+        run = Evaluation(
+            tuple(strict),
+            "chat answers, strict policy",
+            {"judge": "local", "policy": "strict", "source": "tests/chat_answers/development"},
+        )
+        write_report(run, folder / "report.html", title="Faithfulness of our assistant")
+        await draw(folder / "report.html")
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ _SEVERITY_ORDER: Final = sorted(Severity, key=lambda severity: -severity.rank)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class AnswerPiece:
     """A stretch of an answer: its text, the worst verdict on it, whether the judge named just these words,
     and the claims that end with it."""
 
@@ -120,7 +120,7 @@ class AnswerShown:
     """A result whole, as the report shows it."""
 
     result: EvaluationResult
-    pieces: tuple[Piece, ...]
+    pieces: tuple[AnswerPiece, ...]
     left_out_chars: int
     doubtful: tuple[ClaimShown, ...]
     supported: tuple[ClaimShown, ...]
@@ -286,7 +286,7 @@ def shown(result: EvaluationResult) -> AnswerShown:
     )
 
 
-def pieces(text: str, claims: Sequence[ClaimVerdict]) -> tuple[Piece, ...]:
+def pieces(text: str, claims: Sequence[ClaimVerdict]) -> tuple[AnswerPiece, ...]:
     """The text cut where a claim, or words that the judge named, begin or end. Joined they are the text."""
     spans = [_within(claim.span, text) for claim in claims]
     named = [_within(span, text) for claim in claims for span in claim.unsupported_spans]
@@ -296,7 +296,7 @@ def pieces(text: str, claims: Sequence[ClaimVerdict]) -> tuple[Piece, ...]:
         over = [number for number, span in enumerate(spans, start=1) if span[0] <= start and end <= span[1]]
         worst = max((claims[number - 1].verdict for number in over), key=_BADNESS.__getitem__, default=None)
         found.append(
-            Piece(
+            AnswerPiece(
                 text[start:end],
                 worst,
                 any(span[0] <= start and end <= span[1] for span in named),
