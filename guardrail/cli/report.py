@@ -67,14 +67,14 @@ def report_command(
     file it says what changed. It needs Jinja2, which the extra report installs.
     """
     from guardrail.offline.report import counted, write_report
-    from guardrail.offline.results_file import ResultsFile
+    from guardrail.offline.results import StoredResults
 
     for source in (results, other):
         if source is not None and target.exists() and source.exists() and target.samefile(source):
             raise typer.BadParameter(f"{target} is a file that is read; give another one", param_hint="--out")
     with err().status("reading", spinner="dots"):
-        run = ResultsFile(results)
-        before = None if other is None else ResultsFile(other)
+        run = StoredResults(results)
+        before = None if other is None else StoredResults(other)
         figures = write_report(run, target, before, title=title, worst=worst)
     if as_json:
         typer.echo(json.dumps(figures, indent=2))

@@ -125,7 +125,7 @@ class Comparison:
         acted = before.decision in _ACTED, verdict.decision in _ACTED
         self._withheld[withheld] += 1
         self._acted[acted] += 1
-        right = is_right(result.labels)
+        right = is_right(result)
         if right is not None:
             self._withheld_right[withheld[0] is not right, withheld[1] is not right] += 1
             self._acted_right[acted[0] is not right, acted[1] is not right] += 1

@@ -1,6 +1,6 @@
 """The figures of one run of an evaluation, in one pass over its results.
 
-Memory is bounded by the number of results, a few numbers each; only the worst are kept whole.
+Of each result a few numbers are held, and what labels are about; only the worst are kept whole.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from guardrail.events import Decision, Label, ResponseVerdict, Severity, Usage, Verdict
+from guardrail.events import Decision, ResponseVerdict, Severity, Usage, Verdict
+from guardrail.offline.agreement import Agreement, agreement
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.statistics import Estimate, Rate, mean_estimate, without_nan
+from guardrail.offline.truths import answer_truth
 from guardrail.printable import shorten
 from guardrail.verdicts import total
 
@@ -52,13 +55,11 @@ class EvaluationRun(Protocol):
         ...
 
 
-def is_right(labels: Iterable[Label]) -> bool | None:
-    """Whether people found no fault in the answer; None if they said nothing of it.
-
-    A label of the whole answer and labels of its claims count alike: one fault makes it wrong.
-    """
-    said = {label.verdict for label in labels} - {Verdict.UNVERIFIED}
-    return said == {Verdict.SUPPORTED} if said else None
+def is_right(result: EvaluationResult) -> bool | None:
+    """Whether people found no fault in the answer; None if that is not known, or there is no verdict."""
+    if result.verdict is None or not result.labels:
+        return None
+    return answer_truth(result.verdict, result.labels).right
 
 
 @dataclass(slots=True)
@@ -163,6 +164,14 @@ class Reasons:
         return [(reason, count, self.places[reason]) for reason, count in self.counts.most_common()]
 
 
+def _without_texts(result: EvaluationResult) -> EvaluationResult:
+    """What agreement needs of it: contexts and traces of many would fill the memory."""
+    response = result.response
+    if response is not None:
+        response = response.model_copy(update={"question": "", "contexts": (), "answer": "", "metadata": {}})
+    return result.model_copy(update={"response": response, "explanation": None, "trace": ()})
+
+
 Kept = TypeVar("Kept")
 
 
@@ -208,6 +217,7 @@ class Overview:
         self.judges: Counter[str] = Counter()
         self.by_truth: dict[bool, Counter[Decision]] = {True: Counter(), False: Counter()}
         self.worst = Worst[EvaluationResult](worst)
+        self._labelled: list[EvaluationResult] = []
         self.misses = Worst[EvaluationResult](worst)
         self.wrongful = Worst[EvaluationResult](worst)
 
@@ -238,7 +248,9 @@ class Overview:
                 self.degraded.add(missed, place)
         doubt = -1.0 if verdict.score is None else 1.0 - verdict.score
         self.worst.add(verdict.decision.rank, doubt, result)
-        right = is_right(result.labels)
+        if result.labels:
+            self._labelled.append(_without_texts(result))
+        right = is_right(result)
         if right is None:
             return
         self.by_truth[right][verdict.decision] += 1
@@ -263,8 +275,13 @@ class Overview:
 
     @property
     def labelled(self) -> int:
-        """Answers of which people said whether they are right, and which have a verdict."""
+        """Answers that have a verdict, and of which labels say whether they are right."""
         return sum(counts.total() for counts in self.by_truth.values())
+
+    @cached_property
+    def agreement(self) -> Agreement | None:
+        """With the labels in the results; None if there are none."""
+        return agreement(self._labelled) if self._labelled else None
 
     def told_by_people(self, right: bool, decisions: Iterable[Decision]) -> Rate:
         """Of the answers that people find right (or wrong), those with one of these decisions."""
@@ -300,6 +317,7 @@ class Overview:
             }
             if self.labelled
             else None,
+            "agreement": None if self.agreement is None else self.agreement.data(),
         }
         told: dict[str, Any] = without_nan(figures)
         return told

@@ -274,27 +274,45 @@ def read_results(path: str | Path) -> Evaluation:
     """
     results: list[EvaluationResult] = []
     started = read_run(path, results.append).started or EvaluationStarted()
-    settings = dict(started.settings)
-    if started.time is not None:
-        settings.setdefault("time", started.time.isoformat(timespec="seconds"))
-    return Evaluation(tuple(results), started.name, settings)
+    return Evaluation(tuple(results), started.name, _settings(started))
+
+
+class StoredResults:
+    """A results file as a run to go through, one result at a time and as often as needed.
+
+    Without a name of its own the run has the file's. Going through it raises OSError, and DecodeError naming
+    the line that can't be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Reads the head of the file. Raises as going through it does."""
+        self._path = Path(path)
+        first = next((event for _, event in _events(path)), None)
+        started = first if isinstance(first, EvaluationStarted) else EvaluationStarted()
+        self.name = started.name or self._path.name
+        self.settings: Mapping[str, str] = _settings(started)
+
+    @property
+    def results(self) -> Iterable[EvaluationResult]:
+        """In the order of the file."""
+        return self
+
+    def __iter__(self) -> Iterator[EvaluationResult]:
+        return (event for _, event in _events(self._path) if isinstance(event, EvaluationResult))
 
 
 def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> StoredRun:
     """Hand each result of a results file to ``take``, holding one at a time. Raises DecodeError."""
     started: EvaluationStarted | None = None
     completed, end = False, 0
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.endswith(b"\n"):
-            break
-        event = _event(line, number, path)
+    for size, event in _events(path):
         if isinstance(event, EvaluationStarted):
             started = event
         elif isinstance(event, EvaluationResult):
             take(event)
         completed = isinstance(event, EvaluationCompleted)
         if not completed:
-            end += len(line)
+            end += size
     return StoredRun(started, completed, end)
 
 
@@ -306,6 +324,21 @@ def _lines(path: str | Path) -> Iterator[bytes]:
             yield from stream
         except EOFError:
             return  # a gzipped file that was cut off
+
+
+def _settings(started: EvaluationStarted) -> dict[str, str]:
+    settings = dict(started.settings)
+    if started.time is not None:
+        settings.setdefault("time", started.time.isoformat(timespec="seconds"))
+    return settings
+
+
+def _events(path: str | Path) -> Iterator[tuple[int, Event | None]]:
+    """The bytes of each whole line, and its event; None for blank lines and other types."""
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.endswith(b"\n"):
+            return
+        yield len(line), _event(line, number, path)
 
 
 def _event(line: bytes, number: int, path: str | Path) -> Event | None:

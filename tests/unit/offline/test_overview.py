@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.events import Decision, Label, Severity, Verdict
+from guardrail.events import Decision, Severity, Verdict
 from guardrail.offline.overview import OTHERS, Overview, is_right, named_groups
 from guardrail.offline.results import EvaluationResult, ScoreValue
 from tests.unit.offline.results import claim, failed, result
@@ -82,18 +82,18 @@ def test_the_worst_are_those_that_sorting_all_gives(answers: list[tuple[Decision
 
 
 @pytest.mark.parametrize(
-    ("said", "right"),
+    ("truth", "right"),
     [
-        ([], None),
-        ([Verdict.UNVERIFIED], None),
-        ([Verdict.SUPPORTED], True),
-        ([Verdict.SUPPORTED, Verdict.UNVERIFIED], True),
-        ([Verdict.SUPPORTED, Verdict.CONTRADICTED], False),
-        ([Verdict.PARTIALLY_SUPPORTED], False),
+        (None, None),
+        (Verdict.UNVERIFIED, None),
+        (Verdict.SUPPORTED, True),
+        (Verdict.CONTRADICTED, False),
+        (Verdict.PARTIALLY_SUPPORTED, False),
     ],
 )
-def test_one_fault_makes_an_answer_wrong(said: list[Verdict], right: bool | None) -> None:
-    assert is_right([Label(response_id="r", verdict=each) for each in said]) is right
+def test_labels_say_whether_an_answer_is_right(truth: Verdict | None, right: bool | None) -> None:
+    assert is_right(result(truth=truth)) is right
+    assert is_right(result(truth=truth).model_copy(update={"verdict": None})) is None
 
 
 def test_labels_give_misses_and_wrongful_blocks_with_intervals() -> None:

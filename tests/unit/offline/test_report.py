@@ -28,8 +28,7 @@ from guardrail.events import (
 )
 from guardrail.offline.overview import Overview
 from guardrail.offline.report import pieces, standing_out, write_report
-from guardrail.offline.results import Evaluation, EvaluationResult, ScoreValue, TraceStep
-from guardrail.offline.results_file import ResultsFile
+from guardrail.offline.results import Evaluation, EvaluationResult, ScoreValue, StoredResults, TraceStep
 from tests.unit.offline.results import claim, failed, result
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
@@ -494,6 +493,6 @@ def test_the_same_results_give_the_same_page(tmp_path: Path) -> None:
 
 def test_the_example_of_the_page_has_a_report(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
-    figures = write_report(ResultsFile(root / "examples" / "results.jsonl"), tmp_path / "report.html")
+    figures = write_report(StoredResults(root / "examples" / "results.jsonl"), tmp_path / "report.html")
     assert (figures["results"], figures["errors"]) == (14, 0)
     assert figures["labelled"]["wrong"]["release"]["count"] == 0

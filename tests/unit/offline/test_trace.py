@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from guardrail.offline.scorer import checker
 
 from guardrail.events import Context, Response, ResponseVerdict
 from guardrail.guard import Guard
@@ -17,7 +18,6 @@ from guardrail.judges.llm import LlmJudge
 from guardrail.judges.local import LocalJudge
 from guardrail.judges.recorder import recorder, recording
 from guardrail.offline.results import EvaluationResult, TraceStep
-from guardrail.offline.scorer import checker
 from guardrail.offline.trace import traced
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from guardrail.errors import DecodeError
-from guardrail.offline.results_file import ResultsFile
+from guardrail.offline.results import StoredResults
 from tests.unit.offline.results import failed, result
 
 LINES = [each.to_json() + b"\n" for each in (result("a"), failed("no JSON"), result("b"))]
@@ -23,8 +23,8 @@ def test_it_can_be_gone_through_twice(tmp_path: Path, zipped: bool) -> None:
     path = tmp_path / "results.jsonl"
     data = b"".join([HEAD, b"\n", *LINES, b'{"type": "evaluation.completed", "results": 3}\n'])
     path.write_bytes(gzip.compress(data) if zipped else data)
-    run = ResultsFile(path)
-    assert (run.name, run.settings) == ("nightly", {"judge": "local", "time": "2026-11-24T10:00:00Z"})
+    run = StoredResults(path)
+    assert (run.name, run.settings) == ("nightly", {"judge": "local", "time": "2026-11-24T10:00:00+00:00"})
     for _ in range(2):
         assert [each.error for each in run.results] == [None, "no JSON", None]
 
@@ -32,9 +32,9 @@ def test_it_can_be_gone_through_twice(tmp_path: Path, zipped: bool) -> None:
 def test_without_a_head_the_file_gives_the_name(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_bytes(LINES[0])
-    assert (ResultsFile(path).name, ResultsFile(path).settings) == ("results.jsonl", {})
+    assert (StoredResults(path).name, StoredResults(path).settings) == ("results.jsonl", {})
     path.write_bytes(b"")
-    assert list(ResultsFile(path)) == []
+    assert list(StoredResults(path)) == []
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -42,7 +42,7 @@ def test_of_a_run_that_was_killed_the_whole_lines_count(tmp_path: Path, zipped: 
     path = tmp_path / "results.jsonl"
     data = b"".join(LINES)
     path.write_bytes(gzip.compress(data)[:-12] if zipped else data[:-40])
-    assert len(list(ResultsFile(path))) == 2
+    assert len(list(StoredResults(path))) == 2
 
 
 def test_a_line_that_cannot_be_read_is_named_and_not_quoted(tmp_path: Path) -> None:
@@ -50,5 +50,5 @@ def test_a_line_that_cannot_be_read_is_named_and_not_quoted(tmp_path: Path) -> N
     for line in (b"secret words\n", b'["secret"]\n', LINES[0].replace(b'"labels":[]', b'"labels":"secret"')):
         path.write_bytes(LINES[0] + line)
         with pytest.raises(DecodeError, match=r"line 2.*guardrail evaluate --out") as raised:
-            list(ResultsFile(path))
+            list(StoredResults(path))
         assert "secret" not in str(raised.value)
