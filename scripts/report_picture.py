@@ -15,6 +15,7 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final
 
@@ -33,9 +34,10 @@ from guardrail.events import (
     parse_input,
 )
 from guardrail.judges.factory import JudgeSet
+from guardrail.offline.evaluation import checker, judging_everything
 from guardrail.offline.report import write_report
-from guardrail.offline.results import Evaluation, EvaluationResult, Sample, ScoreValue
-from guardrail.offline.scorer import checker, judging_everything
+from guardrail.offline.results import Evaluation, EvaluationResult, Sample
+from guardrail.offline.scores import score_value
 from guardrail.policy import Mode
 from guardrail.routing import PolicyRouter
 from tests.chat_answers import load
@@ -43,6 +45,7 @@ from tests.chat_answers import load
 ROOT: Final = Path(__file__).parents[1]
 ROUTES: Final = ("support", "sales", "legal")
 MODELS: Final = ("small-model", "large-model")
+SHOWN_SCORES: Final = ("severity_weighted", "strict", "ragas", "llama_index")
 PICTURES: Final = (("report", ".top", "#scores svg.chart"), ("report-answers", "#worst", "#r2"))
 """Their names, and the first and the last thing on them."""
 CAREFUL: Final = Policy.model_validate(
@@ -102,10 +105,20 @@ def samples() -> Iterator[Sample]:
             label = Label(
                 response_id=response.response_id,
                 verdict=Verdict.SUPPORTED if kind == "right" else Verdict.CONTRADICTED,
-                category=case.answer.wrong_kind if kind == "wrong" else None,
                 source=LabelSource.DATASET,
             )
-            yield Sample(response, (label,), f"pair {number + 1}")
+            labels = [label]
+            if kind == "wrong":
+                words = {"span": changed(case.answer.right, text), "category": case.answer.wrong_kind}
+                labels.append(label.model_copy(update=words))
+            yield Sample(response, tuple(labels), f"pair {number + 1}")
+
+
+def changed(right: str, wrong: str) -> tuple[int, int]:
+    """The words of the wrong twin from the first that differs to the last."""
+    edits = [each for each in SequenceMatcher(None, right, wrong).get_opcodes() if each[0] != "equal"]
+    start, end = edits[0][3], edits[-1][4]
+    return (start, end) if start < end else (max(0, start - 1), start + 1)
 
 
 def demo_samples() -> Iterator[Sample]:
@@ -144,26 +157,14 @@ async def demo_results() -> list[EvaluationResult]:
 
 
 def result(sample: Sample, verdict: ResponseVerdict) -> EvaluationResult:
-    """With two of the published scores."""
+    """With some of the published scores."""
     return EvaluationResult(
         place=sample.place,
         response=sample.response,
         verdict=verdict,
-        scores={"severity_weighted": weighted(verdict), "strict": strict(verdict)},
+        scores={name: score_value(name, verdict) for name in SHOWN_SCORES},
         labels=sample.labels,
     )
-
-
-def weighted(verdict: ResponseVerdict) -> ScoreValue:
-    """The guard's own."""
-    return ScoreValue(value=verdict.score, reason=None if verdict.score is not None else "nothing to check")
-
-
-def strict(verdict: ResponseVerdict) -> ScoreValue:
-    """SUPPORTED of all claims."""
-    if not verdict.claims:
-        return ScoreValue(value=None, reason="nothing to check")
-    return ScoreValue(value=verdict.counts.supported / len(verdict.claims))
 
 
 def decided_again(results: list[EvaluationResult], policy: Policy) -> list[EvaluationResult]:

@@ -58,6 +58,15 @@ def report_command(
             help="How many of the worst answers it shows whole, with claims and evidence.",
         ),
     ] = _WORST,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE",
+            show_default="those in the results",
+            help="What people say of the answers: a label a line, added to those in the results.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON too.")] = False,
 ) -> None:
     """Write the report of an evaluation: one HTML file, readable without network, printable.
@@ -66,14 +75,16 @@ def report_command(
     agreement with labels, and the worst answers with claims marked and evidence beside them. With a second
     file it says what changed. It needs Jinja2, which the extra report installs.
     """
+    from guardrail.offline.formats import read_labels
     from guardrail.offline.report import counted, write_report
     from guardrail.offline.results import StoredResults
 
     for source in (results, other):
         if source is not None and target.exists() and source.exists() and target.samefile(source):
             raise typer.BadParameter(f"{target} is a file that is read; give another one", param_hint="--out")
+    said = {} if labels is None else read_labels(labels)
     with err().status("reading", spinner="dots"):
-        run = StoredResults(results)
+        run = StoredResults(results, labels=said)
         before = None if other is None else StoredResults(other)
         figures = write_report(run, target, before, title=title, worst=worst)
     if as_json:

@@ -9,7 +9,7 @@ import heapq
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -281,7 +281,12 @@ class Overview:
     @cached_property
     def agreement(self) -> Agreement | None:
         """With the labels in the results; None if there are none."""
-        return agreement(self._labelled) if self._labelled else None
+        if not self._labelled:
+            return None
+        found = agreement(self._labelled)
+        whole = self.whole
+        coverage = replace(found.coverage, answers=whole.results, failed=whole.errors, claims=whole.claims)
+        return replace(found, coverage=coverage)
 
     def told_by_people(self, right: bool, decisions: Iterable[Decision]) -> Rate:
         """Of the answers that people find right (or wrong), those with one of these decisions."""

@@ -24,6 +24,7 @@ from typing import Any, Final
 from guardrail import __version__
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
+from guardrail.offline.agreement import TITLES
 from guardrail.offline.comparison import Changed, Comparison
 from guardrail.offline.overview import (
     BINS,
@@ -245,6 +246,9 @@ def _page(
         decision_bar=decision_bar,
         verdict_bar=verdict_bar,
         interval=charts.interval,
+        calibration=charts.calibration,
+        agreement=overview.agreement,
+        titles=TITLES,
         pass_rate=pass_rate,
         mean_estimate=mean_estimate,
         apart=apart,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
@@ -280,13 +280,15 @@ def read_results(path: str | Path) -> Evaluation:
 class StoredResults:
     """A results file as a run to go through, one result at a time and as often as needed.
 
-    Without a name of its own the run has the file's. Going through it raises OSError, and DecodeError naming
-    the line that can't be read.
+    ``labels`` are added to those that the results have, by the id of their response. Without a name of its
+    own the run has the file's. Going through it raises OSError, and DecodeError naming the line that can't be
+    read.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, labels: Mapping[str, Sequence[Label]] | None = None) -> None:
         """Reads the head of the file. Raises as going through it does."""
         self._path = Path(path)
+        self._labels = labels or {}
         first = next((event for _, event in _events(path)), None)
         started = first if isinstance(first, EvaluationStarted) else EvaluationStarted()
         self.name = started.name or self._path.name
@@ -298,7 +300,13 @@ class StoredResults:
         return self
 
     def __iter__(self) -> Iterator[EvaluationResult]:
-        return (event for _, event in _events(self._path) if isinstance(event, EvaluationResult))
+        for _, event in _events(self._path):
+            if isinstance(event, EvaluationResult):
+                yield self._labelled(event)
+
+    def _labelled(self, result: EvaluationResult) -> EvaluationResult:
+        more = () if result.response is None else self._labels.get(result.response.response_id, ())
+        return result.model_copy(update={"labels": (*result.labels, *more)}) if more else result
 
 
 def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> StoredRun:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.events import Decision
+from guardrail.events import Decision, Label, Verdict
 from guardrail.offline.results import EvaluationResult
 from tests.unit.cli.conftest import Program
 from tests.unit.offline.results import failed, result
@@ -57,6 +58,18 @@ def test_worst_bounds_what_is_shown_whole(runner: CliRunner, files: tuple[str, s
         assert target.read_text("utf-8").count('<article class="card') == worst
 
 
+def test_labels_from_elsewhere_join_by_id(runner: CliRunner, files: tuple[str, str], tmp_path: Path) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_bytes(Label(response_id="b", verdict=Verdict.CONTRADICTED).to_json() + b"\n")
+    arguments = ["report", files[0], "-o", str(tmp_path / "page.html"), "--labels", str(labels), "--json"]
+    done = runner.invoke(app, arguments)
+    assert json.loads(done.stdout)["labelled"]["wrong"]["release"]["count"] == 1
+    labels.write_text("{}\n", encoding="utf-8")
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 2
+    assert "labels.jsonl line 1" in done.stderr
+
+
 def test_it_does_not_write_over_what_it_reads(runner: CliRunner, files: tuple[str, str]) -> None:
     before = Path(files[1]).read_bytes()
     done = runner.invoke(app, ["report", *files, "--out", files[1]])
@@ -82,7 +95,7 @@ def test_another_kind_of_file_is_refused_with_the_line(program: Program, tmp_pat
     (tmp_path / "notes.txt").write_text("dear diary\n", encoding="utf-8")
     done = program("report", "notes.txt")
     assert done.returncode == 1
-    assert "notes.txt line 1: not valid JSON; give a file that guardrail evaluate --out wrote" in done.stderr
+    assert re.search(r"notes\.txt line 1: not valid JSON.*give a file that guardrail evaluate", done.stderr)
     assert "diary" not in done.stderr
     assert not (tmp_path / "report.html").exists()
 

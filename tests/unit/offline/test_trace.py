@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from guardrail.offline.scorer import checker
 
 from guardrail.events import Context, Response, ResponseVerdict
 from guardrail.guard import Guard
@@ -17,6 +16,7 @@ from guardrail.judges.command import CommandJudge, CommandJudgeSettings
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.local import LocalJudge
 from guardrail.judges.recorder import recorder, recording
+from guardrail.offline.evaluation import checker
 from guardrail.offline.results import EvaluationResult, TraceStep
 from guardrail.offline.trace import traced
 from guardrail.policy import Policy
