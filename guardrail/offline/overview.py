@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from random import Random
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -26,6 +27,8 @@ from guardrail.verdicts import total
 BINS: Final = 20
 """Of the histogram of scores, of equal width."""
 GROUPED_BY: Final = ("route", "tenant", "generator_model")
+MOST_LABELLED: Final = 10_000
+"""Answers with labels on which agreement is measured: its intervals draw them again and again."""
 WRONG: Final = frozenset({Verdict.UNSUPPORTED, Verdict.CONTRADICTED})
 WITHHELD: Final = frozenset({Decision.REDACT, Decision.BLOCK})
 NOT_NAMED: Final = "(none)"
@@ -218,6 +221,8 @@ class Overview:
         self.by_truth: dict[bool, Counter[Decision]] = {True: Counter(), False: Counter()}
         self.worst = Worst[EvaluationResult](worst)
         self._labelled: list[EvaluationResult] = []
+        self._with_labels = 0
+        self._random = Random(1)
         self.misses = Worst[EvaluationResult](worst)
         self.wrongful = Worst[EvaluationResult](worst)
 
@@ -249,7 +254,7 @@ class Overview:
         doubt = -1.0 if verdict.score is None else 1.0 - verdict.score
         self.worst.add(verdict.decision.rank, doubt, result)
         if result.labels:
-            self._labelled.append(_without_texts(result))
+            self._add_labelled(result)
         right = is_right(result)
         if right is None:
             return
@@ -273,6 +278,14 @@ class Overview:
                 published.pass_or_fail += 1
                 published.passed += score.passed
 
+    def _add_labelled(self, result: EvaluationResult) -> None:
+        """Keep it, or of many each with the same chance (reservoir sampling)."""
+        self._with_labels += 1
+        if len(self._labelled) < MOST_LABELLED:
+            self._labelled.append(_without_texts(result))
+        elif (at := self._random.randrange(self._with_labels)) < MOST_LABELLED:
+            self._labelled[at] = _without_texts(result)
+
     @property
     def labelled(self) -> int:
         """Answers that have a verdict, and of which labels say whether they are right."""
@@ -280,13 +293,17 @@ class Overview:
 
     @cached_property
     def agreement(self) -> Agreement | None:
-        """With the labels in the results; None if there are none."""
+        """With the labels in the results, or with a sample of many; None if there are none."""
         if not self._labelled:
             return None
         found = agreement(self._labelled)
         whole = self.whole
         coverage = replace(found.coverage, answers=whole.results, failed=whole.errors, claims=whole.claims)
-        return replace(found, coverage=coverage)
+        warnings = found.warnings
+        if self._with_labels > len(self._labelled):
+            drawn = f"{len(self._labelled):,} of {self._with_labels:,} answers with labels, drawn at random"
+            warnings = (*warnings, f"agreement is measured on {drawn}")
+        return replace(found, coverage=coverage, warnings=warnings)
 
     def told_by_people(self, right: bool, decisions: Iterable[Decision]) -> Rate:
         """Of the answers that people find right (or wrong), those with one of these decisions."""

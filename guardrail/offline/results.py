@@ -354,6 +354,8 @@ def _event(line: bytes, number: int, path: str | Path) -> Event | None:
     if not line.strip():
         return None
     try:
+        if line.startswith(_RESULT_START):  # as they are written; reading a head costs as much as the whole
+            return EvaluationResult.model_validate_json(line)
         head = _Head.model_validate_json(line)
         kind = _KINDS.get(head.type)
         return kind.model_validate_json(line) if kind else None
@@ -368,6 +370,7 @@ class _Head(WireModel):
     type: str
 
 
+_RESULT_START: Final = b'{"schema":1,"type":"evaluation.result",'
 _KINDS: Final[Mapping[str, type[Event]]] = {
     "evaluation.started": EvaluationStarted,
     "evaluation.result": EvaluationResult,

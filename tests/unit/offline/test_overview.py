@@ -111,6 +111,17 @@ def test_labels_give_misses_and_wrongful_blocks_with_intervals() -> None:
     assert [each.place for each in found.wrongful.in_order()] == ["line of wrongful"]
 
 
+def test_agreement_with_many_labels_is_measured_on_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guardrail.offline.overview.MOST_LABELLED", 30)
+    truths = [Verdict.SUPPORTED, Verdict.CONTRADICTED]
+    found = overview(*(result(str(n), truth=truths[n % 2]) for n in range(300))).agreement
+    assert found is not None
+    assert found.answers.right + found.answers.wrong == 30
+    assert 5 < found.answers.wrong < 25
+    assert found.coverage.answers == 300
+    assert "agreement is measured on 30 of 300 answers with labels, drawn at random" in found.warnings
+
+
 def test_without_labels_there_is_no_agreement() -> None:
     assert overview(result()).figures()["labelled"] is None
 
