@@ -502,9 +502,8 @@ def test_a_file_of_something_else_is_not_overwritten_by_mistake(program: Program
 
 def test_several_sources_of_several_formats_are_one_run(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(answer("a"))
-    (tmp_path / "b.csv").write_text(
-        f'user_input,retrieved_contexts,response\nq,"[""{LEAFLET}""]",{WRONG.split(".")[0]}.\n'
-    )
+    table = f'user_input,retrieved_contexts,response\nq,"[""{LEAFLET}""]",Take one tablet of 400 mg.\n'
+    (tmp_path / "b.csv").write_text(table)
     done = program("evaluate", "a.jsonl", "b.csv", "--out", "-", "--score", "severity_weighted")
     assert done.returncode == 0, done.stderr
     places = [json.loads(line).get("place") for line in done.stdout.splitlines()]
