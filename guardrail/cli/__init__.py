@@ -19,6 +19,7 @@ from guardrail.cli import (
     evaluate,
     flagged,
     prompts,
+    report,
     run,
     schema,
     tail,
@@ -80,6 +81,7 @@ app.command(
     hidden=True,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )(evaluate.moved_command)
+app.command("report", epilog=report.EPILOG)(report.report_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)

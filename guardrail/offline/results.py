@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
@@ -274,27 +274,53 @@ def read_results(path: str | Path) -> Evaluation:
     """
     results: list[EvaluationResult] = []
     started = read_run(path, results.append).started or EvaluationStarted()
-    settings = dict(started.settings)
-    if started.time is not None:
-        settings.setdefault("time", started.time.isoformat(timespec="seconds"))
-    return Evaluation(tuple(results), started.name, settings)
+    return Evaluation(tuple(results), started.name, _settings(started))
+
+
+class StoredResults:
+    """A results file as a run to go through, one result at a time and as often as needed.
+
+    ``labels`` are added to those that the results have, by the id of their response. Without a name of its
+    own the run has the file's. Going through it raises OSError, and DecodeError naming the line that can't be
+    read.
+    """
+
+    def __init__(self, path: str | Path, *, labels: Mapping[str, Sequence[Label]] | None = None) -> None:
+        """Reads the head of the file. Raises as going through it does."""
+        self._path = Path(path)
+        self._labels = labels or {}
+        first = next((event for _, event in _events(path)), None)
+        started = first if isinstance(first, EvaluationStarted) else EvaluationStarted()
+        self.name = started.name or self._path.name
+        self.settings: Mapping[str, str] = _settings(started)
+
+    @property
+    def results(self) -> Iterable[EvaluationResult]:
+        """In the order of the file."""
+        return self
+
+    def __iter__(self) -> Iterator[EvaluationResult]:
+        for _, event in _events(self._path):
+            if isinstance(event, EvaluationResult):
+                yield self._labelled(event)
+
+    def _labelled(self, result: EvaluationResult) -> EvaluationResult:
+        more = () if result.response is None else self._labels.get(result.response.response_id, ())
+        return result.model_copy(update={"labels": (*result.labels, *more)}) if more else result
 
 
 def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> StoredRun:
     """Hand each result of a results file to ``take``, holding one at a time. Raises DecodeError."""
     started: EvaluationStarted | None = None
     completed, end = False, 0
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.endswith(b"\n"):
-            break
-        event = _event(line, number, path)
+    for size, event in _events(path):
         if isinstance(event, EvaluationStarted):
             started = event
         elif isinstance(event, EvaluationResult):
             take(event)
         completed = isinstance(event, EvaluationCompleted)
         if not completed:
-            end += len(line)
+            end += size
     return StoredRun(started, completed, end)
 
 
@@ -306,6 +332,21 @@ def _lines(path: str | Path) -> Iterator[bytes]:
             yield from stream
         except EOFError:
             return  # a gzipped file that was cut off
+
+
+def _settings(started: EvaluationStarted) -> dict[str, str]:
+    settings = dict(started.settings)
+    if started.time is not None:
+        settings.setdefault("time", started.time.isoformat(timespec="seconds"))
+    return settings
+
+
+def _events(path: str | Path) -> Iterator[tuple[int, Event | None]]:
+    """The bytes of each whole line, and its event; None for blank lines and other types."""
+    for number, line in enumerate(_lines(path), start=1):
+        if not line.endswith(b"\n"):
+            return
+        yield len(line), _event(line, number, path)
 
 
 def _event(line: bytes, number: int, path: str | Path) -> Event | None:
