@@ -240,6 +240,9 @@ def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -
         (("in.jsonl", "--out", "out.jsonl", "--resume", "--overwrite"), "not with --overwrite"),
         (("in.jsonl", "--out", "-", "--resume"), "can't be resumed"),
         (("in.jsonl", "--score", "nope"), "there are: severity_weighted"),
+        (("in.jsonl", "--explain", "nope"), "template, llm"),
+        (("in.jsonl", "--trace"), "give --out"),
+        (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--format", "nope"), "promptfoo"),
         (("in.jsonl", "--labels", "missing.jsonl"), "missing.jsonl"),
         (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "there are: default"),
@@ -527,3 +530,31 @@ def test_the_command_that_it_replaces_says_its_name(program: Program) -> None:
     done = program("score", "in.jsonl", "--out", "x", "--frobnicate")
     assert done.returncode == 2
     assert "guardrail score is guardrail evaluate now" in done.stderr
+
+
+def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(program: Program, tmp_path: Path) -> None:
+    done = program(
+        *("evaluate", "-", "--out", "out.jsonl", "--score", "strict,mastra", "--score", "ragas"),
+        *("--explain", "template", "--trace"),
+        stdin=answer("bad", WRONG),
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = results(tmp_path / "out.jsonl")
+    assert {name: score.value for name, score in found.scores.items()} == {
+        "strict": 0.5,
+        "mastra": 0.5,
+        "ragas": 0.5,
+    }
+    assert WRONG_CLAIM in (found.explanation or "")
+    assert [step.step for step in found.trace][:: len(found.trace) - 1] == ["statements", "verdicts"]
+    assert done.stdout.splitlines()[-3] == "strict: mean 0.500 over 1 answer"
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "out.jsonl")])
+def test_agreement_and_report_come_at_the_end(program: Program, tmp_path: Path, out: tuple[str, ...]) -> None:
+    lines = [answer("good", label="yes"), answer("bad", WRONG, label="no")]
+    done = program("evaluate", "-", *out, "--agreement", "--report", "r.html", stdin="\n".join(lines))
+    assert done.returncode == 0, done.stderr
+    assert "Answers" in done.stdout
+    assert done.stdout.splitlines()[-1] == "wrote r.html"
+    assert WRONG_CLAIM.split(",")[0] in (tmp_path / "r.html").read_text()

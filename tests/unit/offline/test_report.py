@@ -191,7 +191,9 @@ async def test_sections_tell_groups_errors_scores_agreement_and_changes(
         await expect(page.locator("#groups")).to_contain_text("small")
         await expect(page.locator("#errors")).to_contain_text("contexts: Field required")
         await expect(page.locator("#scores")).to_contain_text("1 answer without a score")
-        await expect(page.locator("#agreement")).to_contain_text("2 answers of 4 and 0 claims of 6 have labels")
+        await expect(page.locator("#agreement")).to_contain_text(
+            "2 answers of 4 and 0 claims of 6 have labels"
+        )
         await expect(page.locator("#cost")).to_contain_text("$0.012")
         await expect(page.locator("#comparison h2")).to_have_text("Compared with yesterday")
         await expect(page.locator("#x1 header")).to_contain_text("0.70 → 0.20")
