@@ -304,7 +304,7 @@ def evaluate_command(
     topics = TopicRange(
         settings.kafka,
         None if since is None else since_time_ms(since, now),
-        None if until is None else since_time_ms(until, now),
+        None if until is None else since_time_ms(until, now, "--until"),
     )
     replace_unencodable()
     with _naming(outputs), naming_places(config, options), ExitStack() as stack:

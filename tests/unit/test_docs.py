@@ -155,6 +155,8 @@ def test_the_page_of_evaluation_names_every_format() -> None:
 def commands(command: object, path: str = "guardrail") -> Iterator[tuple[str, TyperCommand]]:
     if isinstance(command, TyperGroup):
         for name, below in command.commands.items():
+            if below.hidden:  # of a former name, which says the new one
+                continue
             yield from commands(below, f"{path} {name}")
     else:
         assert isinstance(command, TyperCommand)

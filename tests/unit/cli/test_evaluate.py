@@ -242,6 +242,7 @@ def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -
         (("in.jsonl", "--score", "nope"), "there are: severity_weighted"),
         (("in.jsonl", "--explain", "nope"), "template, llm"),
         (("in.jsonl", "--trace"), "give --out"),
+        (("in.jsonl", "--until", "nope"), "--until"),
         (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--format", "nope"), "promptfoo"),
         (("in.jsonl", "--labels", "missing.jsonl"), "missing.jsonl"),
