@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from guardrail.cli.results_file import ResultsFile
     from guardrail.config import LoggingSettings
     from guardrail.events import Label
+    from guardrail.judges.llm import LlmExplainer
     from guardrail.offline.formats import Format
+    from guardrail.offline.overview import EvaluationRun
     from guardrail.offline.results import BadSample, Sample
     from guardrail.routing import PolicyRouter
 
@@ -78,6 +80,47 @@ class _Outputs:
     @property
     def on_stdout(self) -> bool:
         return "-" in {self.out, self.verdicts}
+
+    @property
+    def to_a_file(self) -> bool:
+        """Whether the results can be read again from --out."""
+        return self.out is not None and Path(self.out).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class _After:
+    """What is made of all results at the end."""
+
+    report: Path | None
+    agreement: bool
+
+    @property
+    def wanted(self) -> bool:
+        return self.report is not None or self.agreement
+
+    def check(self, *, trace: bool, out: str | None) -> None:
+        """Fail before anything is judged where the end could not be told. Raises typer.BadParameter."""
+        if trace and out is None:
+            raise typer.BadParameter("steps are kept in the results; give --out", param_hint="--trace")
+        if self.report is None:
+            return
+        import guardrail.offline.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
+
+        folder = self.report.parent
+        if not folder.is_dir():
+            raise typer.BadParameter(f"{folder}: no such folder; make it first", param_hint="--report")
+
+    def tell(self, run: EvaluationRun, report: Report) -> None:
+        """Print the agreement, write the report."""
+        if self.agreement:
+            from guardrail.offline.agreement import agreement
+
+            report.print_lines(agreement(run.results).lines())
+        if self.report is not None:
+            from guardrail.offline.report import write_report
+
+            write_report(run, self.report)
+            report.print_lines([f"wrote {self.report}"])
 
 
 def evaluate_command(
@@ -116,6 +159,22 @@ def evaluate_command(
             help="End with status 1 if the mean of the first score is below X, or undefined.",
         ),
     ] = None,
+    explain: Annotated[
+        str | None,
+        typer.Option(
+            "--explain",
+            metavar="HOW",
+            show_default=False,
+            help="Put the reason of each result into words: by template, or by llm, the model of judge.llm.",
+        ),
+    ] = None,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace",
+            help="Keep the steps to each verdict in --out: statements, prompts, replies as they are.",
+        ),
+    ] = False,
     labels: Annotated[
         Path | None,
         typer.Option(
@@ -155,6 +214,22 @@ def evaluate_command(
             help="Where the 'verdict.response' events alone go; - for stdout.",
         ),
     ] = None,
+    report_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+            help="Write the report of the run, as guardrail report does.",
+        ),
+    ] = None,
+    show_agreement: Annotated[
+        bool,
+        typer.Option(
+            "--agreement", rich_help_panel=_OUTPUT, help="Print how far the results agree with labels."
+        ),
+    ] = False,
     show: Annotated[
         str | None,
         typer.Option(
@@ -215,9 +290,12 @@ def evaluate_command(
     """
     from guardrail.cli.evaluate_report import SHOW_WORDS, Report
     from guardrail.cli.evaluate_sources import Sources, TopicRange
+    from guardrail.offline.results import Evaluation, StoredResults
 
     outputs = _Outputs(out, verdicts, resume, overwrite)
     _refuse(outputs)
+    after = _After(report_file, show_agreement)
+    after.check(trace=trace, out=out)
     names = _score_names(scores)
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
@@ -226,16 +304,21 @@ def evaluate_command(
     topics = TopicRange(
         settings.kafka,
         None if since is None else since_time_ms(since, now),
-        None if until is None else since_time_ms(until, now),
+        None if until is None else since_time_ms(until, now, "--until"),
     )
     replace_unencodable()
     with _naming(outputs), naming_places(config, options), ExitStack() as stack:
         read = stack.enter_context(Sources(sources, _known(source_format), _labels(labels), topics))
         report = Report(read, table_on_stderr=outputs.on_stdout, router=router, show=show, scores=names)
         told = _told(settings, policy, sources, source_format, names)
+        if explain is not None:
+            told["explain"] = explain
+        if trace:
+            told["trace"] = "yes"
+        report.keeps = after.wanted and not outputs.to_a_file
         results, events = _opened(outputs, told, read, report, stack)
         report.writes_to(results, events)
-        run = _Run(settings, router, read, report, results, names, concurrency)
+        run = _Run(settings, router, read, report, results, names, concurrency, _how(explain), trace)
         try:
             asyncio.run(run.evaluate())
         except KeyboardInterrupt:
@@ -248,6 +331,11 @@ def evaluate_command(
                 if stream is not None:
                     _silence(stream)
             raise typer.Exit(EXIT_PIPE_CLOSED) from None
+    if after.wanted:
+        if out is not None and outputs.to_a_file:
+            after.tell(StoredResults(out), report)
+        else:
+            after.tell(Evaluation(tuple(report.kept), settings=told), report)
     failed = report.totals.unreadable > 0
     if report.totals.nothing_judged:
         print_error(f"no claim could be judged: {report.totals.first_unverified}")
@@ -281,17 +369,21 @@ class _Run:
     results: ResultsFile | None
     scores: Sequence[str]
     concurrency: int | None
+    explain: str | None
+    trace: bool
 
     async def evaluate(self) -> None:
         """Judge everything and write it. Raises what writing raises."""
         from guardrail.judges.factory import JudgeSet
         from guardrail.logs import configure_logging
-        from guardrail.offline.evaluation import checker, default_concurrency, evaluate_each
+        from guardrail.offline.evaluation import Asked, checker, default_concurrency, evaluate_each
 
         settings, report = self.settings, self.report
         configure_logging(_logged(settings.logging), report.log_stream)
         workers = self.concurrency or default_concurrency(settings.judge.kind)
         judges = JudgeSet(settings.judge, self.router.policies)
+        explainer = self._explainer()
+        asked = Asked(self.scores, self.explain is not None, explainer, self.trace)
         try:
             with report:
                 await evaluate_each(
@@ -305,13 +397,20 @@ class _Run:
                     ),
                     report.add,
                     concurrency=workers,
-                    scores=self.scores,
+                    asked=asked,
                 )
                 if self.results is not None:
                     self.results.complete()
                 report.tell_sources()
         finally:
             await judges.aclose()
+            if explainer is not None:
+                await explainer.aclose()
+
+    def _explainer(self) -> LlmExplainer | None:
+        from guardrail.judges.llm import LlmExplainer
+
+        return LlmExplainer(self.settings.judge.llm) if self.explain == "llm" else None
 
     async def _new(self, ahead: int) -> AsyncIterator[Sample | BadSample]:
         """The samples that have no result yet."""
@@ -342,6 +441,13 @@ def _score_names(given: list[str] | None) -> list[str]:
     except ConfigError as error:
         raise typer.BadParameter(str(error), param_hint="--score") from None
     return list(dict.fromkeys(names))
+
+
+def _how(explain: str | None) -> str | None:
+    if explain not in {None, "template", "llm"}:
+        message = f"{explain!r} is none of: template, llm"
+        raise typer.BadParameter(message, param_hint="--explain")
+    return explain
 
 
 def _known(source_format: str) -> Format:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, cast
@@ -278,6 +278,9 @@ class Report:
         self.totals = Totals()
         self.cards = 0
         """Printed."""
+        self.keeps = False
+        """Whether results are kept in ``kept``, for those who want all of them at the end."""
+        self.kept: list[EvaluationResult] = []
         self._router = router
         self._policies = {policy.name: policy for policy in router.policies} if router else {}
         self._show = show
@@ -377,7 +380,14 @@ class Report:
         self._before += 1
         self._take(result)
 
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Text under the table."""
+        for line in lines:
+            self._table.print(Text(escape_controls(line)), soft_wrap=True)
+
     def _take(self, result: EvaluationResult) -> None:
+        if self.keeps:
+            self.kept.append(result)
         verdict = result.verdict
         if verdict is None:
             self.totals.unreadable += 1

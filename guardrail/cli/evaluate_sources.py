@@ -105,12 +105,13 @@ class Sources:
 
     async def _of_file(self, name: str, ahead: int) -> AsyncIterator[Sample | BadSample]:
         stream, path = self._files[name]
-        self._current = stream if _size(stream) is not None else None
+        size = _size(stream)
+        self._current = None if size is None else stream
         found = samples_in(stream, path.name if path else "", self._format, path)
         async for sample in beside_the_loop(found, ahead=ahead):
             yield sample
         self._current = None
-        self._read += _size(stream) or 0
+        self._read += size or 0
 
     async def _of_topic(self, name: str) -> AsyncIterator[Sample | BadSample]:
         from consumers.reading import open_topic

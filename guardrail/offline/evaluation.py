@@ -18,6 +18,7 @@ from collections.abc import (
     Sized,
 )
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -28,9 +29,12 @@ from guardrail.events import Response, ResponseVerdict, Verdict
 from guardrail.guard import Guard
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
+from guardrail.offline.explanation import Explainer, explained
 from guardrail.offline.formats import Format, read_samples, samples_of
 from guardrail.offline.formats.model import Row
-from guardrail.offline.results import BadSample, Evaluation, EvaluationResult, Sample, ScoreValue
+from guardrail.offline.results import BadSample, Evaluation, EvaluationResult, Sample
+from guardrail.offline.scores import SCORES, all_scores
+from guardrail.offline.trace import traced
 from guardrail.policy import Mode, Policy
 from guardrail.routing import PolicyRouter
 
@@ -49,6 +53,18 @@ SampleLike: TypeAlias = Sample | BadSample | Response | Mapping[str, Any]
 """What can be evaluated: a sample, a response, or a row of any format as a mapping."""
 Samples: TypeAlias = Iterable[SampleLike] | AsyncIterable[SampleLike] | str | Path | Any
 """Samples, the name of a file with them, or a pandas DataFrame of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is wanted of each answer beside its verdict."""
+
+    scores: Sequence[str] = (OWN_SCORE,)
+    explain: bool = False
+    """The reason in words, by template or, of what is in doubt, by ``explainer``."""
+    explainer: Explainer | None = None
+    trace: bool = False
+    """The steps to the verdict, with every prompt and reply."""
 
 
 def judging_everything(policy: Policy) -> Policy:
@@ -101,6 +117,9 @@ def evaluate(
     concurrency: int | None = None,
     progress: bool = False,
     raise_on_failure: bool = False,
+    explain: bool = False,
+    explainer: Explainer | None = None,
+    trace: bool = False,
     source_format: Format = "auto",
     name: str = "",
 ) -> Evaluation:
@@ -118,6 +137,9 @@ def evaluate(
                 concurrency=concurrency,
                 progress=progress,
                 raise_on_failure=raise_on_failure,
+                explain=explain,
+                explainer=explainer,
+                trace=trace,
                 source_format=source_format,
                 name=name,
             )
@@ -157,6 +179,9 @@ async def aevaluate(
     concurrency: int | None = None,
     progress: bool = False,
     raise_on_failure: bool = False,
+    explain: bool = False,
+    explainer: Explainer | None = None,
+    trace: bool = False,
     source_format: Format = "auto",
     name: str = "",
 ) -> Evaluation:
@@ -165,7 +190,9 @@ async def aevaluate(
     ``judge`` defaults to the local judge; one that you pass stays open. ``concurrency`` answers are judged
     at a time. A sample that can't be read or judged is a result with ``error`` and never a score, or with
     ``raise_on_failure`` an error that ends everything: InputError or JudgeUnavailable. ``progress`` shows a
-    bar on stderr if that is a terminal. Raises ConfigError for an unknown score.
+    bar on stderr if that is a terminal. ``explain`` adds the reason in words to each result, by template or
+    by ``explainer``; ``trace`` the steps to its verdict, which hold texts of prompts and documents. Raises
+    ConfigError for an unknown score.
     """
     check_scores(scores)
     policy = policy or Policy()
@@ -192,7 +219,7 @@ async def aevaluate(
                 checker(judge, router, modes={policy.name: policy.mode}),
                 take,
                 concurrency=concurrency or default_concurrency(judge.name),
-                scores=scores,
+                asked=Asked(scores, explain or explainer is not None, explainer, trace),
             )
         finally:
             if own:
@@ -219,24 +246,9 @@ def raise_failure(result: EvaluationResult) -> None:
 
 def check_scores(names: Iterable[str]) -> None:
     """Raises ConfigError naming the scores that there are."""
-    known = [OWN_SCORE]
     for name in names:
-        if name not in known:
-            raise ConfigError(f"{name!r} is no score; there are: {', '.join(known)}")
-
-
-def scored(verdict: ResponseVerdict, names: Iterable[str]) -> dict[str, ScoreValue]:
-    """The scores of one answer, by name."""
-    return {name: _own_score(verdict) for name in names}
-
-
-def _own_score(verdict: ResponseVerdict) -> ScoreValue:
-    if verdict.score is not None:
-        return ScoreValue(value=verdict.score)
-    claims = len(verdict.claims)
-    return ScoreValue(
-        value=None, reason="no claim could be judged" if claims else "there is nothing to check"
-    )
+        if name not in SCORES:
+            raise ConfigError(f"{name!r} is no score; there are: {', '.join(SCORES)}")
 
 
 async def evaluate_each(
@@ -245,7 +257,7 @@ async def evaluate_each(
     on_result: Callable[[EvaluationResult], None],
     *,
     concurrency: int,
-    scores: Sequence[str] = (OWN_SCORE,),
+    asked: Asked = Asked(),
     max_held_bytes: int = _HELD_BYTES,
 ) -> None:
     """Evaluate every sample, ``concurrency`` at a time; ``on_result`` is called for each in order, as soon as
@@ -261,7 +273,7 @@ async def evaluate_each(
 
     async def evaluate_one(sample: Sample | BadSample, size: int) -> tuple[int, EvaluationResult]:
         async with slots:
-            return size, await _result_of(sample, check, scores)
+            return size, await _result_of(sample, check, asked)
 
     async def read(group: asyncio.TaskGroup) -> None:
         async for sample in samples:
@@ -282,15 +294,20 @@ async def evaluate_each(
         raise only_cause(errors) from None
 
 
-async def _result_of(sample: Sample | BadSample, check: Check, scores: Sequence[str]) -> EvaluationResult:
+async def _result_of(sample: Sample | BadSample, check: Check, asked: Asked) -> EvaluationResult:
     if isinstance(sample, BadSample):
         return EvaluationResult(place=sample.place, error=sample.error)
     told: dict[str, Any] = {"place": sample.place, "response": sample.response, "labels": sample.labels}
     try:
-        verdict = await check(sample.response)
+        if asked.trace:
+            verdict, told["trace"] = await traced(check, sample.response)
+        else:
+            verdict = await check(sample.response)
     except GuardrailError as error:
         return EvaluationResult(**told, error=str(error) or type(error).__name__)
-    return EvaluationResult(**told, verdict=verdict, scores=scored(verdict, scores))
+    if asked.explain:
+        told["explanation"] = (await explained(verdict, sample.response, asked.explainer)).text
+    return EvaluationResult(**told, verdict=verdict, scores=all_scores(verdict, asked.scores))
 
 
 def _size(sample: Sample | BadSample) -> int:

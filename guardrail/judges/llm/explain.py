@@ -20,7 +20,7 @@ from guardrail.events import ClaimVerdict, Usage
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Prices, Question, Spent
 from guardrail.judges.llm.prompt import Fence, fences
-from guardrail.judges.llm.reply import MAX_REASONING_CHARS, MAX_REPLY_CHARS, Answer
+from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.printable import shorten
 
@@ -33,6 +33,9 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 _MOST_CHARS: Final = 2_000
 """Of any one text in the prompt."""
+_MOST_REPLY_CHARS: Final = 100_000
+_MOST_STARTS: Final = 50
+"""Braces of a reply that may begin the object: a hostile one has many, each of which takes long to read."""
 _TIMEOUT_S: Final = 60.0
 
 
@@ -100,8 +103,8 @@ class _TextReader:
 
     def feed(self, text: str) -> list[Answer]:
         self._size += len(text)
-        if self._size > MAX_REPLY_CHARS:
-            raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
+        if self._size > _MOST_REPLY_CHARS:
+            raise JudgeReplyError(f"the reply has more than {_MOST_REPLY_CHARS:,} characters")
         self._pieces.append(text)
         return []
 
@@ -115,17 +118,19 @@ class _TextReader:
 def _explanation(reply: str) -> str:
     """The text of the first object that has one, whatever stands around it; empty if none has."""
     decoder = json.JSONDecoder()
-    at = reply.find("{")
-    while at >= 0:
+    at = -1
+    for _ in range(_MOST_STARTS):
+        at = reply.find("{", at + 1)
+        if at < 0:
+            break
         try:
             found, end = decoder.raw_decode(reply, at)
         except (ValueError, RecursionError):
-            at = reply.find("{", at + 1)
             continue
-        if isinstance(found, dict) and isinstance(found.get(_MEMBER), str):
+        if isinstance(found.get(_MEMBER), str):
             text = found[_MEMBER].encode("utf-8", "replace").decode()
             return shorten(" ".join(text.split()), MAX_REASONING_CHARS)
-        at = reply.find("{", end)
+        at = end - 1
     return ""
 
 

@@ -22,6 +22,7 @@ MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
 _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
 _BATCH: Final = 64
+_FEWEST_COLUMNS: Final = 2
 _ROWS_UNDER: Final = (
     "data",
     "samples",
@@ -154,7 +155,11 @@ def _rows_in(found: Any) -> list[Any] | None:
 def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
     """Rows of columns of one length. None if not all are lists, or if they are the contexts of one answer."""
     values = list(columns.values())
-    if not values or not all(isinstance(each, list) for each in values) or len({len(v) for v in values}) != 1:
+    if (
+        len(values) < _FEWEST_COLUMNS
+        or not all(isinstance(each, list) for each in values)
+        or len({len(v) for v in values}) != 1
+    ):
         return None
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
@@ -174,6 +179,13 @@ def _table(stream: BinaryIO) -> Iterator[Row]:
     csv.field_size_limit(MAX_LINE_BYTES)
     # Bytes that are no UTF-8 are kept apart, so that they spoil their own row only.
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield from _table_rows(text)
+    finally:
+        text.detach()  # the stream is its owner's to close
+
+
+def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
     head = text.readline(MAX_LINE_BYTES)
     delimiter = max(",;\t", key=head.count)
     reader = csv.reader(chain([head], text), delimiter=delimiter, strict=True)

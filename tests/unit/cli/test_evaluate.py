@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.events import Decision, ResponseVerdict, parse_output
+from guardrail.events import Decision, Label, ResponseVerdict, Verdict, parse_output
+from guardrail.offline import EvaluationResult, read_results
 from tests.unit.cli.conftest import Program, clean_environment
 
 LEAFLET = "Take one tablet of 400 mg every eight hours. Do not take more than 1,200 mg in 24 hours."
@@ -239,6 +240,10 @@ def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -
         (("in.jsonl", "--out", "out.jsonl", "--resume", "--overwrite"), "not with --overwrite"),
         (("in.jsonl", "--out", "-", "--resume"), "can't be resumed"),
         (("in.jsonl", "--score", "nope"), "there are: severity_weighted"),
+        (("in.jsonl", "--explain", "nope"), "template, llm"),
+        (("in.jsonl", "--trace"), "give --out"),
+        (("in.jsonl", "--until", "nope"), "--until"),
+        (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--format", "nope"), "promptfoo"),
         (("in.jsonl", "--labels", "missing.jsonl"), "missing.jsonl"),
         (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "there are: default"),
@@ -368,3 +373,189 @@ def test_an_interrupt_ends_it_although_stdin_stays_open(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
     assert "is partial" in (tmp_path / "errors.txt").read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------ results and resuming
+
+
+def results(path: Path) -> list[EvaluationResult]:
+    return list(read_results(path).results)
+
+
+def judged(found: list[EvaluationResult]) -> list[tuple[str, str | None, float | None]]:
+    """What must be the same however often a run was interrupted; times are not."""
+    return [
+        (
+            each.place,
+            each.verdict.id if each.verdict else None,
+            each.scores["severity_weighted"].value if each.scores else None,
+        )
+        for each in found
+    ]
+
+
+def test_results_are_lines_with_what_was_judged_scored_and_said_by_people(
+    program: Program, tmp_path: Path
+) -> None:
+    rows = [answer("good"), answer("bad", WRONG, labels=[{"verdict": "CONTRADICTED"}]), "{nope"]
+    (tmp_path / "in.jsonl").write_text("\n".join(rows))
+    label = Label(response_id="good", verdict=Verdict.SUPPORTED)
+    (tmp_path / "labels.jsonl").write_bytes(label.to_json())
+    done = program("evaluate", "in.jsonl", "--out", "out.jsonl", "--labels", "labels.jsonl")
+    assert done.returncode == 1
+    good, bad, unreadable = results(tmp_path / "out.jsonl")
+    assert good.response is not None
+    assert (good.response.answer, good.labels) == (LEAFLET, (label,))
+    assert [each.verdict for each in bad.labels] == [Verdict.CONTRADICTED]
+    assert bad.verdict is not None
+    assert bad.verdict.hallucinated_claims == (WRONG_CLAIM,)
+    assert (unreadable.place, unreadable.verdict, unreadable.scores) == ("line 3", None, {})
+    assert "not valid JSON" in (unreadable.error or "")
+    assert read_results(tmp_path / "out.jsonl").settings["judge"] == "local"
+
+
+def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """SIGKILL while it writes, then a line cut off in its middle: what is there stays, the rest follows."""
+    out = tmp_path / "out.jsonl"
+    (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(60)))
+    with started("in.jsonl", "--verdicts", "-", "--out", "out.jsonl", "-j", "1", cwd=tmp_path) as (
+        _,
+        stdout,
+        process,
+    ):
+        for _ in range(5):
+            stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    before = out.read_bytes()
+    kept = results(out)
+    assert 5 <= len(kept) < 60
+    arguments = [
+        sys.executable,
+        "-c",
+        "from guardrail.cli import main; main()",
+        "evaluate",
+        "in.jsonl",
+        "-o",
+        "out.jsonl",
+    ]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*arguments, *more],
+            cwd=tmp_path,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    refused = run()
+    assert refused.returncode == 2
+    assert "--resume to go on" in refused.stderr
+    for cut in (len(before), before.rindex(b"\n", 0, -1) + 30, before.index(b"\n") - 5):
+        out.write_bytes(before[:cut])
+        there = results(out)
+        done = run("--resume")
+        assert done.returncode == 0, done.stderr
+        assert "60 responses" in done.stdout
+        found = results(out)
+        assert found[: len(there)] == there
+        assert [each.place for each in found] == [f"line {number}" for number in range(1, 61)]
+        assert b'"evaluation.completed"' in out.read_bytes().splitlines()[-1]
+    whole = judged(results(out))
+    again = run("--resume")
+    assert (again.returncode, again.stderr) == (0, "60 results were there already\n")
+    assert judged(results(out)) == whole
+
+
+def test_a_run_is_resumed_only_with_what_it_was_begun_with(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(answer())
+    (tmp_path / "my.yaml").write_text("policies: {default: {flag_below: 0.9}}\n")
+    assert program("evaluate", "in.jsonl", "-o", "out.jsonl").returncode == 0
+    other = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
+    assert other.returncode == 2
+    assert "another policy settings" in " ".join(other.stderr.replace("│", " ").split())
+    replaced = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
+    assert replaced.returncode == 0, replaced.stderr
+
+
+def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("\n".join([answer("a"), answer("b"), answer("c")]))
+    program("evaluate", "in.jsonl", "-o", "out.jsonl")
+    (tmp_path / "in.jsonl").write_text(
+        "\n".join([answer("a"), answer("b", "Other."), answer("d"), answer("e")])
+    )
+    done = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume")
+    assert done.returncode == 0
+    assert "1 answers changed since they were judged, first line 2" in done.stderr
+    assert "1 results are of answers that the source no longer has" in done.stderr
+    found = results(tmp_path / "out.jsonl")
+    assert [each.response.response_id for each in found if each.response] == ["a", "b", "c", "d", "e"]
+
+
+def test_a_file_of_something_else_is_not_overwritten_by_mistake(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(answer())
+    (tmp_path / "notes.txt").write_text("dear diary\n")
+    done = program("evaluate", "in.jsonl", "-o", "notes.txt")
+    assert done.returncode == 2
+    assert (tmp_path / "notes.txt").read_text() == "dear diary\n"
+    assert program("evaluate", "in.jsonl", "-o", "notes.txt", "--overwrite").returncode == 0
+    assert len(results(tmp_path / "notes.txt")) == 1
+
+
+def test_several_sources_of_several_formats_are_one_run(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(answer("a"))
+    table = f'user_input,retrieved_contexts,response\nq,"[""{LEAFLET}""]",Take one tablet of 400 mg.\n'
+    (tmp_path / "b.csv").write_text(table)
+    done = program("evaluate", "a.jsonl", "b.csv", "--out", "-", "--score", "severity_weighted")
+    assert done.returncode == 0, done.stderr
+    places = [json.loads(line).get("place") for line in done.stdout.splitlines()]
+    assert places == [None, "a.jsonl line 1", "b.csv row 1", None]
+
+
+@pytest.mark.parametrize(("bound", "status"), [("0.9", 1), ("0.1", 0)])
+def test_a_mean_below_the_bound_fails_the_command(program: Program, bound: str, status: int) -> None:
+    done = program("evaluate", "-", "--fail-under", bound, stdin=answer("bad", WRONG))
+    assert done.returncode == status
+    assert ("is below 0.9" in done.stderr) is (status == 1)
+
+
+def test_an_undefined_mean_is_not_above_any_bound(program: Program) -> None:
+    done = program("evaluate", "-", "--fail-under", "0", stdin=answer("none", "I don't know."))
+    assert done.returncode == 1
+    assert "severity_weighted is undefined" in done.stderr
+
+
+def test_the_command_that_it_replaces_says_its_name(program: Program) -> None:
+    done = program("score", "in.jsonl", "--out", "x", "--frobnicate")
+    assert done.returncode == 2
+    assert "guardrail score is guardrail evaluate now" in done.stderr
+
+
+def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(program: Program, tmp_path: Path) -> None:
+    done = program(
+        *("evaluate", "-", "--out", "out.jsonl", "--score", "strict,mastra", "--score", "ragas"),
+        *("--explain", "template", "--trace"),
+        stdin=answer("bad", WRONG),
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = results(tmp_path / "out.jsonl")
+    assert {name: score.value for name, score in found.scores.items()} == {
+        "strict": 0.5,
+        "mastra": 0.5,
+        "ragas": 0.5,
+    }
+    assert WRONG_CLAIM in (found.explanation or "")
+    assert [step.step for step in found.trace][:: len(found.trace) - 1] == ["statements", "verdicts"]
+    assert done.stdout.splitlines()[-3] == "strict: mean 0.500 over 1 answer"
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "out.jsonl")])
+def test_agreement_and_report_come_at_the_end(program: Program, tmp_path: Path, out: tuple[str, ...]) -> None:
+    lines = [answer("good", label="yes"), answer("bad", WRONG, label="no")]
+    done = program("evaluate", "-", *out, "--agreement", "--report", "r.html", stdin="\n".join(lines))
+    assert done.returncode == 0, done.stderr
+    assert "Answers" in done.stdout
+    assert done.stdout.splitlines()[-1] == "wrote r.html"
+    assert WRONG_CLAIM.split(",")[0] in (tmp_path / "r.html").read_text()

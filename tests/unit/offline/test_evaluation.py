@@ -208,7 +208,9 @@ async def test_a_mean_is_over_what_is_defined_and_says_what_is_not() -> None:
     values = [each.scores["severity_weighted"].value for each in run.results[:2]]
     assert own.mean == pytest.approx(math.fsum(value or 0.0 for value in values) / 2)
     assert (own.defined, own.undefined, own.errors) == (2, 1, 1)
-    assert run.results[2].scores["severity_weighted"].reason == "there is nothing to check"
+    assert (
+        run.results[2].scores["severity_weighted"].reason == "the answer states nothing that can be checked"
+    )
 
 
 async def test_a_failure_can_end_everything() -> None:
@@ -222,7 +224,7 @@ async def test_a_failure_can_end_everything() -> None:
         await aevaluate([GOOD], judge=FaultyJudge(behave), raise_on_failure=True)
     run = await aevaluate([GOOD], judge=FaultyJudge(behave))
     assert run.results[0].scores["severity_weighted"].value is None
-    assert run.results[0].scores["severity_weighted"].reason == "no claim could be judged"
+    assert run.results[0].scores["severity_weighted"].reason == "no claim could be checked"
 
 
 async def test_no_more_answers_are_judged_at_once_than_asked_for() -> None:
@@ -246,7 +248,7 @@ async def test_it_works_where_a_loop_runs_as_in_a_notebook() -> None:
 
 async def test_an_unknown_score_is_refused_before_anything_is_judged() -> None:
     judge = WordJudge()
-    with pytest.raises(ConfigError, match="'nope' is no score; there are: severity_weighted"):
+    with pytest.raises(ConfigError, match="'nope' is no score; there are: severity_weighted, strict"):
         await aevaluate([GOOD], judge=judge, scores=("nope",))
     assert judge.requests == []
 

@@ -11,7 +11,7 @@ from guardrail.events import Evidence, Response, Severity, Usage, Verdict
 from guardrail.judges.llm import LlmExplainer
 from guardrail.judges.recorder import recording
 from guardrail.offline.explanation import Explainer, explain, explained
-from tests.support.llm_server import LlmServer, Recorded, Reply, Status
+from tests.support.llm_server import LlmServer, Recorded, Reply, Status, Wire
 from tests.unit.judges.llm.asking import settings
 from tests.unit.offline.verdicts import claim_verdict, response_verdict
 
@@ -88,6 +88,13 @@ async def test_a_reply_without_a_text_is_asked_for_again_and_then_given_up(reply
         with pytest.raises(JudgeReplyError, match="no explanation"):
             await asked(server, max_retries=1)
     assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize("reply", ["{" * 90_000, '{"a":[' * 15_000, "x" * 200_000])
+async def test_a_hostile_reply_is_given_up(reply: str) -> None:
+    async with LlmServer(Reply(reply, wire=Wire(chunk_chars=10_000))) as server:
+        with pytest.raises(JudgeReplyError, match=r"no explanation|more than 100,000 characters"):
+            await asked(server, max_retries=0)
 
 
 async def test_it_explains_results_and_the_template_stands_in_when_it_can_not() -> None:
