@@ -42,7 +42,7 @@ def _error_f1(truths: Any, scores: Any, weights: Any) -> float:
 
 
 def _error_precision(truths: Any, scores: Any, weights: Any) -> float:
-    return statistics.average_precision(~truths, -scores, weights)
+    return statistics.average_precision(~truths, scores.max(initial=0) - scores, weights)
 
 
 _BY_SCORE: Final[Mapping[str, statistics.Figure]] = {
@@ -330,10 +330,15 @@ class _Measure:
         size = sum(len(group) for group in said)
         rounds = self.rounds if size <= _MANY else min(self.rounds, _FEWER_ROUNDS)
 
-        def of(figures: Mapping[str, statistics.Figure], groups: _Groups) -> dict[str, Estimate]:
-            return {name: bootstrap(groups, figure, rounds=rounds) for name, figure in figures.items()}
+        def of(
+            figures: Mapping[str, statistics.Figure], groups: _Groups, *, by_rank: bool = False
+        ) -> dict[str, Estimate]:
+            return {
+                name: bootstrap(groups, figure, rounds=rounds, by_rank=by_rank)
+                for name, figure in figures.items()
+            }
 
-        found = of(_BY_VERDICT, said) | of(_BY_SCORE, ranked)
+        found = of(_BY_VERDICT, said) | of(_BY_SCORE, ranked, by_rank=True)
         return found | of(_CALIBRATION, ranked) if calibrated else found
 
 
