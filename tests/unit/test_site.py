@@ -22,6 +22,7 @@ from playwright.async_api import async_playwright, expect
 
 import guardrail.client
 import guardrail.judges
+import guardrail.offline
 import guardrail.testing
 from scripts.docs_site import NAMED, public_names, with_links_of_the_site
 
@@ -42,7 +43,7 @@ def build(folder: Path, spoil: str = "") -> subprocess.CompletedProcess[str]:
     pages = folder / "build" / "pages"
     subprocess.run([sys.executable, "-m", "scripts.docs_site", str(pages)], cwd=ROOT, timeout=60, check=True)
     if spoil:
-        with (pages / "score.md").open("a", encoding="utf-8") as page:
+        with (pages / "evaluate.md").open("a", encoding="utf-8") as page:
             page.write(spoil)
     shutil.copy(ROOT / "mkdocs.yml", folder)
     shutil.copytree(ROOT / "scripts" / "docs_templates", folder / "scripts" / "docs_templates")
@@ -165,7 +166,9 @@ def test_a_broken_link_fails_the_build(tmp_path: Path, spoil: str, told: str) ->
     assert told in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("module", [guardrail, guardrail.client, guardrail.judges, guardrail.testing])
+@pytest.mark.parametrize(
+    "module", [guardrail, guardrail.client, guardrail.judges, guardrail.offline, guardrail.testing]
+)
 def test_the_reference_has_every_public_name(module: object, pages: dict[Path, _Loads], site: Path) -> None:
     name = module.__name__  # type: ignore[attr-defined]
     names = {each for each in module.__all__ if not each.startswith("__")}  # type: ignore[attr-defined]
@@ -176,7 +179,7 @@ def test_the_reference_has_every_public_name(module: object, pages: dict[Path, _
 
 def test_links_out_of_docs_lead_to_pages_of_the_site() -> None:
     text = "[a](../README.md#try-it) `[b](../x.md)` [c](benchmarks.md) [d](https://example.com)"
-    assert with_links_of_the_site("docs/score.md", text) == (
+    assert with_links_of_the_site("docs/evaluate.md", text) == (
         "[a](overview.md#try-it) `[b](../x.md)` [c](benchmarks.md) [d](https://example.com)",
         ["README.md", "docs/benchmarks.md"],
     )
