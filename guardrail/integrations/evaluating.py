@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import shutil
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -27,6 +29,7 @@ from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, event_of, named_contexts, require_unicode
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
+from guardrail.judges.llm.settings import PromptName
 from guardrail.judges.settings import JudgeSettings
 from guardrail.offline.scorer import Check, checker, judging_everything
 from guardrail.routing import PolicyRouter
@@ -43,7 +46,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerToCheck:
     """What is asked about: an answer, its question, and the documents that it was written from."""
 
     question: str
@@ -115,14 +118,14 @@ class EvaluatingGuard:
 
         May be called within an event loop, which then stands still; ``acheck`` is for there.
         """
-        return self._wait(_one(Answer(question, contexts, answer)))
+        return self._wait(_one(AnswerToCheck(question, contexts, answer)))
 
     async def acheck(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
         """Like ``check``. What the caller cancels is cancelled."""
-        return await self._await(_one(Answer(question, contexts, answer)))
+        return await self._await(_one(AnswerToCheck(question, contexts, answer)))
 
     def check_all(
-        self, answers: Sequence[Answer], on_done: Callable[[], object], *, fail_fast: bool
+        self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
     ) -> list[ResponseVerdict | Exception]:
         """Judge answers concurrently. In their order: the verdict, or the error that ``check`` would raise.
 
@@ -132,12 +135,45 @@ class EvaluatingGuard:
         return self._wait(_all(answers, on_done, fail_fast=fail_fast))
 
     async def acheck_all(
-        self, answers: Sequence[Answer], on_done: Callable[[], object], *, fail_fast: bool
+        self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
     ) -> list[ResponseVerdict | Exception]:
         """Like ``check_all``."""
         return await self._await(_all(answers, on_done, fail_fast=fail_fast))
 
-    # --------------------------------------------------------------------------------------- inside
+    # ------------------------------------------------------------------------------------- settings
+
+    def prompts(self) -> dict[str, str]:
+        """The texts of the prompts by name, with our variables ($claims, …); none if no LLM is asked."""
+        if self._judge is not None:
+            return {}
+        judge = self._settings().judge
+        if "llm" not in judge.kinds():
+            return {}
+        from guardrail.judges.llm.prompt import template
+
+        names: tuple[PromptName, ...] = ("system", "user")
+        return {name: template(name, judge.llm.prompts).template for name in names}
+
+    def with_prompts(self, texts: Mapping[str, str]) -> EvaluatingGuard:
+        """A guard whose LLM judge has these prompts. Raises ConfigError, which names a missing variable."""
+        known = self.prompts()
+        unknown = sorted(texts.keys() - known.keys())
+        if unknown:
+            there_are = f"there are {' and '.join(known)}" if known else "this judge asks no LLM"
+            raise ConfigError(f"prompt {unknown[0]!r} is unknown: {there_are}")
+        folder = Path(tempfile.mkdtemp(prefix="guardrail-prompts-"))  # settings name prompts by their files
+        try:
+            files = {name: folder / f"{name}.md" for name in known}
+            for name, file in files.items():
+                file.write_text({**known, **texts}[name], encoding="utf-8")
+            values = self._values or {}
+            llm = {**values.get("llm", {}), "prompts": {**values.get("llm", {}).get("prompts", {}), **files}}
+            changed = EvaluatingGuard({**values, "llm": llm}, self._path, concurrency=self._concurrency)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        weakref.finalize(changed, shutil.rmtree, folder, ignore_errors=True)
+        return changed
 
     def parameters(self) -> dict[str, Any]:
         """What an equal guard is made with, as plain values.
@@ -158,6 +194,8 @@ class EvaluatingGuard:
                 )
         values = {"judge": self._values, "settings": self._path, "concurrency": self._concurrency}
         return {name: value for name, value in values.items() if value is not None}
+
+    # --------------------------------------------------------------------------------------- inside
 
     def _settings(self) -> Settings:
         given = {} if self._values is None else {"judge": self._values}
@@ -251,7 +289,7 @@ class _Checks:
         self._slots = asyncio.Semaphore(concurrency)
         self.concurrency = concurrency
 
-    async def check(self, answer: Answer) -> ResponseVerdict:
+    async def check(self, answer: AnswerToCheck) -> ResponseVerdict:
         fields = {
             "question": answer.question,
             "contexts": named_contexts(answer.contexts),
@@ -269,12 +307,12 @@ class _Checks:
 _Work = Callable[[_Checks], Coroutine[Any, Any, _T]]
 
 
-def _one(answer: Answer) -> _Work[ResponseVerdict]:
+def _one(answer: AnswerToCheck) -> _Work[ResponseVerdict]:
     return lambda checks: checks.check(answer)
 
 
 def _all(
-    answers: Sequence[Answer], on_done: Callable[[], object], *, fail_fast: bool
+    answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
 ) -> _Work[list[ResponseVerdict | Exception]]:
     async def work(checks: _Checks) -> list[ResponseVerdict | Exception]:
         found: dict[int, ResponseVerdict | Exception] = {}

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from guardrail.errors import ConfigError
 from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
-from guardrail.integrations.evaluating import CONCURRENCY, Answer, EvaluatingGuard, JudgeLike
+from guardrail.integrations.evaluating import CONCURRENCY, AnswerToCheck, EvaluatingGuard, JudgeLike
 from guardrail.offline.results import ScoreValue
 from guardrail.offline.scores import MEANING, SCORES, score_value
 
@@ -175,7 +175,9 @@ class HaystackFaithfulnessEvaluator:
         }
 
 
-def _answers(questions: list[str], contexts: list[list[str]], predicted_answers: list[str]) -> list[Answer]:
+def _answers(
+    questions: list[str], contexts: list[list[str]], predicted_answers: list[str]
+) -> list[AnswerToCheck]:
     given: dict[str, Sized] = {
         "questions": questions,
         "contexts": contexts,
@@ -188,7 +190,7 @@ def _answers(questions: list[str], contexts: list[list[str]], predicted_answers:
         lengths = ", ".join(f"{len(each)} {name}" for name, each in given.items())
         raise ValueError(f"there are {lengths}; give as many of each")
     return [
-        Answer(question, [_context(each) for each in texts], answer)
+        AnswerToCheck(question, [_context(each) for each in texts], answer)
         for question, texts, answer in zip(questions, contexts, predicted_answers, strict=True)
     ]
 

@@ -19,7 +19,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from tests.support.litellm_proxy import LitellmMissing, environment, litellm_proxy
+from tests.support.environments import EnvironmentMissing
+from tests.support.litellm_proxy import litellm_proxy, proxy_environment
 from tests.support.llm_server import Act, Cut, Hang, LlmServer, Recorded, Reply, StreamError
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
@@ -119,8 +120,8 @@ def of_the_page() -> dict[str, Any]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
     try:
-        venv = await asyncio.to_thread(environment)
-    except LitellmMissing as error:
+        venv = await asyncio.to_thread(proxy_environment)
+    except EnvironmentMissing as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))

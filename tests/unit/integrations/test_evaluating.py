@@ -7,51 +7,21 @@ import gc
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrail import Judgement, JudgeRequest, Verdict
+from guardrail import JudgeRequest, Verdict
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable
-from guardrail.integrations.evaluating import Answer, EvaluatingGuard
+from guardrail.integrations.evaluating import AnswerToCheck, EvaluatingGuard
 from tests.support.judges import FaultyJudge, WordJudge
+from tests.unit.integrations.judges import MeetingJudge
 
 ROOT = Path(__file__).parents[3]
 PRICES = ["The basic plan costs $49 a month."]
 RIGHT, WRONG = "The basic plan costs $49 a month.", "The basic plan costs $79 a month."
-
-
-class MeetingJudge(WordJudge):
-    """Answers once so many requests wait at the same time; of fewer, none is ever answered."""
-
-    def __init__(self, together: int) -> None:
-        super().__init__()
-        self.together = together
-        self.waiting = 0
-        self.most = 0
-        self.came = threading.Event()
-        self.cancelled = threading.Event()
-        self._all_there: asyncio.Event | None = None
-
-    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        there = self._all_there = self._all_there or asyncio.Event()
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
-        if self.waiting == self.together:
-            there.set()
-        self.came.set()
-        try:
-            await there.wait()
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
-        self.waiting -= 1
-        if not self.waiting:
-            self._all_there = None
-        async for each in super().judge(request):
-            yield each
 
 
 @pytest.fixture
@@ -61,8 +31,8 @@ def words() -> Iterator[EvaluatingGuard]:
     guard.close()
 
 
-def answers(count: int, text: str = RIGHT) -> list[Answer]:
-    return [Answer("How much?", PRICES, text)] * count
+def answers(count: int, text: str = RIGHT) -> list[AnswerToCheck]:
+    return [AnswerToCheck("How much?", PRICES, text)] * count
 
 
 def nothing() -> None:
@@ -115,9 +85,9 @@ def test_as_many_answers_are_judged_at_a_time_as_configured_and_no_more(call: st
 
 def test_outcomes_have_the_order_of_the_answers_and_errors_stay_with_theirs(words: EvaluatingGuard) -> None:
     given = [
-        Answer("", PRICES, "One is true. Two is a contradiction."),
-        Answer("", ["\ud800"], "One is true."),
-        Answer("", PRICES, "Three is true."),
+        AnswerToCheck("", PRICES, "One is true. Two is a contradiction."),
+        AnswerToCheck("", ["\ud800"], "One is true."),
+        AnswerToCheck("", PRICES, "Three is true."),
     ]
     first, second, third = words.check_all(given, nothing, fail_fast=False)
     assert not isinstance(first, Exception)
