@@ -25,13 +25,14 @@ from pydantic import ValidationError
 from guardrail.config import Settings, SettingsError, load_settings
 from guardrail.config.problems import explain
 from guardrail.errors import ConfigError, GuardrailError, JudgeUnavailable, only_cause
-from guardrail.events import Response, ResponseVerdict
+from guardrail.events import Response, ResponseVerdict, Verdict
 from guardrail.inputs import ContextLike, event_of, named_contexts, require_unicode
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
 from guardrail.judges.settings import JudgeSettings
 from guardrail.offline.scorer import Check, checker, judging_everything
+from guardrail.offline.scores import SCORES
 from guardrail.routing import PolicyRouter
 from guardrail.secrets import MASK
 
@@ -251,6 +252,23 @@ class EvaluatingGuard:
             raise
 
 
+def reasons(verdict: ResponseVerdict) -> str:
+    """The summary, and each claim that is not supported, with the judge's reason."""
+    lines = [verdict.summary]
+    for claim in verdict.claims:
+        if claim.verdict is not Verdict.SUPPORTED:
+            reason = f" ({claim.reasoning})" if claim.reasoning else ""
+            lines.append(f"{claim.verdict.value}: {claim.text}{reason}")
+    return "\n".join(lines)
+
+
+def check_score(name: str) -> str:
+    """``name``, if it is that of a published score. Raises ConfigError."""
+    if name not in SCORES:
+        raise ConfigError(f"score: {name!r} is unknown; write one of {', '.join(SCORES)}")
+    return name
+
+
 def _closed() -> GuardrailError:
     return GuardrailError("the evaluator was closed while it judged an answer")
 
@@ -386,7 +404,8 @@ class _GuardThread:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._live())
+            with asyncio.Runner() as runner:  # not asyncio.run, which nest_asyncio replaces
+                runner.run(self._live())
         except BaseException as error:
             if self.ready.done():
                 raise

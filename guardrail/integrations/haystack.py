@@ -19,12 +19,17 @@ from typing import Any, Self
 from haystack import Document, component, default_from_dict, default_to_dict, logging
 from tqdm import tqdm
 
-from guardrail.errors import ConfigError
 from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
-from guardrail.integrations.evaluating import CONCURRENCY, AnswerToCheck, EvaluatingGuard, JudgeLike
+from guardrail.integrations.evaluating import (
+    CONCURRENCY,
+    AnswerToCheck,
+    EvaluatingGuard,
+    JudgeLike,
+    check_score,
+)
 from guardrail.offline.results import ScoreValue
-from guardrail.offline.scores import MEANING, SCORES, score_value
+from guardrail.offline.scores import MEANING, score_value
 
 logger = logging.getLogger(__name__)
 
@@ -53,11 +58,9 @@ class HaystackFaithfulnessEvaluator:
         concurrency: int = CONCURRENCY,
         undefined_score: float | None = None,
     ) -> None:
-        if score not in SCORES:
-            raise ConfigError(f"score: {score!r} is unknown; write one of {', '.join(SCORES)}")
         self.progress_bar = progress_bar
         self.raise_on_failure = raise_on_failure
-        self.score = score
+        self.score = check_score(score)
         self.undefined_score = undefined_score
         self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
 

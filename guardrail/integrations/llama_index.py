@@ -19,11 +19,11 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 
-from guardrail.errors import ConfigError, InputError, JudgeError
-from guardrail.events import ResponseVerdict, Verdict
+from guardrail.errors import InputError, JudgeError
+from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
-from guardrail.integrations.evaluating import CONCURRENCY, EvaluatingGuard, JudgeLike
-from guardrail.offline.scores import SCORES, score_value
+from guardrail.integrations.evaluating import CONCURRENCY, EvaluatingGuard, JudgeLike, check_score, reasons
+from guardrail.offline.scores import score_value
 
 
 class LlamaIndexEvaluationResult(EvaluationResult):
@@ -55,9 +55,7 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
         raise_error: bool = False,
         concurrency: int = CONCURRENCY,
     ) -> None:
-        if score not in SCORES:
-            raise ConfigError(f"score: {score!r} is unknown; write one of {', '.join(SCORES)}")
-        self._score = score
+        self._score = check_score(score)
         self._raise_error = raise_error
         self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
 
@@ -164,7 +162,7 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
             **given,
             passing=passing.passed,
             score=score_value(self._score, outcome).value,
-            feedback=_feedback(outcome),
+            feedback=reasons(outcome),
             invalid_result=passing.passed is None,
             invalid_reason=passing.reason if passing.passed is None else None,
             verdict=outcome,
@@ -194,13 +192,3 @@ def _parts(response: Response | None) -> tuple[str | None, Sequence[ContextLike]
 
 def _text(context: ContextLike) -> str:
     return context if isinstance(context, str) else str(dict(context)["text"])
-
-
-def _feedback(verdict: ResponseVerdict) -> str:
-    """The summary, and each claim that is not supported, with the judge's reason."""
-    lines = [verdict.summary]
-    for claim in verdict.claims:
-        if claim.verdict is not Verdict.SUPPORTED:
-            reason = f" ({claim.reasoning})" if claim.reasoning else ""
-            lines.append(f"{claim.verdict.value}: {claim.text}{reason}")
-    return "\n".join(lines)
