@@ -1,4 +1,4 @@
-"""The guard in Haystack itself (run by tests/integration/test_frameworks.py)."""
+"""The guard in Haystack itself and in docs/frameworks.md (run by tests/integration/test_frameworks.py)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from guardrail.offline.scores import SCORES
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.support.llm_server import LlmServer
 from tests.unit.integrations.judges import MeetingJudge
+from tests.unit.integrations.page import examples, printed_by
 
 PRICES = "The basic plan costs $49 a month."
 RIGHT, WRONG = "The basic plan costs $49 a month.", "The basic plan costs $79 a month."
@@ -249,3 +250,8 @@ async def test_an_llm_judges_as_its_settings_say() -> None:
     assert found["individual_scores"] == [1.0, 1.0], "the stand-in finds everything supported"
     assert len(server.calls) == 2
     assert found["meta"][0]["usage"]["judge_calls"] == 1
+
+
+@pytest.mark.parametrize(("code", "said"), examples("Haystack"))
+def test_the_examples_of_the_page_print_what_it_says(code: str, said: str) -> None:
+    assert printed_by(code) == said

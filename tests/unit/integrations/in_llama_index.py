@@ -1,4 +1,4 @@
-"""The guard in LlamaIndex itself (run by tests/integration/test_frameworks.py)."""
+"""The guard in LlamaIndex itself and in docs/frameworks.md (run by tests/integration/test_frameworks.py)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from guardrail.integrations.llama_index import LlamaIndexFaithfulnessEvaluator
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.support.llm_server import LlmServer
 from tests.unit.integrations.judges import MeetingJudge
+from tests.unit.integrations.page import examples, printed_by
 
 PRICES = "The basic plan costs $49 a month."
 RIGHT, WRONG = "The basic plan costs $49 a month.", "The basic plan costs $79 a month."
@@ -191,3 +192,8 @@ def test_a_prompt_that_lacks_a_variable_is_refused_and_changes_nothing() -> None
 def test_one_evaluator_serves_one_loop_after_another(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
     for _ in range(2):
         assert asyncio.run(evaluator.aevaluate("?", RIGHT, [PRICES])).passing
+
+
+@pytest.mark.parametrize(("code", "said"), examples("LlamaIndex"))
+def test_the_examples_of_the_page_print_what_it_says(code: str, said: str) -> None:
+    assert printed_by(code) == said

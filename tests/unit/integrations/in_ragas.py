@@ -1,4 +1,4 @@
-"""The guard in Ragas itself (run by tests/integration/test_frameworks.py)."""
+"""The guard in Ragas itself and in docs/frameworks.md (run by tests/integration/test_frameworks.py)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from guardrail.errors import ConfigError, InputError, JudgeUnavailable
 from guardrail.integrations.ragas import RagasFaithfulness, RagasSingleTurnFaithfulness
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.unit.integrations.judges import MeetingJudge
+from tests.unit.integrations.page import examples, printed_by
 
 ROOT = Path(__file__).parents[3]
 PRICES = "The basic plan costs $49 a month."
@@ -202,3 +203,8 @@ def test_it_works_where_ragas_patches_the_event_loop_as_in_a_notebook() -> None:
         [sys.executable, "-c", NOTEBOOK], cwd=ROOT, capture_output=True, text=True, timeout=200, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("code", "said"), examples("Ragas"))
+def test_the_examples_of_the_page_print_what_it_says(code: str, said: str) -> None:
+    assert printed_by(code) == said

@@ -255,3 +255,26 @@ def test_a_process_ends_quietly_with_a_guard_that_is_open_and_a_child_opens_its_
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", SCRIPT, how]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+WITHOUT_OPENAI = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"openai", "httpx2"}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+from guardrail.integrations.evaluating import EvaluatingGuard
+
+guard = EvaluatingGuard()
+assert guard.check("", ["It costs $5."], "It costs $5.").counts.supported == 1
+guard.close()
+"""
+
+
+def test_the_local_judge_needs_no_openai_which_frameworks_may_have_in_another_version() -> None:
+    command = [sys.executable, "-c", WITHOUT_OPENAI]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
