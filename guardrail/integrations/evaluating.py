@@ -14,9 +14,10 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -30,7 +31,6 @@ from guardrail.inputs import ContextLike, event_of, named_contexts, require_unic
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
-from guardrail.judges.settings import JudgeSettings
 from guardrail.offline.scorer import Check, checker, judging_everything
 from guardrail.offline.scores import SCORES
 from guardrail.routing import PolicyRouter
@@ -40,6 +40,8 @@ CONCURRENCY: Final = 8
 """Answers judged at a time; within an answer the judge has its own bounds."""
 _CLOSING_S: Final = 10.0
 """How long the process waits at its end for a judge to close."""
+
+_UNNAMED: Final = "answer"
 
 JudgeLike = Judge | Mapping[str, Any]
 """A judge, or the settings of one: those of the section ``judge`` in the settings file."""
@@ -185,15 +187,17 @@ class EvaluatingGuard:
             raise ConfigError(
                 f"judge: a {type(self._judge).__name__} can't be written down; give the settings of a judge"
             )
+        judge = None
         if self._values is not None:
-            shown = JudgeSettings.model_validate(self._values).model_dump(mode="json", exclude_unset=True)
-            secret = _masked(shown)
+            settings = Settings.model_validate({"judge": self._values})
+            secret = _masked(settings.masked()["judge"])
             if secret is not None:
                 raise ConfigError(
                     f"judge.{secret}: it may be a secret, which must not be written down; give "
                     "{env: VARIABLE} or {file: PATH}, or give a settings file by its path (settings=…)"
                 )
-        values = {"judge": self._values, "settings": self._path, "concurrency": self._concurrency}
+            judge = settings.judge.model_dump(mode="json", exclude_unset=True)
+        values = {"judge": judge, "settings": self._path, "concurrency": self._concurrency}
         return {name: value for name, value in values.items() if value is not None}
 
     # --------------------------------------------------------------------------------------- inside
@@ -262,6 +266,15 @@ def reasons(verdict: ResponseVerdict) -> str:
     return "\n".join(lines)
 
 
+def with_own_ids(contexts: Iterable[tuple[str, str]]) -> list[ContextLike]:
+    """Ids and texts as contexts, under our own names if an id is empty or there twice."""
+    pairs = list(contexts)
+    ids = {id_ for id_, _ in pairs if id_}
+    if len(ids) < len(pairs):
+        return [text for _, text in pairs]
+    return [{"id": id_, "text": text} for id_, text in pairs]
+
+
 def check_score(name: str) -> str:
     """``name``, if it is that of a published score. Raises ConfigError."""
     if name not in SCORES:
@@ -282,8 +295,8 @@ def _judge_values(judge: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _masked(shown: Any, path: str = "") -> str | None:
-    """The path of a value that settings don't show; None if there is none."""
-    if shown == MASK:
+    """The path of a value that settings don't show, or only in part; None if there is none."""
+    if isinstance(shown, str) and MASK in shown:
         return path
     inner = shown.items() if isinstance(shown, dict) else enumerate(shown) if isinstance(shown, list) else ()
     found = (_masked(value, f"{path}.{name}" if path else str(name)) for name, value in inner)
@@ -313,8 +326,10 @@ class _Checks:
             "contexts": named_contexts(answer.contexts),
             "answer": answer.text,
         }
-        response = event_of(Response, None, fields)
-        require_unicode(response)
+        response = event_of(Response, _UNNAMED, fields)
+        content = require_unicode(response)
+        # The same answer has the same ids in every run.
+        response = response.model_copy(update={"response_id": blake2b(content, digest_size=16).hexdigest()})
         async with self._slots:
             verdict = await self._check(response)
         if verdict.claims and verdict.counts.unverified == len(verdict.claims):

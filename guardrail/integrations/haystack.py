@@ -27,6 +27,7 @@ from guardrail.integrations.evaluating import (
     EvaluatingGuard,
     JudgeLike,
     check_score,
+    with_own_ids,
 )
 from guardrail.offline.results import ScoreValue
 from guardrail.offline.scores import MEANING, score_value
@@ -193,16 +194,15 @@ def _answers(
         lengths = ", ".join(f"{len(each)} {name}" for name, each in given.items())
         raise ValueError(f"there are {lengths}; give as many of each")
     return [
-        AnswerToCheck(question, [_context(each) for each in texts], answer)
+        AnswerToCheck(question, _contexts(texts), answer)
         for question, texts, answer in zip(questions, contexts, predicted_answers, strict=True)
     ]
 
 
-def _context(given: Any) -> ContextLike:
-    if isinstance(given, Document):
-        return {"id": given.id, "text": given.content or ""}
-    context: ContextLike = given
-    return context
+def _contexts(given: Sequence[Any]) -> list[ContextLike]:
+    if all(isinstance(each, Document) for each in given):
+        return with_own_ids((each.id, each.content or "") for each in given)
+    return [each.content or "" if isinstance(each, Document) else each for each in given]
 
 
 def _statements(outcome: ResponseVerdict | Exception) -> dict[str, Any]:

@@ -22,7 +22,14 @@ from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from guardrail.errors import InputError, JudgeError
 from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
-from guardrail.integrations.evaluating import CONCURRENCY, EvaluatingGuard, JudgeLike, check_score, reasons
+from guardrail.integrations.evaluating import (
+    CONCURRENCY,
+    EvaluatingGuard,
+    JudgeLike,
+    check_score,
+    reasons,
+    with_own_ids,
+)
 from guardrail.offline.scores import score_value
 
 
@@ -179,15 +186,10 @@ def _required(
 
 
 def _parts(response: Response | None) -> tuple[str | None, Sequence[ContextLike] | None]:
-    """An answer and its contexts, under the ids of their nodes; under ours if a node is there twice."""
     if response is None:
         return None, None
-    contexts = {
-        node.node_id: {"id": node.node_id, "text": node.get_content()} for node in response.source_nodes
-    }
-    if len(contexts) < len(response.source_nodes):
-        return response.response, [node.get_content() for node in response.source_nodes]
-    return response.response, list(contexts.values())
+    nodes = response.source_nodes
+    return response.response, with_own_ids((node.node_id, node.get_content()) for node in nodes)
 
 
 def _text(context: ContextLike) -> str:

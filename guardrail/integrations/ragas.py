@@ -26,7 +26,14 @@ from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
 from guardrail.inputs import ContextLike
-from guardrail.integrations.evaluating import CONCURRENCY, EvaluatingGuard, JudgeLike, check_score, reasons
+from guardrail.integrations.evaluating import (
+    CONCURRENCY,
+    EvaluatingGuard,
+    JudgeLike,
+    check_score,
+    reasons,
+    with_own_ids,
+)
 from guardrail.offline.scores import score_value
 
 VERDICTS = "verdicts"
@@ -151,7 +158,7 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
 
 def _contexts(sample: SingleTurnSample) -> list[ContextLike]:
     """The documents, under their ids if each has its own."""
-    texts, ids = sample.retrieved_contexts or [], [str(each) for each in sample.retrieved_context_ids or []]
-    if len(set(ids)) != len(texts):
+    texts, ids = sample.retrieved_contexts, sample.retrieved_context_ids
+    if ids is None or len(ids) != len(texts):
         return list(texts)
-    return [{"id": id_, "text": text} for id_, text in zip(ids, texts, strict=True)]
+    return with_own_ids(zip(map(str, ids), texts, strict=True))

@@ -114,6 +114,14 @@ def test_verdicts_are_reachable_with_evidence_and_severity(evaluator: HaystackFa
     assert found["meta"][0]["judges"] == ["local"]
 
 
+def test_documents_that_are_alike_are_no_error(evaluator: HaystackFaithfulnessEvaluator) -> None:
+    twice = [Document(id="terms", content=PRICES)] * 2
+    found = evaluator.run(
+        questions=["?"] * 2, contexts=[twice, [twice[0], PRICES]], predicted_answers=[RIGHT] * 2
+    )
+    assert found["individual_scores"] == [1.0, 1.0]
+
+
 def test_an_answer_that_states_nothing_has_no_score_and_is_not_in_the_mean(
     evaluator: HaystackFaithfulnessEvaluator,
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from guardrail import JudgeRequest, Verdict
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable
-from guardrail.integrations.evaluating import AnswerToCheck, EvaluatingGuard
+from guardrail.integrations.evaluating import AnswerToCheck, EvaluatingGuard, with_own_ids
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.unit.integrations.judges import MeetingJudge
 
@@ -97,6 +97,20 @@ def test_outcomes_have_the_order_of_the_answers_and_errors_stay_with_theirs(word
     assert third.claims[0].text == "Three is true."
     with pytest.raises(InputError, match="surrogate"):
         words.check_all(given, nothing, fail_fast=True)
+
+
+def test_the_same_answer_has_the_same_ids_in_every_run_and_another_one_others(words: EvaluatingGuard) -> None:
+    first, again = (words.check("How much?", PRICES, RIGHT) for _ in range(2))
+    assert first.id == again.id
+    assert [claim.claim_id for claim in first.claims] == [claim.claim_id for claim in again.claims]
+    assert words.check("How much is it?", PRICES, RIGHT).id != first.id
+
+
+@pytest.mark.parametrize("ids", [("a", "a"), ("a", "")])
+def test_documents_have_their_own_ids_unless_one_has_none_or_two_are_alike(ids: tuple[str, str]) -> None:
+    two = [{"id": "a", "text": "One."}, {"id": "b", "text": "Two."}]
+    assert with_own_ids([("a", "One."), ("b", "Two.")]) == two
+    assert with_own_ids(zip(ids, ("One.", "Two."), strict=True)) == ["One.", "Two."]
 
 
 def test_what_is_no_answer_is_told_by_its_field(words: EvaluatingGuard) -> None:
@@ -222,6 +236,8 @@ def test_an_equal_guard_is_made_of_its_parameters() -> None:
         ({"api_key": "sk-1"}, "judge.llm.api_key"),
         ({"extra_headers": {"X-Key": "sk-1"}}, "judge.llm.extra_headers.X-Key"),
         ({"fallbacks": [{"model": "n", "api_key": "sk-1"}]}, "judge.llm.fallbacks.0.api_key"),
+        ({"extra_body": {"user": "sk-1"}}, "judge.llm.extra_body.user"),
+        ({"base_url": "https://gateway.example/v1?key=sk-1"}, "judge.llm.base_url"),
     ],
 )
 def test_secrets_are_not_written_down(extra: dict[str, Any], path: str) -> None:
