@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from guardrail.config import Settings, SettingsError, load_settings
 from guardrail.config.problems import explain
 from guardrail.errors import ConfigError, GuardrailError, JudgeUnavailable, only_cause
-from guardrail.events import Response, ResponseVerdict, Verdict
+from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, event_of, named_contexts, require_unicode
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
@@ -254,16 +254,6 @@ class EvaluatingGuard:
             if task is not None and not task.cancelling():
                 raise _closed() from None  # nobody cancelled the caller
             raise
-
-
-def reasons(verdict: ResponseVerdict) -> str:
-    """The summary, and each claim that is not supported, with the judge's reason."""
-    lines = [verdict.summary]
-    for claim in verdict.claims:
-        if claim.verdict is not Verdict.SUPPORTED:
-            reason = f" ({claim.reasoning})" if claim.reasoning else ""
-            lines.append(f"{claim.verdict.value}: {claim.text}{reason}")
-    return "\n".join(lines)
 
 
 def with_own_ids(contexts: Iterable[tuple[str, str]]) -> list[ContextLike]:

@@ -27,9 +27,9 @@ from guardrail.integrations.evaluating import (
     EvaluatingGuard,
     JudgeLike,
     check_score,
-    reasons,
     with_own_ids,
 )
+from guardrail.offline.explanation import explain
 from guardrail.offline.scores import score_value
 
 
@@ -169,7 +169,7 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
             **given,
             passing=passing.passed,
             score=score_value(self._score, outcome).value,
-            feedback=reasons(outcome),
+            feedback=explain(outcome),
             invalid_result=passing.passed is None,
             invalid_reason=passing.reason if passing.passed is None else None,
             verdict=outcome,

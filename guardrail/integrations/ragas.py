@@ -31,9 +31,9 @@ from guardrail.integrations.evaluating import (
     EvaluatingGuard,
     JudgeLike,
     check_score,
-    reasons,
     with_own_ids,
 )
+from guardrail.offline.explanation import explain
 from guardrail.offline.scores import score_value
 
 VERDICTS = "verdicts"
@@ -82,7 +82,7 @@ class RagasFaithfulness(BaseMetric):
         """
         verdict = await self._guard.acheck(user_input, retrieved_contexts, response)
         scored = score_value(self._published, verdict)
-        why = reasons(verdict) if scored.reason is None else f"{scored.reason}\n{reasons(verdict)}"
+        why = explain(verdict) if scored.reason is None else f"{scored.reason}\n{explain(verdict)}"
         given = {
             "user_input": user_input,
             "response": response,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
@@ -54,20 +54,21 @@ MEANING: Final[Mapping[Verdict, Meaning]] = {
 
 _NO_CLAIMS: Final = "the answer states nothing that can be checked"
 _NONE_CHECKED: Final = "no claim could be checked"
+_WEIGHTLESS: Final = "the weights of all checked claims are 0"
 _NO_RECORD: Final = "the verdict was stored without its claims"
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreOptions:
     """``scale`` is Mastra's, its highest score. ``formula``, ``weights`` and ``credits`` are those of
-    ``severity_weighted``, as a policy has them.
+    ``severity_weighted``; without any, it is what the verdict's own policy reckoned.
     """
 
     unverified: Unverified = "leave_out"
     scale: float = 1.0
-    formula: Formula = Formula.SEVERITY_WEIGHTED
-    weights: Mapping[Severity, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
-    credits: Mapping[Verdict, float] = field(default_factory=lambda: DEFAULT_CREDITS)
+    formula: Formula | None = None
+    weights: Mapping[Severity, float] | None = None
+    credits: Mapping[Verdict, float] | None = None
 
     def __post_init__(self) -> None:
         if self.unverified not in ("leave_out", "fail"):
@@ -130,7 +131,7 @@ def llama_index_score(passing: bool) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claims:
+class _CountedClaims:
     """The verdicts that count, and how many don't because they are UNVERIFIED."""
 
     verdicts: Sequence[Verdict]
@@ -154,22 +155,33 @@ def _are(count: int) -> str:
 
 
 def _severity_weighted(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
-    """``sum(weight * credit) / sum(weight)`` over the checked claims; ours (``guardrail/scoring.py``), with
-    the default policy's weights unless ``options`` have others. A verdict's own ``score`` has its policy's.
+    """``sum(weight * credit) / sum(weight)`` over the checked claims; ours (``guardrail/scoring.py``).
+
+    It is the verdict's own ``score``, with its policy's formula and weights, unless the options give others
+    or have UNVERIFIED claims fail; what they leave out is then as in the default policy.
     """
     claims = _claims(verdict, options)
     if not claims.verdicts:
         return _undefined(_NONE_CHECKED if claims.left_out else _NO_CLAIMS)
+    given = (options.formula, options.weights, options.credits)
+    fails = options.unverified == "fail" and verdict.counts.unverified > 0
+    if not fails and all(each is None for each in given):
+        reason = claims.note if verdict.score is not None else _WEIGHTLESS
+        return ScoreValue(value=verdict.score, reason=reason)
     if not verdict.claims:
         return _undefined(f"{_NO_RECORD}, and with them their severities; its own score is {verdict.score}")
-    keeper = ScoreKeeper(options.formula, options.weights, options.credits)
+    keeper = ScoreKeeper(
+        options.formula or Formula.SEVERITY_WEIGHTED,
+        DEFAULT_WEIGHTS if options.weights is None else options.weights,
+        DEFAULT_CREDITS if options.credits is None else options.credits,
+    )
     for claim in verdict.claims:
         if claim.verdict is Verdict.UNVERIFIED and options.unverified == "fail":
             keeper.add(claim.severity, Verdict.UNSUPPORTED, 0.0)
         else:
             keeper.add(claim.severity, claim.verdict, claim.support)
     if keeper.score is None:
-        return _undefined("the weights of all checked claims are 0")
+        return _undefined(_WEIGHTLESS)
     return ScoreValue(value=keeper.score, reason=claims.note)
 
 
@@ -237,9 +249,9 @@ def score_value(
     *,
     unverified: Unverified = "leave_out",
     scale: float = 1.0,
-    formula: Formula = Formula.SEVERITY_WEIGHTED,
-    weights: Mapping[Severity, float] = DEFAULT_WEIGHTS,
-    credits: Mapping[Verdict, float] = DEFAULT_CREDITS,
+    formula: Formula | None = None,
+    weights: Mapping[Severity, float] | None = None,
+    credits: Mapping[Verdict, float] | None = None,
 ) -> ScoreValue:
     """The score called ``name`` of one answer. ``ScoreOptions`` says what the others are.
 
@@ -272,14 +284,14 @@ def as_mastra(verdicts: Iterable[Verdict]) -> list[MastraAnswer]:
     return [meaning.mastra for each in verdicts if (meaning := MEANING[each]).mastra is not None]
 
 
-def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _Claims:
+def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _CountedClaims:
     """From the counts, which a verdict has even if it was too large for its claims; no score depends on the
     order."""
     counted = _counted(verdict.counts)
     unverified = verdict.counts.unverified
     if options.unverified == "fail":
-        return _Claims([*counted, *[Verdict.UNSUPPORTED] * unverified], 0)
-    return _Claims(counted, unverified)
+        return _CountedClaims([*counted, *[Verdict.UNSUPPORTED] * unverified], 0)
+    return _CountedClaims(counted, unverified)
 
 
 def _counted(counts: VerdictCounts) -> list[Verdict]:
@@ -291,7 +303,7 @@ def _counted(counts: VerdictCounts) -> list[Verdict]:
     ]
 
 
-def _none_there(claims: _Claims) -> str | None:
+def _none_there(claims: _CountedClaims) -> str | None:
     """Why a score is 0 that is not one of unsupported claims."""
     return claims.note if claims.verdicts else f"{_NO_CLAIMS}, which counts as 0 in this score"
 

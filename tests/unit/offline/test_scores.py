@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from guardrail.events import Severity, Verdict
 from guardrail.guard import Guard
+from guardrail.offline.results import ScoreValue
 from guardrail.offline.scores import (
     MEANING,
     SCORES,
@@ -23,6 +24,8 @@ from guardrail.offline.scores import (
     ragas_score,
     score_value,
 )
+from guardrail.policy import Policy
+from guardrail.scoring import Formula
 from tests.support.judges import WordJudge
 from tests.unit.offline.verdicts import claim_verdict, of, response_verdict
 
@@ -153,16 +156,35 @@ def test_severity_weighs_in_ours_alone() -> None:
 def test_a_verdict_without_its_claims_still_has_its_counts() -> None:
     stored = of(S, U).model_copy(update={"claims": (), "omitted": ("claims.evidence", "claims")})
     scores = all_scores(stored)
-    assert [name for name, score in scores.items() if score.value is None] == ["severity_weighted"]
-    assert "stored without its claims" in (scores["severity_weighted"].reason or "")
+    assert scores["severity_weighted"].value == stored.score
     assert scores["ragas"].value == 0.5
+    weighed = score_value("severity_weighted", stored, weights=dict.fromkeys(Severity, 1.0))
+    assert weighed.value is None
+    assert "stored without its claims" in (weighed.reason or "")
 
 
-async def test_ours_is_what_a_guard_says_under_the_default_policy() -> None:
-    async with Guard(WordJudge()) as guard:
+@pytest.mark.parametrize("formula", Formula)
+async def test_ours_is_what_the_policy_of_the_verdict_reckoned(formula: Formula) -> None:
+    weights = {Severity.MINOR: 1.0, Severity.NORMAL: 3.0, Severity.MAJOR: 5.0, Severity.CRITICAL: 9.0}
+    policy = Policy(mode="observe", score=formula, weights=weights)
+    async with Guard(WordJudge(), policy) as guard:
         verdict = await guard.check("", ["c"], "It costs $5. It is wrong. It is new. We ship on Monday.")
-    assert verdict.claims
+    assert len({claim.verdict for claim in verdict.claims}) > 1
     assert score_value("severity_weighted", verdict).value == verdict.score
+    again = score_value("severity_weighted", verdict, formula=formula, weights=weights)
+    assert again.value == verdict.score
+    assert score_value("severity_weighted", verdict, formula=formula).value != verdict.score
+
+
+def test_claims_without_weight_have_no_score() -> None:
+    nothing = dict.fromkeys(Severity, 0.0)
+    assert score_value("severity_weighted", of(S), weights=nothing) == ScoreValue(
+        value=None, reason="the weights of all checked claims are 0"
+    )
+    assert (
+        score_value("severity_weighted", of(S, score=None)).reason
+        == "the weights of all checked claims are 0"
+    )
 
 
 def test_every_verdict_has_a_meaning_and_only_supported_claims_count() -> None:
