@@ -21,7 +21,8 @@ import pytest_asyncio
 import yaml
 
 from tests.support import tutorial
-from tests.support.litellm_proxy import LitellmMissing, configured_proxy, environment, litellm_proxy
+from tests.support.environments import EnvironmentMissing
+from tests.support.litellm_proxy import configured_proxy, litellm_proxy, proxy_environment
 from tests.support.llm_server import Act, Cut, Hang, LlmServer, Recorded, Reply, StreamError
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
@@ -120,8 +121,8 @@ def of_the_page() -> dict[str, Any]:
 
 async def virtual_environment() -> Path:
     try:
-        return await asyncio.to_thread(environment)
-    except LitellmMissing as error:
+        return await asyncio.to_thread(proxy_environment)
+    except EnvironmentMissing as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))

@@ -7,15 +7,9 @@ first run makes it, in a minute or two, and later ones find it. The checkout com
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import hashlib
 import os
 import re
 import secrets
-import shutil
-import subprocess
-import sys
-import tomllib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,40 +17,17 @@ from typing import Any, Final
 
 import yaml
 
+from tests.support.environments import CACHE, ROOT, environment
 from tests.support.kafka_broker import free_ports
 
-ROOT: Final = Path(__file__).parents[2]
 PROXY: Final = "litellm[proxy]==1.108.7"
 _STARTED: Final = b"Application startup complete"
 
 
-class LitellmMissing(Exception):
-    """It can't be installed here."""
-
-
-def environment() -> Path:
-    """The virtual environment, made where it is not there yet. Raises LitellmMissing."""
-    needs = [*tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"], PROXY]
-    key = hashlib.sha256("\n".join([sys.version, *needs]).encode()).hexdigest()[:12]
-    folder = Path(os.environ.get("GUARDRAIL_LITELLM_VENVS") or Path.home() / ".cache/guardrail/litellm")
-    folder.mkdir(parents=True, exist_ok=True)
-    made = folder / key
-    with (folder / f"{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two processes of pytest may come at once
-        if (made / ".complete").exists():
-            return made
-        shutil.rmtree(made, ignore_errors=True)
-        uv = Path(sys.executable).with_name("uv")
-        commands: tuple[list[str | Path], ...] = (
-            [uv, "venv", "--quiet", "--python", sys.executable, made],
-            [uv, "pip", "install", "--quiet", "--python", made / "bin" / "python", *needs],
-        )
-        for command in commands:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-            if done.returncode:
-                raise LitellmMissing(f"{PROXY} can't be installed: {done.stderr.strip()[-500:]}")
-        (made / ".complete").touch()
-    return made
+def proxy_environment() -> Path:
+    """The virtual environment. Raises EnvironmentMissing."""
+    folder = os.environ.get("GUARDRAIL_LITELLM_VENVS")
+    return environment(Path(folder) if folder else CACHE / "litellm", [PROXY])
 
 
 @asynccontextmanager

@@ -53,6 +53,12 @@ ELSEWHERE: Final = {
     "docs/tutorial-review.md:python:0": ("serves until it is ended", "tests/integration/test_tutorial.py"),
     "docs/tutorial-litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/test_litellm.py"),
     "docs/tutorial-litellm.md:python:0": ("needs the proxy", "tests/integration/test_litellm.py"),
+    "docs/frameworks.md:python:0": ("needs Haystack", "tests/unit/integrations/in_haystack.py"),
+    "docs/frameworks.md:python:1": ("needs Haystack", "tests/unit/integrations/in_haystack.py"),
+    "docs/frameworks.md:python:2": ("needs LlamaIndex", "tests/unit/integrations/in_llama_index.py"),
+    "docs/frameworks.md:python:3": ("needs LlamaIndex", "tests/unit/integrations/in_llama_index.py"),
+    "docs/frameworks.md:python:4": ("needs Ragas", "tests/unit/integrations/in_ragas.py"),
+    "docs/frameworks.md:python:5": ("needs Ragas", "tests/unit/integrations/in_ragas.py"),
     "docs/deploy.md:yaml:0": ("a policy of Kyverno, not ours", "tests/unit/helm/test_deploy_page.py"),
     "docs/llm-judge.md:yaml:7": (
         "examples for the prompt, not settings",
@@ -85,6 +91,7 @@ OTHERS: Final = {
     "jq": "another program",
     "litellm": "tests/integration/test_litellm.py runs it",
     "unzip": "another program",
+    "uv": "another program",
     "zcat": "another program",
 }
 """Commands of others, which are neither run nor checked beyond the shell's grammar, and why."""

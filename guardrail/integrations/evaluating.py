@@ -1,0 +1,458 @@
+"""A guard for evaluation frameworks, which ask from any thread and any event loop.
+
+Some frameworks call from plain code, some from an event loop that lasts as long as one call
+(``asyncio.run``), and mostly both. A judge is expensive to open and lives on one event loop, so the guard has
+a loop of its own, in a thread of its own. Whoever asks waits for it, in whatever way they can.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from guardrail.config import Settings, SettingsError, load_settings
+from guardrail.config.problems import explain
+from guardrail.errors import ConfigError, GuardrailError, JudgeUnavailable, only_cause
+from guardrail.events import Response, ResponseVerdict
+from guardrail.inputs import ContextLike, event_of, named_contexts, require_unicode
+from guardrail.judges.base import Judge
+from guardrail.judges.factory import JudgeSet
+from guardrail.judges.llm.settings import PromptName
+from guardrail.offline.evaluation import Check, checker, judging_everything
+from guardrail.offline.scores import SCORES
+from guardrail.routing import PolicyRouter
+from guardrail.secrets import MASK
+
+CONCURRENCY: Final = 8
+"""Answers judged at a time; within an answer the judge has its own bounds."""
+_CLOSING_S: Final = 10.0
+"""How long the process waits at its end for a judge to close."""
+
+_UNNAMED: Final = "answer"
+
+JudgeLike = Judge | Mapping[str, Any]
+"""A judge, or the settings of one: those of the section ``judge`` in the settings file."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerToCheck:
+    """What is asked about: an answer, its question, and the documents that it was written from."""
+
+    question: str
+    contexts: Sequence[ContextLike]
+    text: str
+
+
+class EvaluatingGuard:
+    """Judges whole answers: every claim of them, whatever the policy would do with the text.
+
+    ``judge`` is a Judge, which stays open, or the settings of one; the local judge by default. ``settings``
+    is the path of a file as ``guardrail run`` takes it, for the policies and, where ``judge`` is not given,
+    the judge; the environment counts then, too. ``concurrency`` answers are judged at a time.
+
+    It opens on first use, and may be used again after it was closed. Methods that begin with ``a`` are for
+    event loops, the others for plain code. Raises ConfigError if settings are wrong.
+    """
+
+    def __init__(
+        self,
+        judge: JudgeLike | None = None,
+        settings: str | Path | None = None,
+        *,
+        concurrency: int = CONCURRENCY,
+    ) -> None:
+        if concurrency < 1:
+            raise ConfigError(
+                f"concurrency: {concurrency!r} is less than 1; give the answers judged at a time"
+            )
+        self._concurrency = concurrency
+        self._path = None if settings is None else str(settings)
+        self._judge: Judge | None = None
+        self._values: dict[str, Any] | None = None
+        if isinstance(judge, Judge):
+            self._judge = judge
+        elif judge is not None:
+            self._values = _judge_values(judge)
+        self._settings()  # wrong ones are told where they are written, not where they are first used
+        self._lock = threading.Lock()
+        self._thread: _GuardThread | None = None
+
+    # ------------------------------------------------------------------------------- open and close
+
+    def open(self) -> None:
+        """Open the judge, which takes tenths of a second for the local one, now instead of on first use."""
+        self._opened().ready.result()
+
+    async def aopen(self) -> None:
+        """Like ``open``."""
+        await asyncio.wrap_future(self._opened().ready)
+
+    def close(self) -> None:
+        """Cancel what is being judged, and close the judge if it was made here. May be called again."""
+        thread = self._stopped()
+        if thread is not None:
+            thread.join()
+
+    async def aclose(self) -> None:
+        """Like ``close``."""
+        thread = self._stopped()
+        if thread is not None:
+            await asyncio.to_thread(thread.join)
+
+    # ---------------------------------------------------------------------------------------- judge
+
+    def check(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
+        """Judge an answer. Raises InputError, which names the invalid field, and JudgeUnavailable if the
+        judge could not say anything of any claim.
+
+        May be called within an event loop, which then stands still; ``acheck`` is for there.
+        """
+        return self._wait(_one(AnswerToCheck(question, contexts, answer)))
+
+    async def acheck(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
+        """Like ``check``. What the caller cancels is cancelled."""
+        return await self._await(_one(AnswerToCheck(question, contexts, answer)))
+
+    def check_all(
+        self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
+    ) -> list[ResponseVerdict | Exception]:
+        """Judge answers concurrently. In their order: the verdict, or the error that ``check`` would raise.
+
+        ``on_done`` is called after each, in another thread. With ``fail_fast`` the first error ends the rest
+        and is raised.
+        """
+        return self._wait(_all(answers, on_done, fail_fast=fail_fast))
+
+    async def acheck_all(
+        self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
+    ) -> list[ResponseVerdict | Exception]:
+        """Like ``check_all``."""
+        return await self._await(_all(answers, on_done, fail_fast=fail_fast))
+
+    # ------------------------------------------------------------------------------------- settings
+
+    def prompts(self) -> dict[str, str]:
+        """The texts of the prompts by name, with our variables ($claims, …); none if no LLM is asked."""
+        if self._judge is not None:
+            return {}
+        judge = self._settings().judge
+        if "llm" not in judge.kinds():
+            return {}
+        from guardrail.judges.llm.prompt import template
+
+        names: tuple[PromptName, ...] = ("system", "user")
+        return {name: template(name, judge.llm.prompts).template for name in names}
+
+    def with_prompts(self, texts: Mapping[str, str]) -> EvaluatingGuard:
+        """A guard whose LLM judge has these prompts. Raises ConfigError, which names a missing variable."""
+        known = self.prompts()
+        unknown = sorted(texts.keys() - known.keys())
+        if unknown:
+            there_are = f"there are {' and '.join(known)}" if known else "this judge asks no LLM"
+            raise ConfigError(f"prompt {unknown[0]!r} is unknown: {there_are}")
+        folder = Path(tempfile.mkdtemp(prefix="guardrail-prompts-"))  # settings name prompts by their files
+        try:
+            files = {name: folder / f"{name}.md" for name in known}
+            for name, file in files.items():
+                file.write_text({**known, **texts}[name], encoding="utf-8")
+            values = self._values or {}
+            llm = {**values.get("llm", {}), "prompts": {**values.get("llm", {}).get("prompts", {}), **files}}
+            changed = EvaluatingGuard({**values, "llm": llm}, self._path, concurrency=self._concurrency)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        weakref.finalize(changed, shutil.rmtree, folder, ignore_errors=True)
+        return changed
+
+    def parameters(self) -> dict[str, Any]:
+        """What an equal guard is made with, as plain values.
+
+        Raises ConfigError where that can't be: a Judge is an object, and a secret may not be written down.
+        """
+        if self._judge is not None:
+            raise ConfigError(
+                f"judge: a {type(self._judge).__name__} can't be written down; give the settings of a judge"
+            )
+        judge = None
+        if self._values is not None:
+            settings = Settings.model_validate({"judge": self._values})
+            secret = _masked(settings.masked()["judge"])
+            if secret is not None:
+                raise ConfigError(
+                    f"judge.{secret}: it may be a secret, which must not be written down; give "
+                    "{env: VARIABLE} or {file: PATH}, or give a settings file by its path (settings=…)"
+                )
+            judge = settings.judge.model_dump(mode="json", exclude_unset=True)
+        values = {"judge": judge, "settings": self._path, "concurrency": self._concurrency}
+        return {name: value for name, value in values.items() if value is not None}
+
+    # --------------------------------------------------------------------------------------- inside
+
+    def _settings(self) -> Settings:
+        given = {} if self._values is None else {"judge": self._values}
+        if self._path is not None:
+            return load_settings(self._path, given)
+        try:
+            return Settings.model_validate(given)  # as for Guard, the environment has no say
+        except ValidationError as error:
+            raise SettingsError(explain(Settings, error, lambda _: None)) from None
+
+    def _opened(self) -> _GuardThread:
+        with self._lock:
+            return self._opened_locked()
+
+    def _opened_locked(self) -> _GuardThread:
+        # A thread that has died was that of the process before a fork, or could not open the judge.
+        if self._thread is None or not self._thread.lives:
+            self._thread = _GuardThread(self._judge, self._settings(), self._concurrency)
+            weakref.finalize(self, self._thread.stop).atexit = False
+        return self._thread
+
+    def _stopped(self) -> _GuardThread | None:
+        with self._lock:
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                thread.stop()
+            return thread
+
+    def _begun(self, work: _Work[_T]) -> concurrent.futures.Future[_T]:
+        with self._lock:  # else the thread could stop between the two
+            return self._opened_locked().begin(work)
+
+    def _wait(self, work: _Work[_T]) -> _T:
+        self.open()
+        future = self._begun(work)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise _closed() from None
+        except BaseException:
+            future.cancel()  # Ctrl-C
+            raise
+
+    async def _await(self, work: _Work[_T]) -> _T:
+        await self.aopen()
+        future = self._begun(work)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
+                raise _closed() from None  # nobody cancelled the caller
+            raise
+
+
+def with_own_ids(contexts: Iterable[tuple[str, str]]) -> list[ContextLike]:
+    """Ids and texts as contexts, under our own names if an id is empty or there twice."""
+    pairs = list(contexts)
+    ids = {id_ for id_, _ in pairs if id_}
+    if len(ids) < len(pairs):
+        return [text for _, text in pairs]
+    return [{"id": id_, "text": text} for id_, text in pairs]
+
+
+def check_score(name: str) -> str:
+    """``name``, if it is that of a published score. Raises ConfigError."""
+    if name not in SCORES:
+        raise ConfigError(f"score: {name!r} is unknown; write one of {', '.join(SCORES)}")
+    return name
+
+
+def _closed() -> GuardrailError:
+    return GuardrailError("the evaluator was closed while it judged an answer")
+
+
+def _judge_values(judge: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(judge, Mapping):
+        raise TypeError(
+            f"judge: give a guardrail.Judge or settings ({{'kind': 'llm', …}}), not a {type(judge).__name__}"
+        )
+    return dict(judge)
+
+
+def _masked(shown: Any, path: str = "") -> str | None:
+    """The path of a value that settings don't show, or only in part; None if there is none."""
+    if isinstance(shown, str) and MASK in shown:
+        return path
+    inner = shown.items() if isinstance(shown, dict) else enumerate(shown) if isinstance(shown, list) else ()
+    found = (_masked(value, f"{path}.{name}" if path else str(name)) for name, value in inner)
+    return next((each for each in found if each is not None), None)
+
+
+# ------------------------------------------------------------------------------------- in the thread
+
+
+def _why(verdict: ResponseVerdict) -> str:
+    """What the judge's failures said; no text of the answer is in them."""
+    reasons = dict.fromkeys(claim.reasoning for claim in verdict.claims if claim.reasoning)
+    return f": {'; '.join(list(reasons)[:3])}" if reasons else ""
+
+
+class _Checks:
+    """What judges, on the loop of the thread."""
+
+    def __init__(self, check: Check, concurrency: int) -> None:
+        self._check = check
+        self._slots = asyncio.Semaphore(concurrency)
+        self.concurrency = concurrency
+
+    async def check(self, answer: AnswerToCheck) -> ResponseVerdict:
+        fields = {
+            "question": answer.question,
+            "contexts": named_contexts(answer.contexts),
+            "answer": answer.text,
+        }
+        response = event_of(Response, _UNNAMED, fields)
+        content = require_unicode(response)
+        # The same answer has the same ids in every run.
+        response = response.model_copy(update={"response_id": blake2b(content, digest_size=16).hexdigest()})
+        async with self._slots:
+            verdict = await self._check(response)
+        if verdict.claims and verdict.counts.unverified == len(verdict.claims):
+            raise JudgeUnavailable(f"no claim of the answer could be judged{_why(verdict)}")
+        return verdict
+
+
+_Work = Callable[[_Checks], Coroutine[Any, Any, _T]]
+
+
+def _one(answer: AnswerToCheck) -> _Work[ResponseVerdict]:
+    return lambda checks: checks.check(answer)
+
+
+def _all(
+    answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
+) -> _Work[list[ResponseVerdict | Exception]]:
+    async def work(checks: _Checks) -> list[ResponseVerdict | Exception]:
+        found: dict[int, ResponseVerdict | Exception] = {}
+        left = iter(enumerate(answers))
+
+        async def take() -> None:
+            for number, answer in left:
+                try:
+                    found[number] = await checks.check(answer)
+                except Exception as error:
+                    if fail_fast:
+                        raise
+                    found[number] = error
+                on_done()
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(checks.concurrency, len(answers))):
+                    group.create_task(take())
+        except BaseExceptionGroup as errors:
+            raise only_cause(errors.exceptions[0]) from None
+        return [found[number] for number in range(len(answers))]
+
+    return work
+
+
+class _GuardThread:
+    """A thread with an event loop, on which a judge is open until ``stop``.
+
+    ``ready`` has its result once the judge is open, or the error that opening it raised.
+    """
+
+    def __init__(self, judge: Judge | None, settings: Settings, concurrency: int) -> None:
+        self.ready: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self.ready.set_running_or_notify_cancel()  # many may wait for it: none of them cancels it
+        self._judge = judge
+        self._settings = settings
+        self._concurrency = concurrency
+        self._checks: _Checks | None = None
+        self._on_loop: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
+        self._stopping = False
+        # A daemon: an evaluator that nobody closes doesn't keep the process from ending.
+        self._thread = threading.Thread(target=self._run, name="evaluating-guard", daemon=True)
+        _threads.add(self)
+        self._thread.start()
+
+    @property
+    def lives(self) -> bool:
+        """Whether it can be asked. After a fork it can't, since that copies no threads."""
+        return self._thread.is_alive() and not self._stopping
+
+    def begin(self, work: _Work[_T]) -> concurrent.futures.Future[_T]:
+        """Begin work, once ``ready``."""
+        if self._on_loop is None or self._checks is None:
+            raise _closed()
+        return asyncio.run_coroutine_threadsafe(work(self._checks), self._on_loop[0])
+
+    def stop(self) -> None:
+        """Begin to stop. Never waits, so that it may be called wherever an evaluator is collected."""
+        self._stopping = True
+        if self._on_loop is not None:
+            loop, stop = self._on_loop
+            try:
+                loop.call_soon_threadsafe(stop.set)
+            except RuntimeError:
+                return  # it has ended already
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait until it has stopped."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner() as runner:  # not asyncio.run, which nest_asyncio replaces
+                runner.run(self._live())
+        except BaseException as error:
+            if self.ready.done():
+                raise
+            self.ready.set_exception(error)
+
+    async def _live(self) -> None:
+        stop = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            self._checks = await asyncio.to_thread(self._opened, stack)
+            self._on_loop = asyncio.get_running_loop(), stop
+            self.ready.set_result(None)
+            if not self._stopping:  # asked after the loop was known, so that no stop goes unseen
+                await stop.wait()
+            # First what is under way, so that nobody gets the verdicts of a judge that was closed.
+            under_way = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in under_way:
+                task.cancel()
+            await asyncio.gather(*under_way, return_exceptions=True)
+
+    def _opened(self, stack: AsyncExitStack) -> _Checks:
+        live = self._settings.policies
+        policies = {name: judging_everything(policy) for name, policy in live.items()}
+        settings = self._settings
+        router = PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
+        modes = {name: policy.mode for name, policy in live.items()}
+        if self._judge is not None:
+            check = checker(self._judge, router, settings.limits, modes=modes)
+        else:
+            judges = JudgeSet(settings.judge, router.policies)
+            stack.push_async_callback(judges.aclose)
+            check = checker(judges.default, router, settings.limits, judges.by_kind, modes)
+        return _Checks(check, self._concurrency)
+
+
+_threads: Final[weakref.WeakSet[_GuardThread]] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Let judges close before the interpreter tears down what they need."""
+    threads = [thread for thread in _threads if thread.lives]
+    for thread in threads:
+        thread.stop()
+    for thread in threads:
+        thread.join(_CLOSING_S)

@@ -1,0 +1,51 @@
+"""Virtual environments for what can't be, or need not be, in the one that runs the tests.
+
+They are kept in ``~/.cache/guardrail``: the first run makes one, in a minute or two, and later runs find it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+CACHE: Final = Path.home() / ".cache/guardrail"
+
+
+class EnvironmentMissing(Exception):
+    """It can't be installed here."""
+
+
+def environment(folder: Path, packages: Sequence[str]) -> Path:
+    """A virtual environment below ``folder`` with ``packages`` and what the guard needs, made where it is not
+    there yet. The checkout itself is not in it: it comes in by ``PYTHONPATH``. Raises EnvironmentMissing.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needs = [*project["dependencies"], *packages]
+    key = hashlib.sha256("\n".join([sys.version, *needs]).encode()).hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / key
+    with (folder / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two processes of pytest may come at once
+        if (made / ".complete").exists():
+            return made
+        shutil.rmtree(made, ignore_errors=True)
+        uv = Path(sys.executable).with_name("uv")
+        commands: tuple[list[str | Path], ...] = (
+            [uv, "venv", "--quiet", "--python", sys.executable, made],
+            [uv, "pip", "install", "--quiet", "--python", made / "bin" / "python", *needs],
+        )
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+            if done.returncode:
+                wanted = ", ".join(packages)
+                raise EnvironmentMissing(f"{wanted} can't be installed: {done.stderr.strip()[-500:]}")
+        (made / ".complete").touch()
+    return made
