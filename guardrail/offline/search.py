@@ -211,7 +211,7 @@ class Search:
         if block > flag:
             return False
         major, critical = (
-            named.get(each, policy.weights[each]) for each in (Severity.MAJOR, Severity.CRITICAL)
+            named.get(each) or policy.weights[each] for each in (Severity.MAJOR, Severity.CRITICAL)
         )
         if Severity.MAJOR in named and major > critical:
             return False

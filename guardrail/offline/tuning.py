@@ -64,14 +64,18 @@ class Tuned:
     @property
     def why(self) -> str:
         """The verdict in words."""
-        if self.policy == self.baseline:
+        if all(each.before == each.after for each in self.settings):
             return "the search found nothing better than the policy as it is: keep it"
         if self.verdict == "better":
-            return "on answers held out it is better than the policy as it is, by more than chance"
+            return (
+                "on answers held out it serves the aim better than the policy as it is, by more than chance"
+            )
         return "on answers held out it can't be told from the policy as it is: keep that"
 
 
 def _is_better(tuned: Tuned) -> bool:
+    if all(each.before == each.after for each in tuned.settings):
+        return False
     aim, ours, base = tuned.aim, tuned.held_out, tuned.baseline_counts
     caught, false = tuned.gains["caught"], tuned.gains["false alarms"]
     if aim.catch is not None:
