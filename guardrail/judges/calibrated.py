@@ -41,7 +41,7 @@ class Temperature(BaseModel):
     def apply(self, probability: float) -> float:
         """The calibrated probability."""
         p = min(1 - EDGE, max(EDGE, probability))
-        return 1 / (1 + math.exp(-math.log(p / (1 - p)) / self.temperature))
+        return 0.5 + math.tanh(math.log(p / (1 - p)) / self.temperature / 2) / 2  # exp would overflow
 
 
 class Isotonic(BaseModel):

@@ -1,9 +1,9 @@
 """Calibrations of judges from labels: temperature or isotonic regression, whichever predicts better, or none.
 
 A label of SUPPORTED says that a claim is supported, any other that it isn't; CONTRADICTED says that it is
-contradicted. The method with the least log loss on responses held out is taken, if it beats the judge's own
-probabilities there by more than chance. Claims of one response stay in one fold, and go together in
-intervals.
+contradicted. A method is taken if its log loss on responses held out is less, by more than chance, than that
+of the simpler one: temperature than the judge's own probabilities, isotonic regression than the better of
+these. Claims of one response stay in one fold, and go together in intervals.
 """
 
 from __future__ import annotations
@@ -149,10 +149,11 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
             fitted = _FITS[method](claims.said[rest], claims.true[rest])
             held_out[method][out] = [fitted.apply(p) for p in claims.said[out]]
     losses = {method: _log_losses(claims.true, p) for method, p in held_out.items()}
-    best = min(_METHODS, key=lambda method: float(losses[method].mean()))
+    best: Method = "none"
+    for method in _METHODS[1:]:  # the simpler one first: one with more freedom has to earn its place
+        if _mean_of_groups(losses[best] - losses[method], member, seed).low > 0:
+            best = method
     gain = _mean_of_groups(losses["none"] - losses[best], member, seed)
-    if best != "none" and not gain.low > 0:
-        best = "none"
     return replace(
         found,
         method=best,
