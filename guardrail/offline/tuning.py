@@ -70,7 +70,10 @@ class Tuned:
             return (
                 "on answers held out it serves the aim better than the policy as it is, by more than chance"
             )
-        return "on answers held out it can't be told from the policy as it is: keep that"
+        return (
+            "on answers held out it doesn't serve the aim better than the policy as it is, by more than "
+            "chance: keep that"
+        )
 
 
 def _is_better(tuned: Tuned) -> bool:
