@@ -177,6 +177,9 @@ class TuneRun:
         left += [f"{tuned.others:,} answers with lesser errors only"] if tuned.others else []
         if left:
             out().print(f"Left out: {' and '.join(left)}.", soft_wrap=True)
+        if tuned.shortfall:
+            told = f"The aim is not reached on answers held out: {tuned.shortfall}."
+            out().print(told, soft_wrap=True, style="bold")
         out().print(f"{tuned.why[0].upper()}{tuned.why[1:]}.", soft_wrap=True, style="bold")
 
     def _write_calibration(self, fitted: Sequence[Fitted]) -> bool:

@@ -76,6 +76,8 @@ def figures(tuned: Tuned) -> list[str]:
     """Comments on what the policy reaches on answers held out, and the one before it beside it."""
     aim = tuned.aim
     lines = [f"Aim: {aim}.", f"{tuned.why[0].upper()}{tuned.why[1:]}."]
+    if tuned.shortfall:
+        lines.append(f"The aim is not reached on answers held out: {tuned.shortfall}.")
     lines += [f"Too few labels: {problem}." for problem in tuned.problems]
     before, after = (counts.rates(aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
     lines += [f"  {name}: {rate(after[name])}, before {rate(before[name])}" for name in after]
@@ -84,9 +86,8 @@ def figures(tuned: Tuned) -> list[str]:
     lines.append("Changed:" if changed else "Nothing changed.")
     for each in changed:
         spread = ", ".join(number(value) for value in each.folds)
-        lines.append(
-            f"  {each.name} {number(each.before)} -> {number(each.after)} (chosen in folds: {spread})"
-        )
+        told = f"  {each.name} {number(each.before)} -> {number(each.after)}"
+        lines.append(told + (f" (chosen in folds: {spread})" if spread else ""))
     return lines
 
 

@@ -130,6 +130,7 @@ class Search:
                 block = value or 0.0
             else:
                 weights[Severity(knob.field)] = value or 0.0
+        flag = max(flag, block)  # a policy never blocks before it flags
         return self.deciding.ranks([tuple(each) for each in bounds], flag, block, weights)
 
     def counts(self, state: State, left_out: int | None = None) -> Counts:
@@ -172,6 +173,8 @@ class Search:
                 changed[knob.field] = value
             else:
                 weights[Severity(knob.field)] = value or 0.0
+        if "block_below" in changed:
+            changed["flag_below"] = max(self.policy.flag_below, changed["block_below"])  # as in ranks
         found = self.policy.model_copy(update=changed | {"rules": tuple(rules), "weights": weights} | update)
         return Policy.model_validate(found.model_dump())
 
@@ -207,8 +210,7 @@ class Search:
         named = {
             knob.field: value for knob, value in zip(self.knobs, state, strict=True) if knob.rule is None
         }
-        block, flag = (named.get(name, getattr(policy, name)) for name in ("block_below", "flag_below"))
-        if block > flag:
+        if (named.get("flag_below") or 1.0) < policy.block_below:
             return False
         major, critical = (
             named.get(each) or policy.weights[each] for each in (Severity.MAJOR, Severity.CRITICAL)

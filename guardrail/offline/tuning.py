@@ -15,7 +15,7 @@ from guardrail.offline.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By,
 from guardrail.offline.columns import RANK, Array, Columns, Deciding
 from guardrail.offline.labelled import Judged, truth_of
 from guardrail.offline.search import Search, Vary
-from guardrail.offline.statistics import ROUNDS, Estimate, Rate
+from guardrail.offline.statistics import ROUNDS, Estimate, Rate, wilson
 from guardrail.policy import Policy
 
 FOLDS: Final = 5
@@ -74,6 +74,20 @@ class Tuned:
             "on answers held out it doesn't serve the aim better than the policy as it is, by more than "
             "chance: keep that"
         )
+
+    @property
+    def shortfall(self) -> str:
+        """How the aim is missed on answers held out, by more than chance; empty if it isn't."""
+        aim, counts = self.aim, self.held_out
+        if aim.catch is not None:
+            caught = counts.caught(aim.by)
+            if wilson(caught, counts.wrong)[1] < aim.catch:
+                return f"{caught / counts.wrong:.1%} are caught, and {aim.catch:.1%} were asked for"
+        if aim.max_false is not None:
+            false = counts.false_alarms(aim.by)
+            if wilson(false, counts.faithful)[0] > aim.max_false:
+                return f"{false / counts.faithful:.1%} are false alarms, and {aim.max_false:.1%} were allowed"
+        return ""
 
 
 def _is_better(tuned: Tuned) -> bool:
@@ -144,15 +158,18 @@ def tune(
         chosen.append(dict(zip((knob.name for knob in inner.knobs), state, strict=True)))
     base = before.ranks(before.start)
     best = search.best(aim)
-    update = {} if name is None else {"name": name}
+    found = search.policy_of(best, **({} if name is None else {"name": name}))
+    settings = [
+        Setting(knob.name, own, value, tuple(each.get(knob.name) for each in chosen))
+        for knob, own, value in zip(search.knobs, search.start, best, strict=True)
+    ]
+    if aim.by != "flag" and found.flag_below != policy.flag_below:
+        settings.append(Setting("flag_below", policy.flag_below, found.flag_below))  # pushed up by the other
     return Tuned(
-        policy=search.policy_of(best, **update),
+        policy=found,
         baseline=policy,
         aim=aim,
-        settings=tuple(
-            Setting(knob.name, own, value, tuple(each.get(knob.name) for each in chosen))
-            for knob, own, value in zip(search.knobs, search.start, best, strict=True)
-        ),
+        settings=tuple(settings),
         held_out=_counts(classes, ours),
         baseline_counts=_counts(classes, base),
         fitted=search.counts(best),

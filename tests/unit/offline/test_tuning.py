@@ -240,3 +240,20 @@ def test_the_default_rules_can_be_tuned_in_every_mode() -> None:
     for mode in modes:
         found = tune(mixed(80), Policy(mode=mode), Aim(max_false=0.3, by="withhold"))
         assert len(found.policy.rules) == len(DEFAULT_RULES)
+
+
+def test_a_threshold_that_blocks_may_pass_the_one_that_flags() -> None:
+    responses = by_score(0.8)
+    found = tune(responses, Policy(**ALONE, flag_below=0.5, mode="hold"), Aim(catch=0.95, by="block"))
+    assert found.policy.block_below > 0.7
+    assert found.policy.flag_below == found.policy.block_below
+    assert {each.name for each in found.settings if each.before != each.after} == {"block_below", "flag_below"}
+
+
+def test_an_aim_that_is_not_reached_is_told() -> None:
+    rules = (Rule.model_validate("verdict UNSUPPORTED and support < 0.1: block"),)
+    found = tune(by_score(0.5), Policy(rules=rules, flag_below=0.0), Aim(max_false=0.001, by="block"))
+    assert found.shortfall == ""
+    released = (Rule.model_validate("always: block"),)
+    found = tune(by_score(0.5), Policy(rules=released), Aim(max_false=0.1, by="block"))
+    assert "100.0% are false alarms, and 10.0% were allowed" in found.shortfall
