@@ -12,7 +12,17 @@ import time
 
 import numpy as np
 
-from guardrail.events import ClaimVerdict, Label, PolicyRef, Severity, Verdict
+from guardrail.events import (
+    ClaimVerdict,
+    Decision,
+    Label,
+    PolicyRef,
+    ResponseVerdict,
+    Severity,
+    Timings,
+    Verdict,
+    VerdictCounts,
+)
 from guardrail.offline.aims import Aim
 from guardrail.offline.labelled import Judged
 from guardrail.offline.search import Vary
@@ -58,7 +68,21 @@ def made(number: int, random: np.random.Generator) -> Judged:
         )
         said = Verdict.SUPPORTED if right else Verdict.UNSUPPORTED
         labels.append(Label(response_id=response_id, claim_id=claims[-1].claim_id, verdict=said))
-    return Judged(response_id, tuple(claims), tuple(labels))
+    whole = ResponseVerdict(
+        id=response_id,
+        response_id=response_id,
+        score=None,
+        counts=VerdictCounts(),
+        decision=Decision.RELEASE,
+        rule="",
+        mode="observe",
+        complete=True,
+        claims=tuple(claims),
+        summary="",
+        timings=Timings(total_ms=1.0),
+        policy=_POLICY,
+    )
+    return Judged(whole, tuple(labels))
 
 
 def main() -> None:

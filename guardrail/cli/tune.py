@@ -120,7 +120,7 @@ def tune_command(
     error: Annotated[
         Mildest,
         typer.Option(rich_help_panel=_AIM, help="The mildest verdict of a label that is an error."),
-    ] = "unsupported",
+    ] = "partially_supported",
     vary: Annotated[
         str,
         typer.Option(

@@ -11,8 +11,9 @@ import numpy as np
 from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS
 from guardrail.offline.columns import Array
-from guardrail.offline.labelled import ERRORS, Judged, claim_labels, majority_verdict
+from guardrail.offline.labelled import Judged
 from guardrail.offline.statistics import Rate, wilson
+from guardrail.offline.truths import answer_truth
 
 _FOLDS: Final = 5
 _CUTS: Final = tuple(round(0.5 + 0.01 * step, 2) for step in range(51))
@@ -43,16 +44,14 @@ def fit_bands(
     second judge. Judgements by other judges than ``first``, and degraded ones, are left out, since they
     are none of a cascade's first judge.
     """
-    errors = ERRORS[Verdict.PARTIALLY_SUPPORTED]
     rows: dict[Severity, list[tuple[float, bool, bool, int]]] = {severity: [] for severity in Severity}
     for number, judged in enumerate(responses):
-        for claim, labels in claim_labels(judged):
-            label = majority_verdict(labels)
+        for truth in answer_truth(judged.verdict, judged.labels).claims:
+            claim = truth.claim
             usable = claim.judge == first and not claim.degraded_from and claim.support is not None
-            if label is None or not usable or Finding.CHECKED_IN_PART in claim.findings:
-                continue
-            supported = claim.verdict is Verdict.SUPPORTED
-            rows[claim.severity].append((claim.support or 0.0, supported, label not in errors, number))
+            if usable and Finding.CHECKED_IN_PART not in claim.findings:
+                supported = claim.verdict is Verdict.SUPPORTED
+                rows[claim.severity].append((claim.support or 0.0, supported, truth.right, number))
     return [_fit(severity, found, right, seed) for severity, found in rows.items()]
 
 

@@ -26,8 +26,9 @@ from guardrail.judges.calibrated import (
     Temperature,
 )
 from guardrail.offline.columns import Array
-from guardrail.offline.labelled import Judged, claim_labels, majority_verdict
+from guardrail.offline.labelled import Judged
 from guardrail.offline.statistics import ROUNDS, Bin, Estimate, calibration_error, reliability
+from guardrail.offline.truths import answer_truth
 from guardrail.verdicts import HALF_CHECKED
 
 Method = Literal["none", "temperature", "isotonic"]
@@ -39,7 +40,9 @@ _LOG_TEMPERATURES: Final = (math.log(0.1), math.log(10.0))
 _DIGITS: Final = 6
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _METHODS: Final[tuple[Method, ...]] = ("none", "temperature", "isotonic")
-_PROBABILITIES: Final = ("support", "contradiction")
+_MILDEST: Final = {"support": Verdict.PARTIALLY_SUPPORTED, "contradiction": Verdict.CONTRADICTED}
+"""By probability the mildest verdict of a label that is an error: it is right that a claim is supported, and
+wrong where it is contradicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,8 @@ def fit_calibrations(responses: Sequence[Judged], *, seed: int = 1) -> list[Fitt
 
 def calibrated(judged: Judged, calibrations: Calibrations) -> Judged:
     """The response as it would be if its judges had been calibrated so."""
-    return replace(judged, claims=tuple(_claim(claim, calibrations) for claim in judged.claims))
+    claims = tuple(_claim(claim, calibrations) for claim in judged.claims)
+    return replace(judged, verdict=judged.verdict.model_copy(update={"claims": claims}))
 
 
 def calibrating(responses: Sequence[Judged]) -> Callable[[Judged], Judged]:
@@ -115,17 +119,17 @@ def _claim(claim: ClaimVerdict, calibrations: Calibrations) -> ClaimVerdict:
 def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
     rows: dict[tuple[str, str], list[tuple[float, bool, int]]] = defaultdict(list)
     for number, judged in enumerate(responses):
-        for claim, labels in claim_labels(judged):
-            label = majority_verdict(labels)
-            if label is None or claim.verdict is Verdict.UNVERIFIED:
-                continue
-            if Finding.CHECKED_IN_PART in claim.findings:
-                continue  # its support is a bound, not what the judge thinks
-            if claim.support is not None:
-                rows[claim.judge, "support"].append((claim.support, label is Verdict.SUPPORTED, number))
-            if claim.contradiction is not None:
-                contradicted = label is Verdict.CONTRADICTED
-                rows[claim.judge, "contradiction"].append((claim.contradiction, contradicted, number))
+        for probability, mildest in _MILDEST.items():
+            for truth in answer_truth(judged.verdict, judged.labels, mildest).claims:
+                claim = truth.claim
+                said: float | None = getattr(claim, probability)
+                if said is None or claim.verdict is Verdict.UNVERIFIED:
+                    continue
+                if Finding.CHECKED_IN_PART in claim.findings:
+                    continue  # its support is a bound, not what the judge thinks
+                rows[claim.judge, probability].append(
+                    (said, truth.right == (probability == "support"), number)
+                )
     return {
         key: _Claims(*(np.array(column) for column in zip(*each, strict=True))) for key, each in rows.items()
     }

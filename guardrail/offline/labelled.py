@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -26,6 +26,7 @@ from guardrail.events import (
 )
 from guardrail.offline.lines import InputLine, read_lines
 from guardrail.offline.results import EvaluationResult
+from guardrail.offline.truths import ERRORS, answer_truth
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _BESIDE_VERDICTS: Final = frozenset({"verdict.claim"})
@@ -34,11 +35,20 @@ _BESIDE_VERDICTS: Final = frozenset({"verdict.claim"})
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One response: the verdicts on its claims in text order, and the labels that belong to it."""
+    """One response: its verdict, with claims in text order, and the labels that belong to it."""
 
-    response_id: str
-    claims: tuple[ClaimVerdict, ...]
+    verdict: ResponseVerdict
     labels: tuple[Label, ...] = ()
+
+    @property
+    def response_id(self) -> str:
+        """That of the verdict."""
+        return self.verdict.response_id
+
+    @property
+    def claims(self) -> tuple[ClaimVerdict, ...]:
+        """Those of the verdict."""
+        return self.verdict.claims
 
 
 @dataclass(slots=True)
@@ -128,7 +138,7 @@ def _add(
         return
     found.repeated += verdict.response_id in judged
     claims = tuple(sorted(verdict.claims, key=lambda claim: (claim.segment, claim.index)))
-    judged[verdict.response_id] = Judged(verdict.response_id, claims, labels)
+    judged[verdict.response_id] = Judged(verdict.model_copy(update={"claims": claims}), labels)
 
 
 def _latest(labels: Iterable[Label]) -> tuple[Label, ...]:
@@ -138,22 +148,11 @@ def _latest(labels: Iterable[Label]) -> tuple[Label, ...]:
     return tuple(by_id.values())
 
 
-ERRORS: Final[Mapping[Verdict, frozenset[Verdict]]] = {
-    Verdict.PARTIALLY_SUPPORTED: frozenset(
-        {Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
-    ),
-    Verdict.UNSUPPORTED: frozenset({Verdict.UNSUPPORTED, Verdict.CONTRADICTED}),
-    Verdict.CONTRADICTED: frozenset({Verdict.CONTRADICTED}),
-}
-"""By the mildest verdict that counts as an error: all that do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What people say of a response. ``worst`` is the gravest error's severity.
+    """What people say of a response: it is ``faithful``, or ``wrong``, or neither is known.
 
-    It is None without an error: the response is ``faithful``, or nothing is known. An error whose severity
-    nobody gave has ``worst`` None and ``faithful`` False, and ``wrong`` True.
+    ``worst`` is the gravest error's severity, None where nobody gave one.
     """
 
     faithful: bool = False
@@ -161,63 +160,21 @@ class Truth:
     worst: Severity | None = None
 
 
-def truth_of(judged: Judged, mildest: Verdict = Verdict.UNSUPPORTED) -> Truth:
-    """The labels of a response as one truth. ``mildest`` is the mildest verdict that counts as an error.
+def truth_of(judged: Judged, mildest: Verdict = Verdict.PARTIALLY_SUPPORTED) -> Truth:
+    """The labels of a response as one truth, as ``truths.answer_truth`` has it.
 
-    A response is wrong if people call any of its claims an error, or the whole of it; faithful if they rated
-    it and found none. Where several people rate one claim, most of them decide, and a tie is an error. An
-    error has the severity that a label gives, else that of the claim.
+    A label on the whole response may give the severity of an error that no claim is labelled with.
     """
-    errors = ERRORS[mildest]
-    claims = claim_labels(judged)
-    whole = [label for label in judged.labels if label.claim_id is None and label.span is None]
-    severities: list[Severity | None] = []
-    rated = False
-    for claim, labels in claims:
-        wrong, known = _majority(labels, errors)
-        rated |= known
-        if wrong:
-            given = [label.severity for label in labels if label.severity is not None]
-            severities.append(max([*given] or [claim.severity], key=lambda severity: severity.rank))
-    wrong, known = _majority(whole, errors)
-    if wrong and not severities:
-        severities.append(next((label.severity for label in whole if label.severity is not None), None))
-    if not severities:
-        return Truth(faithful=rated or known)
-    graded = [severity for severity in severities if severity is not None]
-    return Truth(wrong=True, worst=max(graded, key=lambda severity: severity.rank, default=None))
-
-
-def claim_labels(judged: Judged) -> list[tuple[ClaimVerdict, list[Label]]]:
-    """The claims that people rated, each with its labels: by its id, else by most of the words."""
-    by_id = {claim.claim_id: number for number, claim in enumerate(judged.claims)}
-    found: dict[int, list[Label]] = defaultdict(list)
-    for label in judged.labels:
-        if label.verdict is Verdict.UNVERIFIED:
-            continue
-        if label.claim_id is not None:
-            if label.claim_id in by_id:
-                found[by_id[label.claim_id]].append(label)
-        elif label.span is not None:
-            shared = [(_overlap(claim.span, label.span), -n) for n, claim in enumerate(judged.claims)]
-            most, number = max(shared, default=(0, 0))
-            if most > 0:
-                found[-number].append(label)
-    return [(judged.claims[number], found[number]) for number in sorted(found)]
-
-
-def majority_verdict(labels: Sequence[Label]) -> Verdict | None:
-    """The verdict that most labels give, of equals the worse; None without any that says something."""
-    votes = Counter(label.verdict for label in labels if label.verdict is not Verdict.UNVERIFIED)
-    order = list(Verdict)
-    return max(votes, key=lambda verdict: (votes[verdict], order.index(verdict)), default=None)
-
-
-def _majority(labels: Sequence[Label], errors: frozenset[Verdict]) -> tuple[bool, bool]:
-    """Whether they call it an error, and whether they say anything."""
-    votes = [label.verdict in errors for label in labels if label.verdict is not Verdict.UNVERIFIED]
-    return bool(votes) and 2 * sum(votes) >= len(votes), bool(votes)
-
-
-def _overlap(one: Sequence[int], other: Sequence[int]) -> int:
-    return min(one[1], other[1]) - max(one[0], other[0])
+    found = answer_truth(judged.verdict, judged.labels, mildest)
+    if found.right is None:
+        return Truth()
+    if found.right:
+        return Truth(faithful=True)
+    worst = found.worst
+    if worst is None:
+        whole = (each for each in judged.labels if each.claim_id is None and each.span is None)
+        given = [
+            each.severity for each in whole if each.severity is not None and each.verdict in ERRORS[mildest]
+        ]
+        worst = max(given, key=lambda severity: severity.rank, default=None)
+    return Truth(wrong=True, worst=worst)

@@ -30,17 +30,23 @@ class ScoreValue(WireModel):
 
     value: float | None = Field(description="On the scale of its definition; null if it is undefined.")
     passed: bool | None = Field(default=None, description="Of scores that pass or fail; null for others.")
-    reason: str | None = Field(default=None, description="Why there is no value.")
+    reason: str | None = Field(default=None, description="Why there is no value, or what it leaves out.")
 
 
 class TraceStep(WireModel):
     """A step on the way to the verdicts: what was asked, and what came back, as it is."""
 
-    step: str = Field(description="statements, call, verdicts")
+    step: str = Field(
+        description="statements: the claims as judges read them, one a line. call: a prompt to a judge "
+        "and its reply. reading: what a local judge read for a claim, and what it made of it. verdicts: "
+        "what the guard took in."
+    )
     claim_ids: tuple[str, ...] = Field(default=(), description="The claims that it was about.")
     prompt: str | None = Field(default=None, description="What was sent, every message of it.")
     reply: str | None = Field(default=None, description="What came back, unread.")
     latency_ms: float | None = None
+    judge: str | None = Field(default=None, description="Who was asked.")
+    error: str | None = Field(default=None, description="Why there is no reply, or not all of it.")
 
 
 class EvaluationResult(Event):

@@ -118,7 +118,7 @@ def tune(
     aim: Aim,
     *,
     vary: Sequence[Vary] = ("thresholds",),
-    mildest: Verdict = Verdict.UNSUPPORTED,
+    mildest: Verdict = Verdict.PARTIALLY_SUPPORTED,
     folds: int = FOLDS,
     seed: int = 1,
     calibrate: Calibrate | None = None,

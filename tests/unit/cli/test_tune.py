@@ -19,7 +19,7 @@ from guardrail.events import Decision, Event, Severity, Verdict
 from guardrail.judges.calibrated import Isotonic, read_calibrations
 from guardrail.offline.labelled import Judged
 from guardrail.offline.results import EvaluationResult
-from tests.unit.offline.tuning_cases import claim, judged, label, response_verdict
+from tests.unit.offline.tuning_cases import claim, judged, label
 
 S, U = Verdict.SUPPORTED, Verdict.UNSUPPORTED
 Tune = Callable[..., Result]
@@ -41,7 +41,7 @@ def lines(path: Path, events: Sequence[Event]) -> Path:
 
 def records(folder: Path, responses: Sequence[Judged]) -> tuple[Path, Path]:
     """Verdicts, and labels beside them."""
-    verdicts = lines(folder / "verdicts.jsonl", [response_verdict(each) for each in responses])
+    verdicts = lines(folder / "verdicts.jsonl", [each.verdict for each in responses])
     return verdicts, lines(folder / "labels.jsonl", [one for each in responses for one in each.labels])
 
 

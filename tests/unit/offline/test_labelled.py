@@ -9,9 +9,9 @@ import pytest
 
 from guardrail.errors import DecodeError
 from guardrail.events import ClaimVerdict, Event, Label, Severity, Verdict
-from guardrail.offline.labelled import Truth, claim_labels, majority_verdict, read_labelled, truth_of
+from guardrail.offline.labelled import Truth, read_labelled, truth_of
 from guardrail.offline.results import EvaluationResult
-from tests.unit.offline.tuning_cases import claim, judged, label, response_verdict
+from tests.unit.offline.tuning_cases import claim, judged, label
 
 S, P, U, C, N = Verdict
 
@@ -28,8 +28,8 @@ def two_claims(response_id: str = "a") -> tuple[ClaimVerdict, ClaimVerdict]:
 def test_results_verdicts_and_labels_beside_them_are_joined_by_response(tmp_path: Path) -> None:
     a, b = judged("a", two_claims("a")), judged("b", two_claims("b"))
     inside = label("a", S)
-    result = EvaluationResult(verdict=response_verdict(a), labels=(inside,))
-    records = lines(tmp_path / "records.jsonl", [result, response_verdict(b), b.claims[0]])
+    result = EvaluationResult(verdict=a.verdict, labels=(inside,))
+    records = lines(tmp_path / "records.jsonl", [result, b.verdict, b.claims[0]])
     beside, stray = label(b.claims[1], U), label("nobody", U)
     found = read_labelled([records], [lines(tmp_path / "labels.jsonl", [beside, stray])])
     assert [(each.response_id, each.labels) for each in found.responses] == [
@@ -43,10 +43,10 @@ def test_results_verdicts_and_labels_beside_them_are_joined_by_response(tmp_path
 def test_what_was_not_judged_to_its_end_is_left_out_and_counted(tmp_path: Path) -> None:
     whole, cut = judged("a", two_claims("a")), judged("b", two_claims("b"))
     events = [
-        response_verdict(whole),
-        response_verdict(cut, complete=False),
+        whole.verdict,
+        cut.verdict.model_copy(update={"complete": False}),
         EvaluationResult(error="no contexts"),
-        response_verdict(whole),
+        whole.verdict,
     ]
     found = read_labelled([lines(tmp_path / "records.jsonl", events)])
     assert [each.response_id for each in found.responses] == ["a"]
@@ -56,7 +56,7 @@ def test_what_was_not_judged_to_its_end_is_left_out_and_counted(tmp_path: Path) 
 def test_a_later_label_with_the_same_id_replaces_the_earlier_one(tmp_path: Path) -> None:
     one = judged("a", two_claims("a"))
     first, second = label("a", S, id="x"), label("a", U, id="x")
-    records = lines(tmp_path / "records.jsonl", [first, response_verdict(one), second])
+    records = lines(tmp_path / "records.jsonl", [first, one.verdict, second])
     assert read_labelled([records]).responses[0].labels == (second,)
 
 
@@ -87,6 +87,7 @@ def test_the_truth_is_that_of_the_worst_error() -> None:
     first, second = two_claims()
     assert truth() == Truth()
     assert truth(label(first, N)) == Truth()
+    assert truth(label(first, S)) == Truth()  # of the other claim nothing is known
     assert truth(label(first, S), label(second, S)) == Truth(faithful=True)
     assert truth(label(first, U)) == Truth(wrong=True, worst=Severity.NORMAL)
     assert truth(label(first, U), label(second, C)) == Truth(wrong=True, worst=Severity.CRITICAL)
@@ -94,30 +95,16 @@ def test_the_truth_is_that_of_the_worst_error() -> None:
 
 
 def test_a_label_on_the_whole_response_counts_without_a_severity() -> None:
+    first, _ = two_claims()
     assert truth(label("a", S)) == Truth(faithful=True)
     assert truth(label("a", U)) == Truth(wrong=True)
     assert truth(label("a", U, severity=Severity.MAJOR)) == Truth(wrong=True, worst=Severity.MAJOR)
+    both = truth(label("a", U, severity=Severity.MAJOR), label(first, U))
+    assert both == Truth(wrong=True, worst=Severity.NORMAL)  # the claim says more precisely which error it is
 
 
 def test_the_mildest_error_can_be_chosen() -> None:
-    first, _ = two_claims()
-    assert truth(label(first, P)) == Truth(faithful=True)
-    assert truth(label(first, P), mildest=P).wrong
-    assert truth(label(first, U), mildest=C) == Truth(faithful=True)
-
-
-def test_most_people_decide_and_a_tie_is_an_error() -> None:
-    first, _ = two_claims()
-    assert truth(label(first, U), label(first, S), label(first, S)) == Truth(faithful=True)
-    assert truth(label(first, U), label(first, S)).wrong
-    assert majority_verdict([label(first, U), label(first, S), label(first, S)]) is S
-    assert majority_verdict([label(first, S), label(first, C)]) is C
-    assert majority_verdict([label(first, N)]) is None
-
-
-def test_a_label_on_words_belongs_to_the_claim_that_holds_most_of_them() -> None:
     first, second = two_claims()
-    words = Label(response_id="a", span=(6, 18), verdict=U)
-    outside = Label(response_id="a", span=(100, 110), verdict=U)
-    of_unknown = Label(response_id="a", claim_id="gone", verdict=U)
-    assert claim_labels(judged("a", (first, second), [words, outside, of_unknown])) == [(second, [words])]
+    assert truth(label(first, P), label(second, S)) == Truth(faithful=True)
+    assert truth(label(first, P), mildest=P).wrong
+    assert truth(label(first, U), label(second, S), mildest=C) == Truth(faithful=True)

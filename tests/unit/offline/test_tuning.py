@@ -247,7 +247,10 @@ def test_a_threshold_that_blocks_may_pass_the_one_that_flags() -> None:
     found = tune(responses, Policy(**ALONE, flag_below=0.5, mode="hold"), Aim(catch=0.95, by="block"))
     assert found.policy.block_below > 0.7
     assert found.policy.flag_below == found.policy.block_below
-    assert {each.name for each in found.settings if each.before != each.after} == {"block_below", "flag_below"}
+    assert {each.name for each in found.settings if each.before != each.after} == {
+        "block_below",
+        "flag_below",
+    }
 
 
 def test_an_aim_that_is_not_reached_is_told() -> None:

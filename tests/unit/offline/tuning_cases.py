@@ -51,21 +51,20 @@ def label(about: ClaimVerdict | str, verdict: Verdict, **fields: Any) -> Label:
     return Label(response_id=about.response_id, claim_id=about.claim_id, verdict=verdict, **fields)
 
 
-def judged(response_id: str, claims: Sequence[ClaimVerdict], labels: Sequence[Label] = ()) -> Judged:
-    return Judged(response_id, tuple(claims), tuple(labels))
-
-
-def response_verdict(one: Judged, **fields: Any) -> ResponseVerdict:
+def judged(
+    response_id: str, claims: Sequence[ClaimVerdict], labels: Sequence[Label] = (), **fields: Any
+) -> Judged:
     given: dict[str, Any] = {"complete": True, "decision": Decision.RELEASE, "mode": "observe"}
-    return ResponseVerdict(
-        id=f"{one.response_id}-verdict",
-        response_id=one.response_id,
+    verdict = ResponseVerdict(
+        id=f"{response_id}-verdict",
+        response_id=response_id,
         score=None,
         counts=VerdictCounts(),
         rule="none",
-        claims=one.claims,
+        claims=tuple(claims),
         summary="",
         timings=Timings(total_ms=1.0),
         policy=POLICY,
         **(given | fields),
     )
+    return Judged(verdict, tuple(labels))
