@@ -191,8 +191,8 @@ def tune_command(
 ) -> None:
     """Choose a policy's thresholds from labelled answers, for a stated aim; no judge is asked.
 
-    Every figure is of answers held out, with 95 % intervals, beside the policy as it is. Nothing is written
-    that can't be told from it, or that has too few labels, unless --force.
+    Every figure is of answers held out, with 95 % intervals, beside the policy as it is.
+    Without --force nothing is written that is no better than it, or that has too few labels.
     """
     from guardrail.cli.terminal import print_error
     from guardrail.cli.tune_run import TuneRun

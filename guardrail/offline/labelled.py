@@ -29,8 +29,8 @@ from guardrail.offline.results import EvaluationResult
 from guardrail.offline.truths import ERRORS, answer_truth
 
 _Model = TypeVar("_Model", bound=BaseModel)
-_BESIDE_VERDICTS: Final = frozenset({"verdict.claim"})
-"""What the verdicts topic holds besides; ``verdict.response`` repeats it."""
+_PASSED_OVER: Final = frozenset({"verdict.claim", "evaluation.started", "evaluation.completed"})
+"""What stands beside: verdicts on claims, which ``verdict.response`` repeats, and a results file's ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _read(line: InputLine, found: Records, judged: dict[str, Judged], said: dict
             _add(result.verdict, result.labels, found, judged)
     elif kind == "verdict.response":
         _add(_as(ResponseVerdict, raw), (), found, judged)
-    elif kind not in _BESIDE_VERDICTS:
+    elif kind not in _PASSED_OVER:
         raise DecodeError(
             "unknown_type",
             "neither a result, a verdict nor a label: give lines of the type evaluation.result, "

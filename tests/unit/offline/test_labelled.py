@@ -30,6 +30,8 @@ def test_results_verdicts_and_labels_beside_them_are_joined_by_response(tmp_path
     inside = label("a", S)
     result = EvaluationResult(verdict=a.verdict, labels=(inside,))
     records = lines(tmp_path / "records.jsonl", [result, b.verdict, b.claims[0]])
+    with records.open("a", encoding="utf-8") as more:
+        more.write('{"type": "evaluation.completed"}\n')  # the last line of a results file
     beside, stray = label(b.claims[1], U), label("nobody", U)
     found = read_labelled([records], [lines(tmp_path / "labels.jsonl", [beside, stray])])
     assert [(each.response_id, each.labels) for each in found.responses] == [
