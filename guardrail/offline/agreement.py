@@ -55,7 +55,7 @@ _BY_VERDICT: Final[Mapping[str, statistics.Figure]] = {
     "kappa": statistics.cohen_kappa,
 }
 _CALIBRATION: Final[Mapping[str, statistics.Figure]] = {"calibration_error": statistics.calibration_error}
-_TITLES: Final = {
+TITLES: Final = {
     "balanced_accuracy": "balanced accuracy",
     "auroc": "AUROC",
     "average_precision": "average precision (errors)",
@@ -451,7 +451,7 @@ def _level_lines(level: AgreementLevel, passing: str) -> Iterable[str]:
     yield _line(f"wrong, and not {passing}", percent(level.caught.told()))
     yield _line(f"right, and not {passing}", percent(level.false_alarms.told()))
     for name, estimate in level.figures.items():
-        yield _line(_TITLES[name], _kappa(estimate) if name == "kappa" else percent(_told(estimate)))
+        yield _line(TITLES[name], _kappa(estimate) if name == "kappa" else percent(_told(estimate)))
 
 
 def _decision_lines(decisions: DecisionAgreement) -> Iterable[str]:

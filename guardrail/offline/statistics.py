@@ -21,6 +21,7 @@ BINS: Final = 15
 ROUNDS: Final = 1000
 _Z: Final = 1.959964
 _SUPPORTED: Final = 0.5
+_MANY: Final = 2000
 _Array = Any
 Figure = Callable[[_Array, _Array, _Array], float]
 """Truths, scores and weights of claims -> the figure, or nan."""
@@ -89,9 +90,15 @@ def cohen_kappa(truths: _Array, scores: _Array, weights: _Array | None = None) -
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The exact two-sided p-value of McNemar's test: of the cases that one of two runs alone has right."""
+    """The two-sided p-value of McNemar's test: of the cases that one of two runs alone has right.
+
+    Exact; of many cases by the normal distribution with continuity correction, which then agrees.
+    """
     total = only_first + only_second
     fewer = min(only_first, only_second)
+    if total >= _MANY:
+        apart = max(0, abs(only_first - only_second) - 1)
+        return math.erfc(apart / math.sqrt(2 * total))
     tail = sum(math.comb(total, k) for k in range(fewer + 1)) / 2**total
     return float(min(1.0, 2 * tail))
 
@@ -169,6 +176,25 @@ def percent(told: Mapping[str, float]) -> str:
     if math.isnan(told["value"]):
         return "–"
     return f"{100 * told['value']:.1f} [{100 * told['low']:.1f}, {100 * told['high']:.1f}]"
+
+
+def mean_estimate(values: Sequence[float], *, seed: int = 1) -> Estimate:
+    """The mean of values of any scale, such as scores, or differences of two runs in the same answers.
+
+    The interval comes from drawing answers again; of many, where that takes long and agrees, from the
+    standard error.
+    """
+    found = np.asarray(values, dtype=float)
+    count = len(found)
+    if not count:
+        return Estimate(math.nan, math.nan, math.nan)
+    value = float(found.mean())
+    if count >= _MANY:
+        spread = _Z * float(found.std(ddof=1)) / math.sqrt(count)
+        return Estimate(value, value - spread, value + spread)
+    drawn = found[np.random.default_rng(seed).integers(0, count, (ROUNDS, count))].mean(axis=1)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Estimate(value, float(low), float(high))
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:

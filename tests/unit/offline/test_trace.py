@@ -16,8 +16,8 @@ from guardrail.judges.command import CommandJudge, CommandJudgeSettings
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.local import LocalJudge
 from guardrail.judges.recorder import recorder, recording
+from guardrail.offline.evaluation import checker
 from guardrail.offline.results import EvaluationResult, TraceStep
-from guardrail.offline.scorer import checker
 from guardrail.offline.trace import traced
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
