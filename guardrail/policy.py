@@ -251,7 +251,7 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     fields.update(new)
 
 
-# The line between "confident" and "unsure", in one place. Initial values, to be fitted on real answers.
+# The line between "confident" and "unsure", in one place. docs/tune.md has what was found on real answers.
 CONFIDENT_CONTRADICTION: Final = 0.85
 """A contradiction of this probability stops the answer. Not above the 0.9 that LLM judges assume unasked."""
 NEARLY_SUPPORTED: Final = 0.5

@@ -25,6 +25,7 @@ from guardrail.cli import (
     tail,
     top,
     topics,
+    tune,
 )
 from guardrail.cli.terminal import GuardrailGroup
 
@@ -83,6 +84,7 @@ app.command(
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )(evaluate.moved_command)
 app.command("report", epilog=report.EPILOG)(report.report_command)
+app.command("tune", epilog=tune.EPILOG)(tune.tune_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)

@@ -59,6 +59,7 @@ def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
         for setting, path in _below(alternative, ""):
             if (setting, path) not in here:
                 yield f"judge.self_judging.alternative{setting}", path
+    yield from _below(judge.calibration, "judge.calibration")
     if judge.cache.enabled and used != {"local"}:
         yield from _below(judge.cache, "judge.cache")
 

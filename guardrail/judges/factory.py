@@ -124,7 +124,9 @@ class JudgeSet:
         return self.settings.model_copy(update={name: getattr(settings, name) for name in free})
 
     def _used(self) -> frozenset[str]:
-        return frozenset({"kind"}).union(*(_parts(kind, self.settings) for kind in self._built))
+        return frozenset({"kind", "calibration"}).union(
+            *(_parts(kind, self.settings) for kind in self._built)
+        )
 
 
 def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
@@ -198,6 +200,10 @@ def check_files(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> Non
 
     Raises ConfigError where ``build_judge`` would, for instance for parameters that don't fit their verifier.
     """
+    if settings.calibration is not None and settings.calibration.exists():
+        from guardrail.judges.calibrated import read_calibrations
+
+        read_calibrations(settings.calibration)
     if any(uses_local(each) for each in all_kinds(settings, policies)):
         from guardrail.judges.local.check import check_files as check_local_files
 
@@ -262,6 +268,15 @@ class _Builder:
         return self._alone_without_fallback
 
     def build(self, kind: str) -> Judge:
+        path = self.settings.calibration
+        if path is None:
+            return self._uncalibrated(kind)
+        from guardrail.judges.calibrated import CalibratedJudge, read_calibrations
+
+        calibrations = read_calibrations(path)
+        return CalibratedJudge(self._uncalibrated(kind), calibrations)
+
+    def _uncalibrated(self, kind: str) -> Judge:
         if kind != "cascade":
             return self._one(kind, alone=True)
         from guardrail.judges.cascade import CascadeJudge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, Literal, LiteralString
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -60,6 +61,12 @@ class JudgeSettings(BaseModel):
     cache: CacheSettings = Field(
         default_factory=CacheSettings,
         description="Cached verdicts, for all judges except the local one.",
+    )
+    calibration: Path | None = Field(
+        default=None,
+        description="A file with calibrations by judge, which guardrail tune --calibration wrote. They apply "
+        "to the probabilities of support and contradiction in all verdicts; what judges cache, "
+        "and the cascade's bands, are before them. null: none.",
     )
     self_judging: SelfJudgingSettings = Field(
         default_factory=SelfJudgingSettings,

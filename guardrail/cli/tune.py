@@ -1,0 +1,330 @@
+"""``guardrail tune``: a policy's thresholds, and calibrations of judges, chosen from labelled answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, cast, get_args
+
+import typer
+
+from guardrail.cli.options import ConfigOption, settings_from
+from guardrail.errors import ConfigError
+from guardrail.events import Severity, Verdict
+
+if TYPE_CHECKING:
+    from guardrail.config import Settings
+    from guardrail.offline.aims import Aim
+    from guardrail.offline.labelled import Records
+    from guardrail.offline.search import Vary
+    from guardrail.policy import Policy
+
+EPILOG = """[bold]Examples[/]
+
+guardrail tune results.jsonl --labels labels.jsonl --catch 0.95 --of critical --by withhold --out tuned.yaml
+
+guardrail tune results.jsonl --cost-miss 50 --cost-false 1 --plots plots
+
+guardrail tune verdicts.jsonl --share 0.02 --out suggested.yaml
+
+guardrail tune results.jsonl --max-false 0.05 --calibration calibration.yaml --out tuned.yaml
+
+[bold]Status[/]: 0 done, also if the policy should be kept as it is; 1 too few labels, nothing to tune, or a \
+line that can't be read; 2 wrong usage or settings."""
+
+_AIM: Final = "Aim"
+_OUTPUT: Final = "Output"
+_SEARCH: Final = "Search"
+EXIT_FAILED: Final = 1
+Mildest = Literal["partially_supported", "unsupported", "contradicted"]
+
+
+def tune_command(
+    records: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECORDS...",
+            help="Files of results (evaluation.result) or verdicts (verdict.response), one a line.",
+            show_default=False,
+        ),
+    ],
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--labels",
+            "-l",
+            metavar="FILE",
+            show_default="those in the records",
+            help="Labels, one a line, of answers in the records. May be given several times.",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default="default_policy", help="The policy to begin with."),
+    ] = None,
+    catch: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=_AIM,
+            show_default=False,
+            help="Catch this share of the answers with an error, at the fewest false alarms: 0.95.",
+        ),
+    ] = None,
+    max_false: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=_AIM,
+            show_default=False,
+            help="Catch most with at most this share of faithful answers as false alarms: 0.01.",
+        ),
+    ] = None,
+    cost_miss: Annotated[
+        float | None,
+        typer.Option(
+            metavar="COST", rich_help_panel=_AIM, show_default=False, help="What a missed answer costs."
+        ),
+    ] = None,
+    cost_false: Annotated[
+        float | None,
+        typer.Option(
+            metavar="COST",
+            rich_help_panel=_AIM,
+            show_default=False,
+            help="What a false alarm costs; with --cost-miss, for the least sum.",
+        ),
+    ] = None,
+    share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=_AIM,
+            show_default=False,
+            help="Without labels: act on this share of all answers. It knows nothing of right and wrong.",
+        ),
+    ] = None,
+    by: Annotated[
+        Literal["flag", "withhold", "block"],
+        typer.Option(
+            rich_help_panel=_AIM,
+            help="What catches an answer: at least a flag; at least a part withheld (redact); a block.",
+        ),
+    ] = "flag",
+    of: Annotated[
+        Severity,
+        typer.Option(
+            rich_help_panel=_AIM, help="Errors of this severity or a graver one count; minor: any error."
+        ),
+    ] = Severity.MINOR,
+    error: Annotated[
+        Mildest,
+        typer.Option(rich_help_panel=_AIM, help="The mildest verdict of a label that is an error."),
+    ] = "partially_supported",
+    vary: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT[,…]",
+            rich_help_panel=_SEARCH,
+            help="What may change: thresholds, those that the policy has; weights of severities; bounds, on "
+            "support, for rules that lack one.",
+        ),
+    ] = "thresholds",
+    folds: Annotated[
+        int, typer.Option(min=2, max=50, rich_help_panel=_SEARCH, help="Folds of the cross-validation.")
+    ] = 5,
+    seed: Annotated[
+        int, typer.Option(min=0, rich_help_panel=_SEARCH, help="Draws the folds and the intervals.")
+    ] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE.yaml",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+            help="Write the policy there, with where it comes from in comments.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=_OUTPUT, show_default="as it was", help="Name the policy so."
+        ),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.yaml",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+            help="Calibrate the judges from the labels, too, and write it there (judge.calibration).",
+        ),
+    ] = None,
+    bands: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+            help="Fit the cascade's bands, too: this share of what its first judge settles is right.",
+        ),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+            help="Draw scores, precision and recall, and costs as PNG there (extra tune).",
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            rich_help_panel=_OUTPUT,
+            help="Write also what has too few labels or is no better than the policy as it is.",
+        ),
+    ] = False,
+) -> None:
+    """Choose a policy's thresholds from labelled answers, for a stated aim; no judge is asked.
+
+    Every figure is of answers held out, with 95 % intervals, beside the policy as it is.
+    Without --force nothing is written that is no better than it, or that has too few labels.
+    """
+    from guardrail.cli.terminal import print_error
+    from guardrail.cli.tune_run import TuneRun
+    from guardrail.offline.labelled import read_labelled
+
+    settings = settings_from(config, {})
+    base = _policy(settings, policy)
+    aim = _aim(catch, max_false, cost_miss, cost_false, of, by, share, calibration or bands)
+    varied = _varied(vary)
+    _check_share(share, "--share")
+    _check_share(bands, "--bands")
+    if calibration is not None and settings.judge.calibration is not None:
+        raise ConfigError(
+            f"judge.calibration: {settings.judge.calibration} is applied already, and --calibration would be "
+            "fitted on top of it; take the setting out, and judge the answers again"
+        )
+    _check_places(config, out, calibration)
+    if plots is not None:
+        from guardrail.offline.plots import require_matplotlib
+
+        require_matplotlib()
+    files = [*records, *(labels or [])]
+    found = read_labelled(records, labels or [])
+    _tell_left_out(found)
+    if not found.responses:
+        print_error("there is no answer in the records that was judged to its end; nothing to tune")
+        raise typer.Exit(EXIT_FAILED)
+    run = TuneRun(base, files, found, out, name, calibration, force)
+    if share is not None:
+        run.suggest(share, by)
+        return
+    if not any(each.labels for each in found.responses):
+        print_error(
+            f"none of the {len(found.responses)} answers has a label; give --labels FILE with their response "
+            "ids, or --share for a suggestion without labels"
+        )
+        raise typer.Exit(EXIT_FAILED)
+    fitted_bands = [] if bands is None else run.fit_bands(bands, settings.judge.cascade.first)
+    fitted = [] if calibration is None else run.calibrate(seed)
+    if aim is None:
+        run.write_calibration_alone(fitted)
+        run.write_bands_alone(fitted_bands)
+        return
+    mildest = Verdict(error.upper())
+    tuned = run.tune(aim, varied, mildest, folds, seed)
+    if plots is not None:
+        run.draw(plots, tuned, mildest, fitted)
+    run.write(tuned, fitted, fitted_bands)
+
+
+def _policy(settings: Settings, name: str | None) -> Policy:
+    name = name or settings.default_policy
+    if name not in settings.policies:
+        known = ", ".join(sorted(settings.policies))
+        raise typer.BadParameter(
+            f"{name!r} is no policy; there are: {known}. Give one of them, or add it to --config",
+            param_hint="--policy",
+        )
+    return settings.policies[name]
+
+
+def _aim(
+    catch: float | None,
+    max_false: float | None,
+    cost_miss: float | None,
+    cost_false: float | None,
+    of: Severity,
+    by: Literal["flag", "withhold", "block"],
+    share: float | None,
+    other: object,
+) -> Aim | None:
+    """The aim that options give; None if they ask for something else. Raises typer.BadParameter."""
+    from guardrail.offline.aims import Aim
+
+    given = [value is not None for value in (catch, max_false, cost_miss, cost_false)]
+    if not any(given) and (share is not None or other is not None):
+        return None
+    if any(given) and share is not None:
+        raise typer.BadParameter(
+            "--share is for answers without labels; give it alone, or an aim without it", param_hint="--share"
+        )
+    if not any(given):
+        raise typer.BadParameter(
+            "no aim: give --catch SHARE, --max-false SHARE, --cost-miss with --cost-false, or without labels "
+            "--share SHARE"
+        )
+    try:
+        return Aim(catch, max_false, cost_miss, cost_false, of, by)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _varied(text: str) -> tuple[Vary, ...]:
+    from guardrail.offline.search import Vary
+
+    known = get_args(Vary)
+    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for part in given:
+        if part not in known:
+            raise typer.BadParameter(
+                f"{part!r} can't change; name one or more of {', '.join(known)}", param_hint="--vary"
+            )
+    return cast("tuple[Vary, ...]", given)
+
+
+def _check_share(value: float | None, option: str) -> None:
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(
+            f"{value:g} is no share; give one between 0 and 1, such as 0.02", param_hint=option
+        )
+
+
+def _check_places(config: Path | None, *written: Path | None) -> None:
+    """Nothing that is read is written over."""
+    for path in written:
+        if path is not None and config is not None and path.resolve() == config.resolve():
+            raise typer.BadParameter(f"{path} is the configuration that is read; give another file")
+
+
+def _tell_left_out(found: Records) -> None:
+    from guardrail.cli.terminal import err
+
+    told = (
+        (found.failed, "results have an error and no verdict; they are left out"),
+        (
+            found.cut_short,
+            "answers were not judged to their end, as a block or their text ended first, and are left out: "
+            "blocked ones count only if they are judged again (guardrail evaluate), or under mode observe",
+        ),
+        (found.repeated, "answers stand there more than once; the last verdict counts"),
+        (found.stray, "labels belong to no answer of the records"),
+    )
+    for count, what in told:
+        if count:
+            err().print(f"[yellow]note:[/] {count:,} {what}", soft_wrap=True)

@@ -1,0 +1,241 @@
+"""One run of ``guardrail tune``: what it computes, says and writes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+import yaml
+from rich.table import Table
+
+from guardrail import __version__
+from guardrail.cli.terminal import err, out, print_error, safe
+from guardrail.events import Verdict
+from guardrail.offline.aims import Aim, By
+from guardrail.offline.bands import FittedBand, fit_bands
+from guardrail.offline.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
+from guardrail.offline.labelled import Judged, Records
+from guardrail.offline.plots import draw, draw_calibration
+from guardrail.offline.policy_file import difference, figures, number, provenance, rate, written
+from guardrail.offline.search import Vary
+from guardrail.offline.tuning import Tuned, for_share, tune
+from guardrail.policy import Policy
+from guardrail.printable import escape_controls
+
+
+class TuneRun:
+    """One run: what it reads, says and writes."""
+
+    def __init__(
+        self,
+        base: Policy,
+        files: Sequence[Path],
+        found: Records,
+        out: Path | None,
+        name: str | None,
+        calibration: Path | None,
+        force: bool,
+    ) -> None:
+        self._base = base
+        self._files = files
+        self._found = found
+        self._out = out
+        self._name = name
+        self._calibration = calibration
+        self._force = force
+
+    def suggest(self, share: float, by: By) -> None:
+        """A threshold from the distribution of scores alone."""
+        chosen, before, after = for_share(self._found.responses, self._base, share, by)
+        setting = "flag_below" if by == "flag" else "block_below"
+        then, now = (getattr(policy, setting) for policy in (self._base, chosen))
+        lines = [
+            "WITHOUT LABELS: it says how many answers are acted on, and nothing of right and wrong.",
+            f"Aim: {by} {share:.2%} of all answers.",
+            f"  {setting} {number(then)} -> {number(now)}",
+            f"  acted on: {rate(after)}, before {rate(before)}",
+        ]
+        for line in lines:
+            out().print(line, soft_wrap=True, markup=False)
+        self._write_policy(chosen, lines)
+
+    def calibrate(self, seed: int) -> list[Fitted]:
+        """Calibrations, and what is said of them."""
+        fitted = fit_calibrations(self._found.responses, seed=seed)
+        table = Table(
+            "judge", "probability", "claims", "method", "log loss, held out", "calibration error", box=None
+        )
+        for each in fitted:
+            losses = dict(each.losses)
+            loss = f"{losses['none']:.3f} → {losses[each.method]:.3f}" if losses else "–"
+            error = "→".join(f" {value:.3f} " for value in each.errors).strip() if losses else "–"
+            method = each.method if not each.problem else f"none: {each.problem}"
+            table.add_row(safe(each.judge), each.probability, f"{each.claims:,}", method, loss, error)
+        out().print(table)
+        return fitted
+
+    def fit_bands(self, right: float, first: str) -> list[FittedBand]:
+        """Bands, and what is said of them."""
+        fitted = fit_bands(self._found.responses, right, first=first)
+        table = Table("severity", "accept_support", "right, held out", "settled", box=None)
+        for each in fitted:
+            if each.problem:
+                table.add_row(each.severity, f"{each.before:g}, kept: {each.problem}", "–", "–")
+            else:
+                change = f"{each.before:g} → {each.accept_support:g}"
+                shares = (rate(share, counts=False) for share in (each.right, each.settled))
+                table.add_row(each.severity, change, *shares)
+        out().print(table)
+        return fitted
+
+    def tune(
+        self,
+        aim: Aim,
+        vary: Sequence[Vary],
+        mildest: Verdict,
+        folds: int,
+        seed: int,
+    ) -> Tuned:
+        """The search, and what is said of what it found."""
+        with err().status("searching …"):
+            tuned = tune(
+                self._found.responses,
+                self._base,
+                aim,
+                vary=vary,
+                mildest=mildest,
+                folds=folds,
+                seed=seed,
+                calibrate=None if self._calibration is None else calibrating,
+                name=self._name,
+            )
+        self._tell(tuned)
+        return tuned
+
+    def draw(self, folder: Path, tuned: Tuned, mildest: Verdict, fitted: Sequence[Fitted]) -> None:
+        """The pictures."""
+        calibrations = calibrations_of(fitted)
+        responses: list[Judged] = [calibrated(each, calibrations) for each in self._found.responses]
+        drawn = draw(folder, tuned, responses, mildest)
+        for place, each in enumerate(fitted, 1):
+            if each.after:
+                drawn.append(draw_calibration(folder / f"calibration-{place}-{each.probability}.png", each))
+        for path in drawn:
+            err().print(f"drew {safe(str(path))}", soft_wrap=True)
+
+    def write(self, tuned: Tuned, fitted: Sequence[Fitted], bands: Sequence[FittedBand]) -> None:
+        """The files, unless there is a reason not to. Raises typer.Exit with the status."""
+        for problem in tuned.problems:
+            print_error(f"too few labels: {problem}")
+        useless = bool(tuned.problems) or tuned.verdict == "keep"
+        wanted = self._out is not None or self._calibration is not None
+        if wanted and useless and not self._force:
+            err().print("nothing is written; --force writes it all the same", soft_wrap=True)
+        elif wanted:
+            calibrated = self._write_calibration(fitted)
+            self._write_policy(tuned.policy, figures(tuned), calibrated=calibrated, bands=bands)
+        if tuned.problems and not self._force:
+            raise typer.Exit(1)
+
+    def write_calibration_alone(self, fitted: Sequence[Fitted]) -> None:
+        """Without an aim: the calibrations, with a word on thresholds."""
+        if self._calibration is not None and self._write_calibration(fitted):
+            err().print(
+                "thresholds mean something else on calibrated probabilities: give an aim to tune them along",
+                soft_wrap=True,
+            )
+
+    def write_bands_alone(self, bands: Sequence[FittedBand]) -> None:
+        """Without an aim: the policy as it is, with the bands."""
+        if bands:
+            self._write_policy(self._base, ["The policy as it was, with the cascade's bands."], bands=bands)
+
+    def _tell(self, tuned: Tuned) -> None:
+        aim = tuned.aim
+        out().print(f"Aim: {aim}.", soft_wrap=True, markup=False)
+        before, after = (counts.rates(aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
+        table = Table("on answers held out", "now", "tuned", box=None)
+        for name in after:
+            shares = (rate(each[name], counts=False) for each in (before, after))
+            table.add_row(f"{name}, of {after[name].total}", *shares)
+        out().print(table)
+        gains = Table("difference", "tuned − now", box=None)
+        for name, gain in tuned.gains.items():
+            gains.add_row(name, difference(gain, name))
+        out().print(gains)
+        settings = Table("setting", "now", "tuned", "in the folds", box=None)
+        for each in tuned.settings:
+            spread = " ".join(number(value) for value in each.folds)
+            settings.add_row(each.name, number(each.before), number(each.after), spread)
+        out().print(settings)
+        left = [f"{tuned.unknown:,} answers without a label that tells"] if tuned.unknown else []
+        left += [f"{tuned.others:,} answers with lesser errors only"] if tuned.others else []
+        if left:
+            out().print(f"Left out: {' and '.join(left)}.", soft_wrap=True)
+        if tuned.shortfall:
+            told = f"The aim is not reached on answers held out: {tuned.shortfall}."
+            out().print(told, soft_wrap=True, style="bold")
+        out().print(f"{tuned.why[0].upper()}{tuned.why[1:]}.", soft_wrap=True, style="bold")
+
+    def _write_calibration(self, fitted: Sequence[Fitted]) -> bool:
+        calibrations = calibrations_of(fitted)
+        if self._calibration is None:
+            return False
+        if not calibrations.judges:
+            print_error("no judge needs a calibration, or has the labels for one: none is written")
+            return False
+        lines = self._provenance()
+        for each in fitted:
+            told = f"{each.judge}, {each.probability}, {each.claims:,} claims: {each.method}"
+            lines.append(escape_controls(told + (f" ({each.problem})" if each.problem else "")))
+            lines += [f"  log loss held out, {method}: {loss:.4f}" for method, loss in each.losses]
+        body = yaml.safe_dump(
+            calibrations.model_dump(mode="json", exclude_none=True), sort_keys=False, default_flow_style=None
+        )
+        self._calibration.write_text("".join(f"# {line}\n" for line in lines) + body, encoding="utf-8")
+        err().print(f"wrote {safe(str(self._calibration))}", soft_wrap=True)
+        return True
+
+    def _write_policy(
+        self,
+        policy: Policy,
+        lines: Sequence[str],
+        *,
+        calibrated: bool = False,
+        bands: Sequence[FittedBand] = (),
+    ) -> None:
+        if self._out is None:
+            return
+        beside = None
+        if calibrated and self._calibration is not None:
+            beside = os.path.relpath(self._calibration, self._out.parent or ".")
+        update = {"version": f"tuned-{policy.ref.digest}", "name": self._name or policy.name}
+        text = written(
+            policy.model_copy(update=update),
+            [*self._provenance(), *(escape_controls(line) for line in lines)],
+            calibration=beside,
+            bands={
+                each.severity.value: {"accept_support": each.accept_support}
+                for each in bands
+                if not each.problem
+            },
+        )
+        self._out.write_text(text, encoding="utf-8")
+        err().print(f"wrote {safe(str(self._out))}", soft_wrap=True)
+
+    def _provenance(self) -> list[str]:
+        responses = self._found.responses
+        return provenance(
+            shlex.join(["guardrail", *sys.argv[1:]]),
+            self._files,
+            version=__version__,
+            date=datetime.now(UTC).date().isoformat(),
+            responses=len(responses),
+            claims=self._found.claims(),
+            labels=sum(len(each.labels) for each in responses),
+        )

@@ -1,0 +1,168 @@
+"""Judgements with probabilities as people's labels have them: one place where calibrations are applied.
+
+A calibration belongs to a judge by the name that its judgements bear. Temperature scaling is that of Guo et
+al., "On Calibration of Modern Neural Networks" (2017): sigmoid(logit(p) / temperature). Isotonic regression
+is kept as points, and is linear in between.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from guardrail.errors import ConfigError
+from guardrail.events import Finding, Verdict
+from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest
+from guardrail.judges.streams import checked, closing
+from guardrail.verdicts import HALF_CHECKED, Judgement
+
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+EDGE: Final = 1e-6
+"""Probabilities are taken to be this far from 0 and 1, where their logit is infinite."""
+MAX_BYTES: Final = 1024 * 1024
+_SETTING: Final = "judge.calibration"
+
+
+class Temperature(BaseModel):
+    """Makes a judge less sure (above 1) or more sure (below 1) on both sides of 0.5."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["temperature"] = "temperature"
+    temperature: Annotated[float, Field(gt=0.0, le=100.0)]
+
+    def apply(self, probability: float) -> float:
+        """The calibrated probability."""
+        p = min(1 - EDGE, max(EDGE, probability))
+        return 0.5 + math.tanh(math.log(p / (1 - p)) / self.temperature / 2) / 2  # exp would overflow
+
+
+class Isotonic(BaseModel):
+    """Points from what the judge says to what is right, ascending; linear in between, level outside."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: Literal["isotonic"] = "isotonic"
+    points: Annotated[tuple[tuple[Probability, Probability], ...], Field(min_length=1, max_length=10_000)]
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Isotonic:
+        for before, after in zip(self.points, self.points[1:], strict=False):
+            if after[0] <= before[0] or after[1] < before[1]:
+                raise ValueError(
+                    f"points: after {before} comes {after}; first numbers must ascend, second ones never fall"
+                )
+        return self
+
+    def apply(self, probability: float) -> float:
+        """The calibrated probability."""
+        at = bisect_right(self.points, probability, key=lambda point: point[0])
+        if at == 0:
+            return self.points[0][1]
+        if at == len(self.points):
+            return self.points[-1][1]
+        (x0, y0), (x1, y1) = self.points[at - 1], self.points[at]
+        return y0 + (y1 - y0) * (probability - x0) / (x1 - x0)
+
+
+Calibration = Annotated[Temperature | Isotonic, Field(discriminator="method")]
+
+
+class JudgeCalibration(BaseModel):
+    """The calibrations of one judge's probabilities; null leaves one as it is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    support: Calibration | None = None
+    contradiction: Calibration | None = None
+
+    def apply(self, support: float | None, contradiction: float | None) -> tuple[float | None, float | None]:
+        """Both probabilities calibrated; what a judge doesn't give stays None."""
+        if support is not None and self.support is not None:
+            support = self.support.apply(support)
+        if contradiction is not None and self.contradiction is not None:
+            contradiction = self.contradiction.apply(contradiction)
+        return support, contradiction
+
+
+class Calibrations(BaseModel):
+    """The file that ``judge.calibration`` names, written by ``guardrail tune --calibration``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    version: Literal[1] = 1
+    judges: dict[str, JudgeCalibration] = Field(
+        default_factory=dict, description="By the judge's name, as verdicts bear it: local, llm:MODEL …"
+    )
+
+    def judgement(self, judgement: Judgement) -> Judgement:
+        """The same judgement with calibrated probabilities; its verdict stands, and so does its confidence.
+
+        A claim that was checked in part never gets more support than such a claim may have.
+        """
+        own = self.judges.get(judgement.judge)
+        if own is None or judgement.verdict is Verdict.UNVERIFIED:
+            return judgement
+        support, contradiction = own.apply(judgement.support, judgement.contradiction)
+        if support is not None and Finding.CHECKED_IN_PART in judgement.findings:
+            support = min(support, HALF_CHECKED)
+        return replace(judgement, support=support, contradiction=contradiction)
+
+
+def read_calibrations(path: Path) -> Calibrations:
+    """The calibrations in a file. Raises ConfigError that names the file and the remedy."""
+    remedy = "name a file that guardrail tune --calibration wrote, or leave the setting out"
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"{_SETTING}: {path} can't be read ({error.strerror}); {remedy}") from None
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"{_SETTING}: {path} is larger than 1 MiB; {remedy}")
+    try:
+        return Calibrations.model_validate(yaml.safe_load(data))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise ConfigError(f"{_SETTING}: {path}: {where}: {first['msg']}; {remedy}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        raise ConfigError(f"{_SETTING}: {path} is no YAML; {remedy}") from None
+
+
+class CalibratedJudge:
+    """A Judge around another, whose judgements get calibrated probabilities.
+
+    It is the outermost of all wrappers: caches keep what the judge said, and a cascade's bands are on what
+    its first judge said.
+    """
+
+    def __init__(self, judge: Judge, calibrations: Calibrations) -> None:
+        """Takes over ``judge``, and closes it."""
+        self._judge = judge
+        self._calibrations = calibrations
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    @property
+    def max_wait_s(self) -> float:
+        """That of the judge, if it puts claims off; 0 else, which stands for not at all."""
+        return self._judge.max_wait_s if isinstance(self._judge, GatheringJudge) else 0.0
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """The judge's valid judgements, calibrated. Raises what it raises."""
+        async with closing(checked(self._judge, request)) as judgements:
+            async for judgement in judgements:
+                yield self._calibrations.judgement(judgement)
+
+    async def aclose(self) -> None:
+        """Close the judge."""
+        await self._judge.aclose()
