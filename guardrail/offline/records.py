@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, NotRequired, Self
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Self
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from guardrail.decisions import Redecision, on_incomplete
@@ -20,6 +21,7 @@ from guardrail.events import (
     CitationBacking,
     Decision,
     Finding,
+    Probability,
     ResponseVerdict,
     SegmentKind,
     Severity,
@@ -51,6 +53,9 @@ _ROUNDING: Final = 1e-6
 """Scores are rounded to this: only within it of a threshold can rounding matter."""
 
 
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
 class Head(NamedTuple):
     """What selects the policy of a response."""
 
@@ -63,7 +68,7 @@ class InterruptionFields(TypedDict):
     """The fields of an ``Interruption``."""
 
     rule: str
-    after: int
+    after: Count
     forced: NotRequired[bool]
 
 
@@ -71,14 +76,14 @@ class ClaimFields(TypedDict):
     """The fields of a ``verdict.claim`` that a policy needs."""
 
     claim_id: NotRequired[str]
-    span: NotRequired[tuple[int, int]]
-    segment: int
+    span: NotRequired[tuple[Count, Count]]
+    segment: Count
     severity: Severity
     verdict: Verdict
-    confidence: float
-    support: float | None
+    confidence: Probability
+    support: Probability | None
     severity_reasons: NotRequired[tuple[str, ...]]
-    contradiction: NotRequired[float | None]
+    contradiction: NotRequired[Probability | None]
     findings: NotRequired[tuple[Finding, ...]]
     citation_backing: NotRequired[CitationBacking | None]
 
@@ -93,9 +98,11 @@ class PolicyFields(TypedDict):
 class RecordFields(TypedDict):
     """The fields of a ``verdict.response`` that a policy needs."""
 
+    schema: NotRequired[Literal[1]]
+    type: Literal["verdict.response"]
     id: NotRequired[str]
     response_id: str
-    score: float | None
+    score: Probability | None
     decision: Decision
     rule: str
     mode: str
