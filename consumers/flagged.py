@@ -27,6 +27,7 @@ from consumers.kafka.client import (
 from consumers.reading import open_topic
 from consumers.settings import KafkaSettings
 from consumers.webhook import Webhook
+from guardrail import telemetry
 from guardrail.errors import CaseStoreError, DecodeError
 from guardrail.events import FlaggedCase, parse_output
 
@@ -62,6 +63,8 @@ class FlaggedSubscriber:
         self._webhook = webhook
         self._retries_s = retries_s
         self._topic = settings.topics.flagged
+        self.waits_for = "the subscriber starts"
+        """What keeps it from its work, for a readiness probe; empty: nothing."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until ``stop``: what was read by then is stored and committed, and posts under way are ended.
@@ -82,6 +85,7 @@ class FlaggedSubscriber:
                 await consumer.start()
             except (KafkaError, OSError) as error:
                 raise translated(error, f"reading topic {self._topic}") from error
+            self.waits_for = ""
             _log.info("flagged.started", topic=self._topic, group=group_of(self._settings))
             if self._webhook is None:
                 await self._read(consumer, stop)
@@ -110,6 +114,9 @@ class FlaggedSubscriber:
             ]
             cases = [case for case in found if case is not None]
             new = await self._add(cases)
+            telemetry.CASES.labels("stored").inc(new)
+            telemetry.CASES.labels("known").inc(len(cases) - new)
+            telemetry.CASES.labels("unreadable").inc(len(found) - len(cases))
             await self._commit(consumer, {tp: records[-1].offset + 1 for tp, records in batches.items()})
             _log.info("flagged.stored", new=new, known=len(cases) - new)
             if new and self._webhook is not None:
@@ -122,7 +129,9 @@ class FlaggedSubscriber:
                 return await self._store.add(cases, notify=self._webhook is not None)
             except CaseStoreError as error:
                 _log.warning("flagged.store_away", error=str(error), again_in_s=wait_s)
+                self.waits_for = "the store of cases"
                 await asyncio.sleep(wait_s)
+                self.waits_for = ""
         return await self._store.add(cases, notify=self._webhook is not None)
 
     async def _commit(self, consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:

@@ -1,5 +1,7 @@
 """What operators see of a guard: health and metrics over HTTP, a log line a response, a summary a minute.
 
+The subscriber to flagged cases serves the same paths.
+
 The server is for probes, Prometheus and the host's own administrator; it has neither keys nor encryption. It
 runs on the guard's event loop on purpose: a loop that is blocked does not answer ``/livez``.
 
@@ -99,7 +101,7 @@ class OpsServer:
                 host=host,
                 port=port,
                 error=error.strerror or str(error),
-                remedy="give ops.port another value, or null for none",
+                remedy="give ops.port (flagged.ops_port) another value, or null for none",
             )
             yield None
             return
@@ -187,7 +189,10 @@ class OpsServer:
 
     async def _reloaded(self, _body: bytes) -> _Reply:
         if self._reload is None:
-            return _Reply.text(409, "the settings came from no file; there is nothing to read anew")
+            return _Reply.text(
+                409,
+                "there is nothing to read anew: no policies here, or settings that came from no file",
+            )
         try:
             return _Reply.text(200, await self._reload())
         except ConfigError as error:

@@ -578,6 +578,10 @@ class FlaggedSettings(BaseModel):
         description="Where cases are kept: sqlite:///FILE, or postgresql://USER@HOST/DATABASE with the extra "
         "postgres. It may hold a password, so it can stand in a file or a variable.",
     )
+    ops_port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
+        default=8081,
+        description="Port of its own /livez, /readyz, /startupz and /metrics, on ops.host; null: none.",
+    )
     webhook_url: Secret | None = Field(
         default=None,
         description="Each new case is posted there, signed; none when left out. The whole case goes, with "

@@ -20,7 +20,7 @@ import httpx2
 import structlog
 
 from consumers.cases import CaseStore, DueCase
-from guardrail import __version__
+from guardrail import __version__, telemetry
 from guardrail.errors import CaseStoreError, ConfigError
 
 ATTEMPTS: Final = 10
@@ -128,16 +128,19 @@ class Webhook:
         why = await self._post(case)
         if why is None:
             await self._store.sent(case.id)
+            telemetry.WEBHOOK_POSTS.labels("sent").inc()
             _log.info("webhook.sent", case=case.id, attempt=case.attempt)
             return
         wait = wait_ms(case.attempt)
         if wait is None:
             await self._store.not_sent(case.id, why, None)
+            telemetry.WEBHOOK_POSTS.labels("given_up").inc()
             _log.error("webhook.given_up", case=case.id, attempts=case.attempt, why=why)
             return
         # Spread, so that what failed together doesn't come back together.
         next_at_ms = int(self._clock() * 1000) + int(wait * random.uniform(0.8, 1.2))
         await self._store.not_sent(case.id, why, next_at_ms)
+        telemetry.WEBHOOK_POSTS.labels("failed").inc()
         _log.warning("webhook.not_sent", case=case.id, attempt=case.attempt, why=why, again_in_s=wait // 1000)
 
     async def _post(self, case: DueCase) -> str | None:

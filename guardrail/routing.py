@@ -26,15 +26,25 @@ class Route(BaseModel):
         default=None, description=f"The model that writes the response {_HOW}"
     )
     policy: str = Field(min_length=1, description="Name of the policy that applies to a match.")
+    share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=1.0,
+        description="Share of the matching responses that get the policy, 0 to 1; the others go on to the "
+        "next route. A given id is always included or never.",
+    )
 
     @model_validator(mode="after")
     def _has_a_condition(self) -> Self:
-        if self.route is None and self.tenant is None and self.generator_model is None:
+        if self.share == 1 and self.unconditional:
             raise ValueError(
-                "a route without 'route', 'tenant' and 'generator_model' matches everything; "
+                "a route without 'route', 'tenant', 'generator_model' and 'share' matches everything; "
                 "give one of them, or set default_policy"
             )
         return self
+
+    @property
+    def unconditional(self) -> bool:
+        """Whether it takes a share of everything."""
+        return self.route is None and self.tenant is None and self.generator_model is None
 
     def matches(self, route: str | None, tenant: str | None, generator_model: str | None = None) -> bool:
         """Whether all fields that are set match the response's."""
@@ -43,6 +53,18 @@ class Route(BaseModel):
             and _fits(self.tenant, tenant)
             and _fits(self.generator_model, generator_model)
         )
+
+    def includes(self, response_id: str | None) -> bool:
+        """Whether a response that matches is in the share; without an id only if everything is."""
+        if self.share == 1:
+            return True
+        return response_id is not None and _place(response_id, f"route {self.policy}") < self.share
+
+
+def _place(response_id: str, drawing: str) -> float:
+    """Where an id falls in 0..1, the same in every process; independent of its place in other drawings."""
+    named = f"{drawing}\0{response_id}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(named, digest_size=8).digest()) / 2**64
 
 
 def _fits(pattern: str | None, value: str | None) -> bool:
@@ -120,18 +142,27 @@ class PolicyRouter:
         """Every policy that could be chosen, in the order of the configuration."""
         return tuple(self._policies.values())
 
-    def choose(self, route: str | None, tenant: str | None, generator_model: str | None = None) -> Policy:
-        """The policy for a response of this route, tenant and model."""
+    def choose(
+        self,
+        route: str | None,
+        tenant: str | None,
+        generator_model: str | None = None,
+        response_id: str | None = None,
+    ) -> Policy:
+        """The policy for a response of this route, tenant and model. Without its id, routes that take a share
+        only are passed over.
+        """
         for candidate in self._routes:
-            if candidate.matches(route, tenant, generator_model):
+            if candidate.matches(route, tenant, generator_model) and candidate.includes(response_id):
                 return self._policies[candidate.policy]
         return self._default
 
     def misses(self, route: str | None, tenant: str | None, generator_model: str | None = None) -> bool:
         """Are there routes, and none for this one, which is named? Then it may be misspelt."""
-        if route is None or not self._routes:
+        named = [each for each in self._routes if not each.unconditional]
+        if route is None or not named:
             return False
-        return not any(each.matches(route, tenant, generator_model) for each in self._routes)
+        return not any(each.matches(route, tenant, generator_model) for each in named)
 
     def challenger(self, policy: Policy, response_id: str) -> Policy | None:
         """The policy that decides beside ``policy`` for this response, if any. Every process chooses the same
@@ -140,8 +171,7 @@ class PolicyRouter:
         challengers = self._challengers.get(policy.name)
         if not challengers:
             return None
-        digest = blake2b(response_id.encode("utf-8", "surrogatepass"), digest_size=8, person=b"challenger")
-        place = int.from_bytes(digest.digest()) / 2**64
+        place = _place(response_id, "challenger")
         return next((challenger for end, challenger in challengers if place < end), None)
 
     def for_unknown(

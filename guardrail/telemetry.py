@@ -121,6 +121,14 @@ FAILED_STEPS: Final = _counter("failed_steps", "Transactions that failed and wer
 RESTORED: Final = _counter("restored_sessions", "Responses in flight that were taken up from another guard.")
 OVERLOADS: Final = _counter("overloads", "Times that new responses were turned away for want of room.")
 
+# Flagged cases.
+CASES: Final = _counter(
+    "cases", "Records of flagged cases. outcome: stored, known (stored before), unreadable.", "outcome"
+)
+WEBHOOK_POSTS: Final = _counter(
+    "webhook_posts", "Posts of cases. outcome: sent, failed (tried again later), given_up.", "outcome"
+)
+
 # Configuration.
 RELOADS: Final = _counter("config_reloads", "Reloads. outcome: ok, unchanged or failed.", "outcome")
 RELOAD_FAILED: Final = _gauge(

@@ -93,6 +93,7 @@ def flagged_command(
 
     Runs until SIGTERM. A case is stored once, however often it is read, and its position is committed only
     then. The webhook gets it at least once, with a key to know repeats by. Several processes share the work.
+    Health and metrics are served on flagged.ops_port.
     """
     from guardrail.logs import configure_logging
 
@@ -112,6 +113,7 @@ async def serve(settings: GuardSettings) -> None:
     """Store and post until a signal comes. Raises ConfigError, CaseStoreError and TransportError."""
     from consumers.cases import open_store
     from consumers.flagged import FlaggedSubscriber
+    from consumers.ops import Health, OpsServer
     from consumers.webhook import Webhook, signing_key
     from guardrail.cli.run import stop_on_signals
     from guardrail.errors import ConfigError, only_cause
@@ -132,7 +134,10 @@ async def serve(settings: GuardSettings) -> None:
             )
             webhook = Webhook(store, flagged.webhook_url.read("flagged.webhook_url", "webhook's URL"), key)
             stack.push_async_callback(webhook.aclose)
+        subscriber = FlaggedSubscriber(settings.kafka, store, webhook=webhook)
+        health = Health(started=True, waits_for=lambda: subscriber.waits_for)
+        await stack.enter_async_context(OpsServer(health).listening(settings.ops.host, flagged.ops_port))
         try:
-            await FlaggedSubscriber(settings.kafka, store, webhook=webhook).run(stop)
+            await subscriber.run(stop)
         except BaseExceptionGroup as group:
             raise only_cause(group) from group

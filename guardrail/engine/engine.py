@@ -60,6 +60,8 @@ from guardrail.verdicts import Judgement
 __all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Headers", "Output"]
 
 _log = EventLog(__name__)
+_MOST_UNROUTED: Final = 100
+"""Names of routes, which come from outside."""
 
 InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
@@ -114,6 +116,7 @@ class Engine:
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
+        self._unrouted: set[str] = set()  # told already
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -450,7 +453,8 @@ class Engine:
     ) -> Run:
         challenger = None
         if policy is None:
-            policy = self._router.choose(head.route, head.tenant, head.generator_model)
+            policy = self._router.choose(head.route, head.tenant, head.generator_model, head.response_id)
+            self._note_unrouted(head)
             challenger = self._router.challenger(policy, head.response_id)
         session = self._session_type(
             head,
@@ -464,6 +468,15 @@ class Engine:
         self._changed(run)
         self._arm(run)
         return run
+
+    def _note_unrouted(self, head: ResponseHead) -> None:
+        """Say once of each route that no entry of ``routes`` names it: it may be misspelt there."""
+        route = head.route
+        if route is None or route in self._unrouted or len(self._unrouted) >= _MOST_UNROUTED:
+            return
+        if self._router.misses(route, head.tenant, head.generator_model):
+            self._unrouted.add(route)
+            _log.warning("policy.unrouted", route=route, response_id=head.response_id)
 
     def _judge_of(self, policy: Policy) -> Judge:
         """The judge that a policy names. The default judge replaces one that no longer exists, because the

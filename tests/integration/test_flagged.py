@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from aiokafka import AIOKafkaProducer
 
@@ -21,6 +23,7 @@ from consumers.topics import create_topics
 from consumers.webhook import Webhook
 from guardrail.errors import CaseStoreError, TransportUnavailable
 from tests.support.cases import flagged_case
+from tests.support.kafka_broker import free_ports
 from tests.support.kafka_guards import own_settings
 from tests.support.webhook_server import WebhookServer
 from tests.unit.cli.conftest import clean_environment
@@ -146,9 +149,15 @@ async def test_a_webhook_that_fails_keeps_no_case_from_being_stored(side: Side) 
         assert {rows[f"case-{number}"].webhook for number in (1, 2, 3)} == {"pending"}
 
 
+async def ops_page(port: int, path: str) -> str:
+    async with httpx2.AsyncClient(trust_env=False) as client:
+        return (await client.get(f"http://127.0.0.1:{port}{path}")).raise_for_status().text
+
+
 async def test_a_process_that_is_killed_goes_on_where_it_was(side: Side, tmp_path: Path) -> None:
     """Killed twice by SIGKILL while cases come, then ended by SIGTERM: all are stored and posted."""
     async with WebhookServer() as server:
+        [port] = free_ports(1)
         secret = "whsec_" + base64.b64encode(KEY).decode()
         arguments = [
             *(sys.executable, "-c", "from guardrail.cli import main; main()", "flagged"),
@@ -158,10 +167,12 @@ async def test_a_process_that_is_killed_goes_on_where_it_was(side: Side, tmp_pat
         environment = clean_environment(
             GUARDRAIL_KAFKA__TOPICS__FLAGGED=side.settings.topics.flagged,
             GUARDRAIL_FLAGGED__WEBHOOK_SECRET=secret,
+            GUARDRAIL_FLAGGED__OPS_PORT=str(port),
             GUARDRAIL_KAFKA__CLIENT__SESSION_TIMEOUT_MS="6000",
             GUARDRAIL_KAFKA__CLIENT__HEARTBEAT_INTERVAL_MS="1000",
         )
         told = b""
+        metrics = ""
         for number, ending in enumerate((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)):
             process = await asyncio.create_subprocess_exec(
                 *arguments, env=environment, stderr=asyncio.subprocess.PIPE, cwd=tmp_path
@@ -173,6 +184,8 @@ async def test_a_process_that_is_killed_goes_on_where_it_was(side: Side, tmp_pat
                 if ending == signal.SIGTERM:
                     # The first processes' leases end by themselves; those posts aren't waited for.
                     await server.got(20 * number)
+                    metrics = await ops_page(port, "/metrics")
+                    assert (await ops_page(port, "/readyz")).strip() == "ok"
                 os.kill(process.pid, ending)
                 told += (await process.communicate())[1]
             finally:
@@ -180,6 +193,8 @@ async def test_a_process_that_is_killed_goes_on_where_it_was(side: Side, tmp_pat
                     process.kill()
                     await process.communicate()
         assert process.returncode == 0, told.decode()
+        assert re.search(r'guardrail_cases_total\{outcome="stored"\} [1-9]', metrics)
+        assert re.search(r'guardrail_webhook_posts_total\{outcome="sent"\} [1-9]', metrics)
         rows = await side.stored(60)
         assert {row.id for row in rows} == {f"case-{number}" for number in range(60)}
         posted = {post.headers["webhook-id"] for post in server.posts}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from tests.support.litellm_proxy import LitellmMissing, environment, litellm_proxy
+from tests.support import tutorial
+from tests.support.litellm_proxy import LitellmMissing, configured_proxy, environment, litellm_proxy
 from tests.support.llm_server import Act, Cut, Hang, LlmServer, Recorded, Reply, StreamError
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
@@ -116,14 +118,18 @@ def of_the_page() -> dict[str, Any]:
     return params
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+async def virtual_environment() -> Path:
     try:
-        venv = await asyncio.to_thread(environment)
+        return await asyncio.to_thread(environment)
     except LitellmMissing as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    venv = await virtual_environment()
     one, two = tmp_path_factory.mktemp("refusing"), tmp_path_factory.mktemp("flagging")
     settings = one / "guardrail.yaml"
     settings.write_text(
@@ -350,3 +356,32 @@ async def test_a_client_that_leaves_ends_the_models_stream_too(place: Place) -> 
     assert place.model.calls[before].left
     got = await ask(place.refusing, "right", blocks(), stream=True)
     assert got.texts == {0: RIGHT}
+
+
+async def test_the_tutorial(tmp_path: Path) -> None:
+    """docs/tutorial-litellm.md, with a stand-in for its model."""
+    venv = await virtual_environment()
+
+    def obey(call: Recorded) -> Act:
+        wrong = "90 days" in str(call.body["messages"])
+        return Reply(RIGHT.replace("14", "90") if wrong else RIGHT)
+
+    (tmp_path / "guardrail.yaml").write_text(tutorial.PROXY_POLICY)
+    async with LlmServer(obey) as model:
+        config = yaml.safe_load(tutorial.PROXY)
+        config["model_list"][0]["litellm_params"]["api_base"] = model.url
+        keys = {"OPENAI_API_KEY": "none", "LITELLM_MASTER_KEY": "sk-tutorial"}
+        async with configured_proxy(venv, tmp_path, yaml.safe_dump(config), **keys) as url:
+            asking = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", tutorial.ASK.replace("http://127.0.0.1:4000", url)),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            out, err = await asking.communicate()
+    assert asking.returncode == 0, err.decode()
+    first, second = out.decode().split("> ")[1:]
+    assert first.splitlines()[1:] == [RIGHT, "[stop]"]
+    assert second.splitlines()[1:] == [
+        "I could not confirm that. Please ask our support team.",
+        "[content_filter]",
+    ]

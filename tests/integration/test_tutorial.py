@@ -1,8 +1,10 @@
-"""docs/tutorial-kafka-chat.md from its first command to its last, on a real Kafka."""
+"""docs/tutorial-kafka-chat.md and tutorial-review.md, from first command to last, on a real Kafka."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import os
 import signal
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import tutorial
-from tests.support.kafka_broker import KafkaBroker
+from tests.support.kafka_broker import KafkaBroker, free_ports
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 
@@ -19,21 +21,25 @@ _GUARDRAIL = "import sys; from guardrail.cli import main; main()"
 
 
 class Shell:
-    """Runs the page's programs in a folder, with the test's Kafka in place of localhost:9092."""
+    """Runs the page's programs in a folder, with the test's Kafka in place of localhost:9092, and a free port
+    in place of 8090.
+    """
 
     def __init__(self, folder: Path, bootstrap: str) -> None:
         self._folder = folder
         self._bootstrap = bootstrap
+        [self._port] = free_ports(1)
 
     def save(self, name: str, text: str) -> None:
-        (self._folder / name).write_text(text.replace("localhost:9092", self._bootstrap), encoding="utf-8")
+        text = text.replace("localhost:9092", self._bootstrap).replace("8090", str(self._port))
+        (self._folder / name).write_text(text, encoding="utf-8")
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             sys.executable,
             *[each.replace("localhost:9092", self._bootstrap) for each in arguments],
             cwd=self._folder,
-            env=os.environ | {"GUARDRAIL_OPS__PORT": "0"},
+            env=os.environ | {"GUARDRAIL_OPS__PORT": "0", "GUARDRAIL_FLAGGED__OPS_PORT": "0"},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -81,7 +87,35 @@ async def test_the_tutorial(own_kafka: KafkaBroker, tmp_path: Path) -> None:
         cases = await shell.run("cases.py")
         assert "block How long does a refund take?" in cases
         assert "within 30 days" in cases
+
+        await review(shell)
     finally:
         guard.send_signal(signal.SIGTERM)
         await guard.communicate()
     assert guard.returncode == 0
+
+
+async def review(shell: Shell) -> None:
+    shell.save("webhook-secret", f"whsec_{base64.b64encode(os.urandom(32)).decode()}\n")
+    shell.save("guardrail.yaml", tutorial.ENFORCING + tutorial.REVIEWING)
+    await shell.run("-c", _GUARDRAIL, "config", "check", "guardrail.yaml")
+    shell.save("receiver.py", tutorial.RECEIVER)
+    receiver = await shell.start("receiver.py")
+    subscriber = await shell.start("-c", _GUARDRAIL, "flagged", "--config", "guardrail.yaml")
+    try:
+        assert receiver.stdout is not None
+        told = (await receiver.stdout.readline()).decode()
+        assert told.startswith("block by 'verdict CONTRADICTED")
+        assert "within 30 days" in told
+    finally:
+        subscriber.send_signal(signal.SIGTERM)
+        await subscriber.communicate()
+        receiver.kill()
+        await receiver.communicate()
+    assert subscriber.returncode == 0
+    cases = ("-c", _GUARDRAIL, "cases")
+    listed = await shell.run(*cases, "list", "--config", "guardrail.yaml", "--json")
+    found = [json.loads(line) for line in listed.splitlines()]
+    assert {each["decision"] for each in found} == {"block"}
+    shown = await shell.run(*cases, "show", found[0]["response_id"], "--config", "guardrail.yaml")
+    assert "Refunds are paid within 14 days" in shown

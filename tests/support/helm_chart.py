@@ -53,14 +53,20 @@ def objects_of(rendered: str) -> Objects:
 
 
 def of_kind(objects: Objects, kind: str) -> dict[str, Any]:
-    """The only object of a kind."""
-    [found] = [one for one in objects if one["kind"] == kind]
+    """The only object of a kind, but for those of the subscriber to flagged cases."""
+    [found] = [one for one in objects if one["kind"] == kind and not _flagged(one)]
     return found
 
 
 def workload_of(objects: Objects) -> dict[str, Any]:
-    [found] = [one for one in objects if one["kind"] in {"StatefulSet", "Deployment"}]
+    """The guard's."""
+    [found] = [one for one in objects if one["kind"] in {"StatefulSet", "Deployment"} and not _flagged(one)]
     return found
+
+
+def _flagged(one: dict[str, Any]) -> bool:
+    labels = one["metadata"].get("labels") or {}
+    return bool(labels.get("app.kubernetes.io/component") == "flagged")
 
 
 def pod_specs(objects: Objects) -> Iterator[dict[str, Any]]:

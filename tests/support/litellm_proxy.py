@@ -64,30 +64,27 @@ async def litellm_proxy(
     venv: Path, folder: Path, upstream: str, guardrail: Mapping[str, Any]
 ) -> AsyncIterator[tuple[str, str]]:
     """The root of the API of a proxy before ``upstream``, and its key; any model is one of that."""
-    (port,) = free_ports(1)
-    key = f"sk-{secrets.token_hex(32)}"
+    model = {"model": "openai/*", "api_base": upstream, "api_key": "none", "num_retries": 0}
     config = {
-        "model_list": [
-            {
-                "model_name": "*",
-                "litellm_params": {
-                    "model": "openai/*",
-                    "api_base": upstream,
-                    "api_key": "none",
-                    "num_retries": 0,
-                },
-            }
-        ],
+        "model_list": [{"model_name": "*", "litellm_params": model}],
         "guardrails": [{"guardrail_name": "streaming-guardrail", "litellm_params": dict(guardrail)}],
     }
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+    key = f"sk-{secrets.token_hex(32)}"
+    async with configured_proxy(venv, folder, yaml.safe_dump(config), LITELLM_MASTER_KEY=key) as url:
+        yield url, key
+
+
+@asynccontextmanager
+async def configured_proxy(venv: Path, folder: Path, config: str, **environment: str) -> AsyncIterator[str]:
+    """The root of the API of a proxy with this configuration, started in ``folder``."""
+    (port,) = free_ports(1)
+    (folder / "config.yaml").write_text(config)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
     process = await asyncio.create_subprocess_exec(
         *(venv / "bin" / "litellm", "--config", folder / "config.yaml"),
         *("--host", "127.0.0.1", "--port", str(port)),
         cwd=folder,
-        env=kept
-        | {"PYTHONPATH": str(ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": key},
+        env=kept | {"PYTHONPATH": str(ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True", **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -101,7 +98,7 @@ async def litellm_proxy(
                     raise AssertionError(re.sub(rb"\s+\n", b"\n", said)[-3_000:].decode("utf-8", "replace"))
                 said += line
         log = asyncio.create_task(process.stdout.read())
-        yield f"http://127.0.0.1:{port}", key
+        yield f"http://127.0.0.1:{port}"
     finally:
         if process.returncode is None:
             process.kill()

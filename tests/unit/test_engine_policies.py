@@ -155,3 +155,13 @@ class TestChallengers:
         async with Guard(WordJudge(), router=router) as guard:
             count_output(await guard.check("?", CONTEXTS, WRONG))
         assert REGISTRY.get_sample_value("guardrail_challenger_total", labels) == 1
+
+
+async def test_a_route_that_no_entry_names_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    router = PolicyRouter({"default": policy()}, [Route(route="leaflets", policy="default")])
+    async with Guard(WordJudge(), router=router) as guard:
+        for route in ("leaflet", "leaflet", "leaflets", None):
+            await guard.check("What?", CONTEXTS, "A source.", route=route)
+    told = [record.getMessage() for record in caplog.records if "policy.unrouted" in record.getMessage()]
+    assert len(told) == 1
+    assert "route='leaflet'" in told[0]

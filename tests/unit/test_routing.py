@@ -179,3 +179,38 @@ class TestChallengers:
     def test_what_can_not_be_is_an_error(self, challengers: list[dict[str, str]], told: str) -> None:
         with pytest.raises(ConfigError, match=told):
             PolicyRouter(POLICIES, challengers=[Challenger.model_validate(each) for each in challengers])
+
+
+def test_a_canary_takes_its_share_and_the_rest_goes_on() -> None:
+    routes = [Route(policy="strict", share=0.1), Route(route="medical", policy="shadow", share=0.5)]
+    router = PolicyRouter(POLICIES, routes)
+    ids = [f"r{n}" for n in range(4_000)]
+    chosen = {each: router.choose("medical", None, None, each).name for each in ids}
+    assert chosen == {each: router.choose("medical", None, None, each).name for each in ids}
+    shares = {name: list(chosen.values()).count(name) / len(ids) for name in ("strict", "shadow", "default")}
+    assert shares["strict"] == pytest.approx(0.1, abs=0.02)
+    assert shares["shadow"] == pytest.approx(0.45, abs=0.03)
+    assert shares["default"] == pytest.approx(0.45, abs=0.03)
+
+
+def test_a_canary_is_the_same_for_all_routes_and_needs_an_id() -> None:
+    router = PolicyRouter(POLICIES, [Route(policy="strict", share=0.3)])
+    for n in range(200):
+        assert router.choose("one", None, None, f"r{n}") is router.choose("two", "t", "m", f"r{n}")
+    assert router.choose(None, None).name == "default"
+    assert router.for_unknown("one").name == "default"
+
+
+def test_a_route_for_everything_needs_a_share() -> None:
+    with pytest.raises(ValidationError, match="matches everything"):
+        Route(policy="strict")
+    with pytest.raises(ValidationError, match="less than or equal to 1"):
+        Route(policy="strict", share=1.5)
+
+
+def test_a_canary_of_everything_names_no_route() -> None:
+    canary = Route(policy="strict", share=0.1)
+    assert not PolicyRouter(POLICIES, [canary]).misses("leaflet", None)
+    router = PolicyRouter(POLICIES, [canary, Route(route="leaflets", policy="strict")])
+    assert router.misses("leaflet", None)
+    assert not router.misses("leaflets", None)

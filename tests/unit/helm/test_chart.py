@@ -185,7 +185,12 @@ def test_command_lines_are_ones_that_guardrail_has(
                 str(settings) if one == "/etc/guardrail/guardrail.yaml" else one for one in container["args"]
             ]
             path, parameters = parse(arguments)
-            assert path in {"guardrail run", "guardrail topics create", "guardrail doctor"}
+            assert path in {
+                "guardrail run",
+                "guardrail topics create",
+                "guardrail doctor",
+                "guardrail flagged",
+            }
             assert parameters["config"] == settings
 
 
@@ -487,3 +492,20 @@ def test_the_schema_knows_every_value(tools: Path) -> None:
     wrong["image"]["repositry"] = "x"
     with pytest.raises(RenderError, match="repositry"):
         render(tools, changes=wrong)
+
+
+def test_the_subscriber_is_scraped_and_counts_as_no_guard(rendered: dict[str, str]) -> None:
+    objects = objects_of(rendered["everything"])
+    named = {(one["kind"], one["metadata"]["name"]): one for one in objects}
+    pods = named["Deployment", "chat-guard-flagged"]["spec"]["template"]["metadata"]["labels"]
+    assert named["Service", "chat-guard-flagged"]["spec"]["selector"].items() <= pods.items()
+    guards = of_kind(objects, "PodDisruptionBudget")["spec"]["selector"]["matchLabels"]
+    assert not guards.items() <= pods.items()
+    scraped = of_kind(objects, "PodMonitor")["spec"]["selector"]
+    assert scraped["matchLabels"].items() <= pods.items()
+    [expression] = scraped["matchExpressions"]
+    assert pods[expression["key"]] in expression["values"]
+    assert not any(
+        "flagged" in name
+        for _, name in {(o["kind"], o["metadata"]["name"]) for o in objects_of(rendered["default"])}
+    )
