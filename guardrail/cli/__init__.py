@@ -18,6 +18,7 @@ from guardrail.cli import (
     doctor,
     flagged,
     prompts,
+    replay,
     run,
     schema,
     score,
@@ -75,6 +76,7 @@ app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
 app.command("score", epilog=score.EPILOG)(score.score_command)
+app.command("replay", epilog=replay.EPILOG)(replay.replay_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)
