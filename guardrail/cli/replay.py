@@ -41,7 +41,7 @@ guardrail replay verdicts.jsonl.gz -c guardrail.yaml --policy strict --against d
 
 guardrail replay results.jsonl -c new.yaml --against old.yaml --labels labels.jsonl --json
 
-[bold]Status[/]: 0 done; 1 nothing could be compared, or a record could not be read (they are named on stderr, and \
+[bold]Status[/]: 0 done; 1 nothing could be compared, or a record could not be read (named on stderr; \
 the others count); 2 wrong usage or settings."""
 
 KAFKA: Final = "kafka:"
