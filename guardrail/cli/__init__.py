@@ -17,6 +17,7 @@ from guardrail.cli import (
     demo,
     doctor,
     flagged,
+    labels,
     prompts,
     replay,
     run,
@@ -81,6 +82,7 @@ app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)
 app.add_typer(cases.cases_app, name="cases")
+app.add_typer(labels.labels_app, name="labels")
 app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
 app.command("schema", epilog=schema.EPILOG)(schema.schema_command)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import KafkaSettings
     from guardrail.config import Settings
-    from guardrail.events import Label
     from guardrail.offline.record_reading import RecordReader
     from guardrail.offline.replay import Replay, Side
 
@@ -136,6 +135,8 @@ def replay_command(
 
     The examples show texts of answers; all else doesn't.
     """
+    from guardrail.cli.labels import read_labels
+    from guardrail.errors import DecodeError
     from guardrail.offline.record_reading import RecordReader
     from guardrail.offline.replay import Replay, Truths
 
@@ -155,7 +156,12 @@ def replay_command(
         to = None if changed is None else stack.enter_context(_open_changed(changed))
         try:
             for each in labels or ():
-                truths.add(asyncio.run(read_labels(each, settings.kafka)))
+                told, problems = asyncio.run(read_labels(each, settings.kafka))
+                if problems:
+                    raise DecodeError(
+                        "invalid_event", f"{': '.join(problems[0])}; guardrail labels check names all"
+                    )
+                truths.add(told)
             asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))
         except KeyboardInterrupt:
             raise typer.Exit(128 + signal.SIGINT) from None
@@ -262,7 +268,12 @@ async def _replay(
 
 
 async def values_of(
-    source: str, kafka: KafkaSettings, topic: str, part: Range | None, reader: RecordReader
+    source: str,
+    kafka: KafkaSettings,
+    topic: str,
+    part: Range | None,
+    reader: RecordReader,
+    argument: str = "RECORDS",
 ) -> AsyncGenerator[tuple[bytes, str], None]:
     """The lines of a file, or the values of a topic, each with its place. Too long lines go to ``reader``."""
     if source.startswith(KAFKA):
@@ -288,8 +299,7 @@ async def values_of(
             stream, name = open_lines(path), path.name
         except OSError as error:
             raise typer.BadParameter(
-                f"{source}: {error.strerror}; give a file of records, - for stdin, or kafka:TOPIC",
-                param_hint="RECORDS",
+                f"{source}: {error.strerror}; give a file, - for stdin, or kafka:TOPIC", param_hint=argument
             ) from None
     with stream:
         for line in read_lines(stream):
@@ -298,26 +308,6 @@ async def values_of(
                 reader.refuse(place, too_long(line))
             else:
                 yield line.data, place
-
-
-async def read_labels(source: str, kafka: KafkaSettings) -> list[Label]:
-    """All labels of a file or a topic. Raises InputError for the first that is none, naming its place."""
-    from guardrail.errors import DecodeError
-    from guardrail.events import parse_label
-    from guardrail.offline.record_reading import RecordReader
-
-    found: list[Label] = []
-    refused = RecordReader()
-    async with aclosing(values_of(source, kafka, kafka.topics.labels, None, refused)) as values:
-        async for value, place in values:
-            try:
-                found.append(parse_label(value))
-            except DecodeError as error:
-                raise DecodeError(error.reason, f"{place}: {error}") from None
-    if refused.passed.problems:
-        place, problem = refused.passed.problems[0]
-        raise DecodeError("line_too_long", f"{place}: {problem}")
-    return found
 
 
 def _nothing(replay: Replay) -> str:

@@ -81,7 +81,7 @@ def _count(rate: Rate) -> str:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     return table
@@ -123,7 +123,7 @@ def _rules(replay: Replay) -> Table:
 
 
 def _routes(replay: Replay) -> Table:
-    table = _table("route", "responses", "changed", "withheld before", "after", "flagged before", "after")
+    table = _table("route", "responses", "changed", "withheld", "after", "flagged", "after")
     flag = Decision.FLAG.rank
     routes = sorted(replay.routes.items(), key=lambda each: -each[1].total)
     for route, tally in routes[:_MOST_ROUTES]:
@@ -150,17 +150,18 @@ def _print_labels(console: Console, replay: Replay) -> None:
     if not right.total and not wrong.total:
         _line(console, "labels: none of the responses has labels that say whether it is right", "yellow")
         return
-    table = _table(f"{right.total:,} right and {wrong.total:,} wrong by their labels", "before", "after")
+    _line(console, f"{right.total:,} answers are right by their labels, {wrong.total:,} wrong")
+    table = _table("", "before", "after")
 
     def row(name: str, tally: Tally, rate: Callable[[Tally, Sequence[int]], Rate]) -> None:
         cells = [rate(tally, counts) for counts in (tally.before, tally.after)]
         table.add_row(name, *(f"{cell.count:,}  {percent(cell.told())} %" for cell in cells))
 
     if right.total:
-        row("right, withheld: wrongful blocks", right, Tally.withheld)
+        row("wrongful blocks: right, withheld", right, Tally.withheld)
         row("right, flagged or withheld", right, _touched)
     if wrong.total:
-        row("wrong, released untouched: misses", wrong, Tally.untouched)
+        row("misses: wrong, not even flagged", wrong, Tally.untouched)
         row("wrong, not withheld", wrong, _shown)
     console.print(table)
 

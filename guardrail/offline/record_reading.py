@@ -25,22 +25,28 @@ BATCH: Final = 20_000
 _GZIP: Final = b"\x1f\x8b"
 _MOST_PROBLEMS: Final = 20
 _RECORD: Final = b'"verdict.response"'
-_RESULT: Final = b'"evaluation.result"'
+RESULT: Final = b'"evaluation.result"'
 Problem = tuple[str, str]
 """Where it stands, and what is wrong with it."""
 
 
-class _ResultFields(TypedDict):
-    """Of a line of a results file."""
+class _LabelFields(TypedDict):
+    """Of a line of a results file, what people say."""
 
     type: Literal["evaluation.result"]
-    verdict: NotRequired[RecordFields | None]
     labels: NotRequired[tuple[Label, ...]]
+
+
+class _ResultFields(_LabelFields):
+    """Of a line of a results file."""
+
+    verdict: NotRequired[RecordFields | None]
 
 
 # One of two is twice as fast as a union of both.
 _record: Final[TypeAdapter[RecordFields]] = TypeAdapter(RecordFields)
 _result: Final[TypeAdapter[_ResultFields]] = TypeAdapter(_ResultFields)
+_labels: Final[TypeAdapter[_LabelFields]] = TypeAdapter(_LabelFields)
 
 
 @dataclass(slots=True)
@@ -93,7 +99,7 @@ class RecordReader:
         # Within a text the quotes would be escaped. Looking is faster than parsing, and most events of the
         # verdicts' topic are verdicts on claims.
         try:
-            if _RESULT in value:
+            if RESULT in value:
                 self._read_result(_result.validate_json(value), value, place)
             elif _RECORD in value or not value.startswith(b"{"):
                 self._read_record(_record.validate_json(value), value, place)
@@ -160,6 +166,14 @@ def record_batches(stream: BinaryIO, reader: RecordReader, name: str = "") -> It
         if reader.full:
             yield reader.take()
     yield reader.take()
+
+
+def labels_in(value: bytes) -> tuple[Label, ...]:
+    """The labels of a line of a results file. Raises DecodeError."""
+    try:
+        return _labels.validate_json(value).get("labels", ())
+    except ValidationError as error:
+        raise decode_error(error) from None
 
 
 def too_long(line: InputLine) -> DecodeError:
