@@ -288,8 +288,7 @@ async def values_of(
                 if record.value is not None:
                     yield record.value, f"{name} {record.partition.index}:{record.offset}"
         return
-    from guardrail.offline.lines import read_lines
-    from guardrail.offline.record_reading import open_lines, too_long
+    from guardrail.offline.record_reading import lines_of, open_lines
 
     if source == "-":
         stream, name = sys.stdin.buffer, "<stdin>"
@@ -302,12 +301,8 @@ async def values_of(
                 f"{source}: {error.strerror}; give a file, - for stdin, or kafka:TOPIC", param_hint=argument
             ) from None
     with stream:
-        for line in read_lines(stream):
-            place = f"{name} line {line.number}"
-            if line.data is None:
-                reader.refuse(place, too_long(line))
-            else:
-                yield line.data, place
+        for line in lines_of(stream, name, reader):
+            yield line
 
 
 def _nothing(replay: Replay) -> str:

@@ -6,6 +6,7 @@ What can't be used is counted with its reason, and never guessed at.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -149,20 +150,37 @@ class RecordReader:
 
 def open_lines(path: Path) -> BinaryIO:
     """A file to read, unpacked if it is gzip's, whatever its name. Raises OSError."""
-    raw = path.open("rb")
-    if raw.peek(2)[:2] == _GZIP:
-        return cast("BinaryIO", gzip.GzipFile(fileobj=raw, mode="rb"))
-    return raw
+    with path.open("rb") as raw:
+        packed = raw.read(2) == _GZIP
+    return cast("BinaryIO", gzip.open(path)) if packed else path.open("rb")
+
+
+def lines_of(stream: BinaryIO, name: str, reader: RecordReader) -> Iterator[tuple[bytes, str]]:
+    """The lines of a file, each with its place; ``reader`` hears of those that are too long.
+
+    Raises DecodeError for a compressed file that is cut short or damaged.
+    """
+    lines = read_lines(stream)
+    number = 0
+    while True:
+        try:
+            line = next(lines, None)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            problem = f"{name}: the compressed file is cut short or damaged after line {number}"
+            raise DecodeError("invalid_gzip", problem) from None
+        if line is None:
+            return
+        number, place = line.number, f"{name} line {line.number}".lstrip()
+        if line.data is None:
+            reader.refuse(place, too_long(line))
+        else:
+            yield line.data, place
 
 
 def record_batches(stream: BinaryIO, reader: RecordReader, name: str = "") -> Iterator[Batch]:
     """The records of a file of JSON lines: ``verdict.response`` events or the results of an evaluation."""
-    for line in read_lines(stream):
-        place = f"{name} line {line.number}".lstrip()
-        if line.data is None:
-            reader.refuse(place, too_long(line))
-            continue
-        reader.read(line.data, place)
+    for value, place in lines_of(stream, name, reader):
+        reader.read(value, place)
         if reader.full:
             yield reader.take()
     yield reader.take()
@@ -184,7 +202,7 @@ def too_long(line: InputLine) -> DecodeError:
 def read_records(path: Path, reader: RecordReader | None = None) -> Records:
     """All records of a file, without their texts. Give a ``reader`` to learn what was passed over.
 
-    Raises OSError.
+    Raises OSError, DecodeError.
     """
     reader = reader or RecordReader()
     with open_lines(path) as stream:

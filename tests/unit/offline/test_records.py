@@ -16,19 +16,17 @@ from guardrail.events import (
     Decision,
     Finding,
     Interruption,
-    PolicyRef,
     ResponseVerdict,
     SegmentKind,
     Severity,
-    Timings,
     Verdict,
-    VerdictCounts,
     parse_output,
 )
 from guardrail.offline.records import Decisions, Records, decide_all
 from guardrail.policy import FailPolicy, OnIncomplete, Policy, Rule
 from guardrail.scoring import Formula
 from tests.property.test_session_properties import drive, policies, texts
+from tests.support.records import recorded
 from tests.support.sessions import Driver, verdict_by_hash
 
 
@@ -55,20 +53,20 @@ def test_a_record_is_enough_to_decide_as_a_session_under_another_policy_would(
 ) -> None:
     """However the response went: complete, aborted, with a gap, late verdicts, without a judge."""
     challenger = challenger.model_copy(update={"max_segment_chars": champion.max_segment_chars})
-    recorded, alone = (Driver(policy, verdict_of=some_unverified) for policy in (champion, challenger))
-    for driver in (recorded, alone):
+    watched, alone = (Driver(policy, verdict_of=some_unverified) for policy in (champion, challenger))
+    for driver in (watched, alone):
         drive(driver, text, cuts, steps, accident)
-    assert recorded.verdict is not None
+    assert watched.verdict is not None
     assert alone.verdict is not None
-    record = parse_output(recorded.verdict.to_json())
+    record = parse_output(watched.verdict.to_json())
     assert isinstance(record, ResponseVerdict)
     found = decide_all(challenger, Records.of([record]))
     if found.complete[0]:
         wanted = alone.verdict
         assert found.at(0)[:3] == (wanted.decision, wanted.rule, wanted.score)
     else:
-        assert recorded.verdict.decision is Decision.BLOCK
-    event(f"complete {found.complete[0]}, {recorded.verdict.decision} {found.at(0).decision}, {accident}")
+        assert watched.verdict.decision is Decision.BLOCK
+    event(f"complete {found.complete[0]}, {watched.verdict.decision} {found.at(0).decision}, {accident}")
 
 
 probabilities = st.one_of(st.sampled_from([0.0, 0.15, 0.3, 0.5, 0.7, 1.0]), st.floats(0, 1))
@@ -95,44 +93,6 @@ interruptions = st.one_of(
         forced=st.booleans(),
     ),
 )
-REF = PolicyRef(name="default", version="1", digest="0" * 12)
-
-
-def recorded(
-    response_id: str, found: list[dict[str, Any]], kinds: list[SegmentKind] | None, **fields: Any
-) -> ResponseVerdict:
-    return ResponseVerdict(
-        id=response_id,
-        response_id=response_id,
-        score=None,
-        counts=VerdictCounts(),
-        decision=Decision.RELEASE,
-        rule="",
-        mode="hold",
-        complete=True,
-        claims=tuple(
-            ClaimVerdict(
-                id=f"{response_id}-{index}",
-                response_id=response_id,
-                claim_id=f"{response_id}-{index}",
-                index=index,
-                text="",
-                span=(index, index + 1),
-                judge="test",
-                latency_ms=0.0,
-                policy=REF,
-                **claim,
-            )
-            for index, claim in enumerate(found)
-        ),
-        summary="",
-        timings=Timings(total_ms=0.0),
-        policy=REF,
-        segment_kinds=None if kinds is None else tuple(kinds),
-        **fields,
-    )
-
-
 records = st.lists(
     st.tuples(
         st.lists(claims, max_size=8),
