@@ -14,7 +14,7 @@ from guardrail.demo.views import DECISION_STYLES, DECISION_WORDS
 from guardrail.events import Decision
 from guardrail.offline.record_reading import Passed
 from guardrail.offline.records import DECISIONS
-from guardrail.offline.replay import RIGHT, WRONG, Change, Replay, Tally
+from guardrail.offline.replay import RIGHT, WRONG, ChangedResponse, Replay, DecisionTally
 from guardrail.offline.statistics import Rate, percent
 from guardrail.printable import escape_controls, shorten
 
@@ -87,7 +87,7 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _decisions(tally: Tally) -> Table:
+def _decisions(tally: DecisionTally) -> Table:
     table = _table("decision", "before", "% [95 %]", "after", "% [95 %]")
     for decision in DECISIONS:
         row = []
@@ -153,28 +153,28 @@ def _print_labels(console: Console, replay: Replay) -> None:
     _line(console, f"{right.total:,} answers are right by their labels, {wrong.total:,} wrong")
     table = _table("", "before", "after")
 
-    def row(name: str, tally: Tally, rate: Callable[[Tally, Sequence[int]], Rate]) -> None:
+    def row(name: str, tally: DecisionTally, rate: Callable[[DecisionTally, Sequence[int]], Rate]) -> None:
         cells = [rate(tally, counts) for counts in (tally.before, tally.after)]
         table.add_row(name, *(f"{cell.count:,}  {percent(cell.told())} %" for cell in cells))
 
     if right.total:
-        row("wrongful blocks: right, withheld", right, Tally.withheld)
+        row("wrongful blocks: right, withheld", right, DecisionTally.withheld)
         row("right, flagged or withheld", right, _touched)
     if wrong.total:
-        row("misses: wrong, not even flagged", wrong, Tally.untouched)
+        row("misses: wrong, not even flagged", wrong, DecisionTally.untouched)
         row("wrong, not withheld", wrong, _shown)
     console.print(table)
 
 
-def _touched(tally: Tally, counts: Sequence[int]) -> Rate:
+def _touched(tally: DecisionTally, counts: Sequence[int]) -> Rate:
     return Rate(tally.total - counts[Decision.RELEASE.rank], tally.total)
 
 
-def _shown(tally: Tally, counts: Sequence[int]) -> Rate:
+def _shown(tally: DecisionTally, counts: Sequence[int]) -> Rate:
     return Rate(tally.total - tally.withheld(counts).count, tally.total)
 
 
-def _print_example(console: Console, was: Decision, now: Decision, change: Change) -> None:
+def _print_example(console: Console, was: Decision, now: Decision, change: ChangedResponse) -> None:
     console.print()
     console.print(
         Text.assemble(

@@ -153,7 +153,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangedResponse:
     """A response about which the sides decide differently. ``claims``: those that made the decision."""
 
     response_id: str
@@ -175,7 +175,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Tally:
+class DecisionTally:
     """Decisions before and after, by their ranks."""
 
     before: list[int] = field(default_factory=lambda: [0] * len(DECISIONS))
@@ -229,21 +229,21 @@ class Replay:
         """Of all that are known, also those that stay."""
         self.rules: Counter[tuple[Decision, Decision, str]] = Counter()
         """Of those that change, by the rule that decides now."""
-        self.total = Tally()
-        self.routes: dict[str | None, Tally] = {}
-        self.labelled: dict[str, Tally] = {RIGHT: Tally(), WRONG: Tally()}
+        self.total = DecisionTally()
+        self.routes: dict[str | None, DecisionTally] = {}
+        self.labelled: dict[str, DecisionTally] = {RIGHT: DecisionTally(), WRONG: DecisionTally()}
         self.partly_labelled = 0
-        self.examples: dict[tuple[Decision, Decision], list[Change]] = {}
+        self.examples: dict[tuple[Decision, Decision], list[ChangedResponse]] = {}
         self._most_examples = examples
 
-    def add(self, batch: Batch) -> list[Change]:
+    def add(self, batch: Batch) -> list[ChangedResponse]:
         """Count a batch, and give its changes, in its order."""
         records = batch.records
         self.responses += len(records)
         self.claims += len(records.claim_ids)
         before = as_recorded(records) if self.before is None else decided_by(self.before, records)
         after = decided_by(self.after, records)
-        changes: list[Change] = []
+        changes: list[ChangedResponse] = []
         for place, (was, now) in enumerate(
             zip(before.decision.tolist(), after.decision.tolist(), strict=True)
         ):
@@ -252,7 +252,7 @@ class Replay:
                 self.unknown[reason] += 1
                 continue
             head = records.heads[place]
-            tallies = [self.total, self.routes.setdefault(head.route, Tally())]
+            tallies = [self.total, self.routes.setdefault(head.route, DecisionTally())]
             truth = self._truth(records, place)
             if truth is not None:
                 tallies.append(self.labelled[truth])
@@ -264,7 +264,7 @@ class Replay:
             self.moves[move] += 1
             if was == now:
                 continue
-            change = Change(
+            change = ChangedResponse(
                 records.ids[place],
                 batch.places[place],
                 head.route,
@@ -281,7 +281,9 @@ class Replay:
         first = records.first_claim
         return self.truths.of(records.ids[place], records.claim_ids[first[place] : first[place + 1]])
 
-    def _note(self, move: tuple[Decision, Decision], change: Change, head: Head, value: bytes) -> None:
+    def _note(
+        self, move: tuple[Decision, Decision], change: ChangedResponse, head: Head, value: bytes
+    ) -> None:
         key = (*move, change.after.rule)
         if key in self.rules or len(self.rules) < _MOST_RULES:
             self.rules[key] += 1
@@ -290,7 +292,9 @@ class Replay:
             policy = self.after.router.choose(*head, response_id=change.response_id)
             claims = deciding_claims(policy, change.after.rule, verdict_in(value).claims)
             kept.append(
-                Change(change.response_id, change.place, change.route, change.before, change.after, claims)
+                ChangedResponse(
+                    change.response_id, change.place, change.route, change.before, change.after, claims
+                )
             )
 
     @property
@@ -336,8 +340,8 @@ class Replay:
         }
         if len(self.truths):
             told["labels"] = {name: tally.told() for name, tally in self.labelled.items()}
-            told["wrongful_blocks"] = self._both(RIGHT, Tally.withheld)
-            told["misses"] = self._both(WRONG, Tally.untouched)
+            told["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
+            told["misses"] = self._both(WRONG, DecisionTally.untouched)
         found: dict[str, Any] = without_nan(told)
         return found
 
