@@ -3,8 +3,8 @@
     python -m benchmarks.replay [--claims 1000000]
 
 A file of records is written first, from verdicts of the local judge on answers about a price list, and is
-read as ``guardrail replay`` reads any file. Prints seconds and claims a second for reading, for deciding, and
-for ``redecide``, which decides one response at a time, on a part of them.
+read as ``guardrail replay`` reads any file. Prints seconds of processor time, and claims a second of it, for
+reading, for deciding, and for ``redecide``, which decides one response at a time, on a part of them.
 """
 
 from __future__ import annotations
@@ -79,16 +79,16 @@ def main() -> None:
         path = Path(folder) / "verdicts.jsonl"
         claims = _write(path, verdicts, wanted)
         size = path.stat().st_size
-        began = time.perf_counter()
+        began = time.process_time()
         records = read_records(path, RecordReader())
-        read = time.perf_counter()
+        read = time.process_time()
         decide_all(policy, records)
-        decided = time.perf_counter()
+        decided = time.process_time()
     some = verdicts * (_ONE_BY_ONE // len(verdicts))
-    one_by_one = time.perf_counter()
+    one_by_one = time.process_time()
     for verdict in some:
         redecide_record(policy, verdict)
-    each = time.perf_counter() - one_by_one
+    each = time.process_time() - one_by_one
     print(f"{claims:,} claims of {len(records):,} responses, {size / 1e6:,.0f} MB of JSON lines")
     print(f"reading      {read - began:6.2f} s  {claims / (read - began):12,.0f} claims/s")
     print(f"decide_all   {decided - read:6.2f} s  {claims / (decided - read):12,.0f} claims/s")

@@ -14,7 +14,7 @@ from guardrail.demo.views import DECISION_STYLES, DECISION_WORDS
 from guardrail.events import Decision
 from guardrail.offline.record_reading import Passed
 from guardrail.offline.records import DECISIONS
-from guardrail.offline.replay import RIGHT, WRONG, ChangedResponse, Replay, DecisionTally
+from guardrail.offline.replay import RIGHT, WRONG, ChangedResponse, DecisionTally, Replay
 from guardrail.offline.statistics import Rate, percent
 from guardrail.printable import escape_controls, shorten
 
