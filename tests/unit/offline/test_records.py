@@ -34,7 +34,7 @@ def some_unverified(claim: Claim) -> Verdict:
     return Verdict.UNVERIFIED if "Oslo" in claim.text else verdict_by_hash(claim)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),
@@ -138,7 +138,7 @@ any_policies = st.builds(
 )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(found=records, policy=any_policies)
 def test_columns_decide_as_one_record_does(found: list[ResponseVerdict], policy: Policy) -> None:
     decided = decide_all(policy, Records.of(found))
