@@ -197,7 +197,7 @@ class _PlainDumper(yaml.SafeDumper):
 
 
 def _modes() -> list[tuple[type[Event], JsonSchemaMode]]:
-    sent = (*INPUT_EVENTS, Label)
+    sent: tuple[type[Event], ...] = (*INPUT_EVENTS, Label)
     inputs: list[tuple[type[Event], JsonSchemaMode]] = [(model, "validation") for model in sent]
     return inputs + [(model, "serialization") for model in OUTPUT_EVENTS]
 
