@@ -128,7 +128,8 @@ def test_the_committed_files_are_current() -> None:
 
 
 def test_there_is_one_valid_schema_per_event_with_an_id_and_a_title_of_its_own() -> None:
-    assert list(SCHEMAS) == [event_type(model) for model in (*INPUT_EVENTS, Label, *OUTPUT_EVENTS)]
+    models: tuple[type[Event], ...] = (*INPUT_EVENTS, Label, *OUTPUT_EVENTS)
+    assert list(SCHEMAS) == [event_type(model) for model in models]
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
     assert len({schema["$id"] for schema in SCHEMAS.values()}) == len(SCHEMAS)
