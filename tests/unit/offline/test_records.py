@@ -26,7 +26,7 @@ from guardrail.offline.records import Decisions, Records, decide_all
 from guardrail.policy import FailPolicy, OnIncomplete, Policy, Rule
 from guardrail.scoring import Formula
 from tests.property.test_session_properties import drive, policies, texts
-from tests.support.records import recorded
+from tests.support.records import claim, recorded
 from tests.support.sessions import Driver, verdict_by_hash
 
 
@@ -170,3 +170,15 @@ def ordered(verdict: ResponseVerdict) -> list[ClaimVerdict]:
 
 def told(decisions: Decisions) -> list[object]:
     return [decisions.at(place) for place in range(len(decisions))]
+
+
+def test_the_running_score_is_rounded_before_it_is_compared() -> None:
+    """Of two thirds, 0.666667 is left: that is not below 0.666667."""
+    found = [claim(), claim(segment=1), claim(Verdict.UNSUPPORTED, segment=2), claim(segment=3)]
+    record = recorded("r", found, [SegmentKind.SENTENCE] * 4)
+    policy = Policy(
+        rules=(), score=Formula.CREDITS, score_after_claims=3, block_below=0.666667, flag_below=0.666667
+    )
+    decided = decide_all(policy, Records.of([record]))
+    assert decided.at(0) == redecide_record(policy, record)
+    assert decided.at(0).decision is Decision.RELEASE
