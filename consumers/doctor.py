@@ -502,7 +502,8 @@ def check_topics(settings: KafkaSettings, seen: ClusterSeen) -> list[Check]:
             checks += wrong or [Check("topics", name, "ok", _as_it_is(topic))]
     single = [name for name in topics.names() if name in seen.topics and seen.topics[name].replicas == 1]
     if single:
-        which = "all topics have" if len(single) == len(seen.topics) else f"{', '.join(single)}:"
+        there = [name for name in topics.names() if name in seen.topics]
+        which = "all topics have" if single == there else f"{', '.join(single)}:"
         checks.append(
             Check(
                 "topics",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -19,14 +20,27 @@ from consumers.kafka.client import (
 )
 from consumers.settings import KafkaSettings
 from consumers.transport import Partition, Record
-from guardrail.errors import TransportError
+from guardrail.errors import ConfigError, TransportError
 
 _POLL_MS: Final = 200
 _CLOSE_S: Final = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A part of a topic. Times are of the records, in milliseconds since 1970; ends are not included.
+
+    ``partitions``: those to read, with their first offset and the one to end before, None for no bound; all
+    partitions if there is none.
+    """
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    partitions: Mapping[int, tuple[int | None, int | None]] = field(default_factory=dict)
+
+
 class TopicReader:
-    """Reads all partitions of one topic. Made by ``open_topic``."""
+    """Reads one topic. Made by ``open_topic``."""
 
     def __init__(self, settings: KafkaSettings, topic: str, consumer: AIOKafkaConsumer) -> None:
         self._topic = topic
@@ -42,10 +56,35 @@ class TopicReader:
         self._ends = await self._consumer.end_offsets(tps)
         starts = dict(self._ends if at_end and since_ms is None else begins)
         if since_ms is not None:
-            found = await self._consumer.offsets_for_times(dict.fromkeys(tps, since_ms))
-            starts = {tp: self._ends[tp] if found.get(tp) is None else found[tp].offset for tp in tps}
+            starts = await self._at_time(since_ms, self._ends)
         for tp in tps:
             self._consumer.seek(tp, starts[tp])
+
+    async def begin_range(self, partitions: int, part: Range) -> None:
+        """Take the part of the topic that is there now. Raises ConfigError for a partition that isn't."""
+        for index in part.partitions:
+            if index >= partitions:
+                raise ConfigError(
+                    f"topic {self._topic} has no partition {index}; it has 0 to {partitions - 1}"
+                )
+        wanted = part.partitions or dict.fromkeys(range(partitions), (None, None))
+        bounds = {TopicPartition(self._topic, index): offsets for index, offsets in wanted.items()}
+        self._consumer.assign(list(bounds))
+        begins = await self._consumer.beginning_offsets(list(bounds))
+        ends = await self._consumer.end_offsets(list(bounds))
+        since, until = begins, ends
+        if part.since_ms is not None:
+            since = await self._at_time(part.since_ms, ends)
+        if part.until_ms is not None:
+            until = await self._at_time(part.until_ms, ends)
+        for tp, (first, last) in bounds.items():
+            start = max(since[tp], begins[tp], first or 0)
+            self._ends[tp] = min(until[tp], ends[tp], ends[tp] if last is None else last)
+            self._consumer.seek(tp, min(start, self._ends[tp]))
+
+    async def _at_time(self, ms: int, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        found = await self._consumer.offsets_for_times(dict.fromkeys(ends, ms))
+        return {tp: end if found.get(tp) is None else found[tp].offset for tp, end in ends.items()}
 
     async def until_end(self) -> AsyncGenerator[Record, None]:
         """What was committed when the reader was opened. Raises TransportError when nothing comes."""
@@ -89,9 +128,14 @@ class TopicReader:
 
 @asynccontextmanager
 async def open_topic(
-    settings: KafkaSettings, topic: str, *, since_ms: int | None = None, at_end: bool = False
+    settings: KafkaSettings,
+    topic: str,
+    *,
+    since_ms: int | None = None,
+    at_end: bool = False,
+    part: Range | None = None,
 ) -> AsyncIterator[TopicReader]:
-    """A reader of ``topic``. Raises TransportUnavailable, TransportError, ConfigError."""
+    """A reader of ``topic``, or of a part of it. Raises TransportUnavailable, TransportError, ConfigError."""
     admin = await connect_admin(settings)
     try:
         await require_topics(admin, settings, [topic])
@@ -104,7 +148,11 @@ async def open_topic(
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
                 await consumer.start()
                 reader = TopicReader(settings, topic, consumer)
-                await reader.begin(len(described["partitions"]), since_ms, at_end=at_end)
+                partitions = len(described["partitions"])
+                if part is None:
+                    await reader.begin(partitions, since_ms, at_end=at_end)
+                else:
+                    await reader.begin_range(partitions, part)
         except (KafkaError, OSError, TimeoutError) as error:
             raise translated(error, f"reading topic {topic}") from error
         yield reader

@@ -203,10 +203,14 @@ class Topics(BaseModel):
     sessions: TopicName = Field(
         default="guardrail.sessions", description="Internal, compacted: the responses in flight."
     )
+    labels: TopicName = Field(
+        default="rag.labels",
+        description="What people say of claims and responses, for tune and replay; the guard needs it not.",
+    )
 
     @model_validator(mode="after")
     def _distinct(self) -> Topics:
-        names = list(self.names())
+        names = [*self.names(), self.labels]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(
@@ -215,7 +219,7 @@ class Topics(BaseModel):
         return self
 
     def names(self) -> tuple[str, ...]:
-        """All topic names, input first."""
+        """The topics that the guard needs, input first."""
         return (self.responses, *self.outputs(), self.sessions)
 
     def outputs(self) -> tuple[str, ...]:

@@ -96,6 +96,8 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
         topics.flagged: kept(days=30),
         topics.dead_letters: kept(days=90),
         topics.sessions: compacted,
+        # Not compacted: a response may have many labels. They cost people's time, so they are kept long.
+        topics.labels: kept(days=730),
     }
     return [TopicPlan(name, partitions, replication_factor, config) for name, config in configs.items()]
 
@@ -103,7 +105,7 @@ def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: in
 async def create_topics(
     settings: KafkaSettings, partitions: int, replication_factor: int
 ) -> list[TopicReport]:
-    """Create the missing topics and report all, in the order of ``Topics.names``.
+    """Create the missing topics and report all, in the order of ``Topics.names``, the labels last.
 
     The sessions topic always gets as many partitions as the input, so that the guard that reads a response
     finds its state. Raises TransportUnavailable, ConfigError, TransportError.
@@ -129,7 +131,7 @@ async def create_topics(
         raise translated(error, f"making topics at {settings.bootstrap_servers}") from error
     finally:
         await admin.close()
-    order = settings.topics.names()
+    order = (*settings.topics.names(), settings.topics.labels)
     reports = [
         _compare(plan, existing[plan.name], configs.get(plan.name, {}))
         if plan.name in existing

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from guardrail.events import ClaimVerdict, Decision, SegmentKind
+from guardrail.events import ClaimVerdict, Decision, Interruption, ResponseVerdict, SegmentKind
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper
 
@@ -81,18 +81,6 @@ class Decider:
         return decision, rule
 
 
-class Interruption(NamedTuple):
-    """An event that interrupted a response after ``after`` of its segments were decided, by the rule
-    ``rule``.
-
-    ``forced``: the response is blocked whatever its policy says.
-    """
-
-    rule: str
-    after: int
-    forced: bool = False
-
-
 class Redecision(NamedTuple):
     """A policy's decision about a response. ``early``: by a block that no later segment could change."""
 
@@ -148,6 +136,22 @@ def redecide(
 def on_incomplete(policy: Policy, *, forced: bool) -> Decision:
     """What happens to a response that ended early; ``forced``: whatever the policy says."""
     return _BLOCK if forced else _ON_INCOMPLETE[policy.on_incomplete]
+
+
+def redecide_record(policy: Policy, verdict: ResponseVerdict) -> Redecision:
+    """What ``policy`` decides about a response, by the record of its verdict.
+
+    Unless ``verdict.judged_to_end`` is true or the result is ``early``, a session under this policy might
+    have gone on to judge more, and this is the decision on what was judged.
+    """
+    segments = by_segment(verdict.claims)
+    kinds = verdict.segment_kinds
+    if kinds is not None and all(claim.segment < len(kinds) for claim in verdict.claims):
+        claims = {each[0].segment: each for _, each in segments}
+        segments = [(kind, claims.get(number, ())) for number, kind in enumerate(kinds)]
+    return redecide(
+        policy, segments, ended_early=verdict.ended_early, judging_stopped=verdict.judging_stopped
+    )
 
 
 def by_segment(claims: Sequence[ClaimVerdict]) -> list[JudgedSegment]:

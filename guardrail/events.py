@@ -396,6 +396,18 @@ class ChallengerDecision(WireModel):
     )
 
 
+class Interruption(WireModel):
+    """What ended a response's text or its judging early. Policies may differ in what follows from that."""
+
+    rule: str = Field(description="What happened: aborted, timed out, sequence_gap, overloaded, …")
+    after: Annotated[int, Field(ge=0)] = Field(
+        description="How many segments had been decided by then; the first ones of the text."
+    )
+    forced: bool = Field(
+        default=False, description="Whether the response is blocked for it whatever its policy says."
+    )
+
+
 class ResponseVerdict(OutputEvent):
     """The verdict on the whole response. ``claims`` are in text order."""
 
@@ -425,6 +437,24 @@ class ResponseVerdict(OutputEvent):
     challenger: ChallengerDecision | None = Field(
         default=None,
         description="What the policy's challenger for this response decides; null without one.",
+    )
+    route: Name | None = Field(default=None, description="As in the response.")
+    tenant: Name | None = Field(default=None, description="As in the response.")
+    generator_model: Name | None = Field(default=None, description="As in the response.")
+    segment_kinds: tuple[SegmentKind, ...] | None = Field(
+        default=None,
+        description="The kind of each segment that was decided, in text order; null: not known.",
+    )
+    judged_to_end: bool | None = Field(
+        default=None,
+        description="Whether all text that arrived was judged. False if a block ended the judging, where "
+        "another policy might have gone on; null: not known.",
+    )
+    ended_early: Interruption | None = Field(
+        default=None, description="What ended the text early; null: it is complete, or a block came first."
+    )
+    judging_stopped: Interruption | None = Field(
+        default=None, description="Why no judge was asked from there on; null: judges were asked."
     )
     omitted: tuple[str, ...] = Field(
         default=(), description="Fields left empty because the event would have been too large for a record."

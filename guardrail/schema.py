@@ -1,8 +1,8 @@
 """The published contracts: a JSON Schema of every event and one AsyncAPI document, generated from the models.
 
-The schemas of input events say what a producer may send: fields with a default may be omitted, ``type`` may
-not. The schemas of output events say what this program writes: every field, always. Neither forbids unknown
-fields, because readers on both sides tolerate them.
+The schemas of input events and of labels say what a producer may send: fields with a default may be omitted,
+``type`` may not. The schemas of output events say what this program writes: every field, always. Neither
+forbids unknown fields, because readers on both sides tolerate them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from guardrail.events import (
     DeliverySegment,
     Event,
     FlaggedCase,
+    Label,
     ResponseVerdict,
 )
 
@@ -95,8 +96,8 @@ def json_schemas() -> dict[str, dict[str, Any]]:
 def asyncapi_document(topics: Mapping[str, str]) -> dict[str, Any]:
     """An AsyncAPI 3 document of the guard's topics, written from the guard's point of view.
 
-    Channels are topics, with the names that ``topics`` gives to responses, deliveries, verdicts, flagged and
-    dead_letters as addresses; the internal session topic is not part of the contract and left out.
+    Channels are topics, with the names that ``topics`` gives to responses, deliveries, verdicts, flagged,
+    dead_letters and labels as addresses; the internal session topic is not part of the contract and left out.
     """
     deliveries: tuple[type[Event], ...] = (DeliverySegment, DeliveryCompleted, DeliveryBlocked)
     verdicts: tuple[type[Event], ...] = (ClaimVerdict, ResponseVerdict)
@@ -117,6 +118,11 @@ def asyncapi_document(topics: Mapping[str, str]) -> dict[str, Any]:
             topics["dead_letters"],
             "Input that could not be used, byte for byte.",
             [_DEAD_LETTER],
+        ),
+        "labels": (
+            topics["labels"],
+            "What people say of claims and responses; read by tune and replay, not by the guard.",
+            [event_type(Label)],
         ),
     }
     made = {key: _channel(*channel) for key, channel in channels.items()}
@@ -191,7 +197,8 @@ class _PlainDumper(yaml.SafeDumper):
 
 
 def _modes() -> list[tuple[type[Event], JsonSchemaMode]]:
-    inputs: list[tuple[type[Event], JsonSchemaMode]] = [(model, "validation") for model in INPUT_EVENTS]
+    sent: tuple[type[Event], ...] = (*INPUT_EVENTS, Label)
+    inputs: list[tuple[type[Event], JsonSchemaMode]] = [(model, "validation") for model in sent]
     return inputs + [(model, "serialization") for model in OUTPUT_EVENTS]
 
 
@@ -217,7 +224,7 @@ def _operation_name(channel: str) -> str:
 
 
 def _action(channel: str) -> Literal["receive", "send"]:
-    return "receive" if channel == "responses" else "send"
+    return "receive" if channel in {"responses", "labels"} else "send"
 
 
 def _operation(channel: str, messages: Iterable[str]) -> dict[str, Any]:

@@ -52,6 +52,12 @@ guardrail cases show 3f9b2c --store sqlite:///cases.db
 
 guardrail cases show 3f9b2c --bootstrap-servers localhost:9092 --json | jq .claims"""
 
+LABEL_EPILOG = """[bold]Examples[/]
+
+guardrail cases label 3f9b2c SUPPORTED --store sqlite:///cases.db >> labels.jsonl
+
+guardrail cases label 3f9b2c CONTRADICTED --claim 2 --correction "It costs $50." --reviewer ada"""
+
 
 @cases_app.command("list", epilog=LIST_EPILOG)
 def list_command(
@@ -123,12 +129,7 @@ def show_command(
 
     settings, url = _source(config, bootstrap_servers, store)
     replace_unencodable()
-    found = asyncio.run(_find(settings, url, id_))
-    if found is None:
-        raise GuardrailError(
-            f"there is no case of {shorten(id_, _CELL)!r}; 'guardrail cases list' shows those that there are"
-        )
-    row, body = found
+    row, body = _found(settings, url, id_)
     if as_json:
         typer.echo(body)
         return
@@ -139,6 +140,81 @@ def show_command(
         case, symbols_for(console.encoding), min(console.width, MAX_WIDTH), at_ms=row.at_ms, whole=True
     )
     console.print(card)
+
+
+@cases_app.command("label", epilog=LABEL_EPILOG)
+def label_command(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of a response, or of a case.")],
+    verdict: Annotated[
+        Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED", "UNVERIFIED"],
+        typer.Argument(help="What is right; UNVERIFIED: you can't tell.", show_default=False),
+    ],
+    claim: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|ID",
+            show_default="the whole response",
+            help="The claim that it is about: its number in the case, from 1, or its id.",
+        ),
+    ] = None,
+    category: Annotated[
+        str | None, typer.Option(show_default=False, help="The kind of error, in your words.")
+    ] = None,
+    correction: Annotated[
+        str | None, typer.Option(show_default=False, help="What the text should say.")
+    ] = None,
+    reviewer: Annotated[str | None, typer.Option(show_default=False, help="Who says so.")] = None,
+    config: ConfigOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Print a label for a case: what you say is right, as one line of a file of labels.
+
+    A later label of the same reviewer on the same claim replaces an earlier one.
+    """
+    from datetime import UTC, datetime
+
+    from pydantic import ValidationError
+
+    from guardrail.events import FlaggedCase, Label, Verdict, decode_error, parse_output
+
+    settings, url = _source(config, bootstrap_servers, store)
+    case = parse_output(_found(settings, url, id_)[1])
+    assert isinstance(case, FlaggedCase)  # noqa: S101 - nothing else is stored
+    claims = {each.claim_id: each for each in case.claims}
+    claims |= {str(number): each for number, each in enumerate(case.claims, start=1)}
+    if claim is not None and claim not in claims:
+        raise typer.BadParameter(
+            f"{claim!r} is no claim of the case, which has {len(case.claims)}; give a number or an id",
+            param_hint="--claim",
+        )
+    about = None if claim is None else claims[claim]
+    try:
+        label = Label(
+            id="-".join(filter(None, ("label", about.claim_id if about else case.id, reviewer))),
+            response_id=case.response_id,
+            claim_id=about.claim_id if about else None,
+            span=about.span if about else None,
+            verdict=Verdict(verdict),
+            category=category,
+            correction=correction,
+            reviewer=reviewer,
+            policy=case.policy,
+            time=datetime.now(UTC),
+        )
+    except ValidationError as error:
+        raise typer.BadParameter(str(decode_error(error))) from None
+    typer.echo(label.to_json())
+
+
+def _found(settings: GuardSettings, url: str | None, id_: str) -> tuple[CaseRow, bytes]:
+    """The case of this id. Raises GuardrailError if there is none."""
+    found = asyncio.run(_find(settings, url, id_))
+    if found is None:
+        raise GuardrailError(
+            f"there is no case of {shorten(id_, _CELL)!r}; 'guardrail cases list' shows those that there are"
+        )
+    return found
 
 
 def _source(

@@ -26,12 +26,13 @@ from typing import ClassVar, Final
 
 from guardrail.claims.cutter import CutSegment, Cutter
 from guardrail.claims.model import Claim, Segment
-from guardrail.decisions import Decider, Interruption, on_incomplete, redecide
+from guardrail.decisions import Decider, on_incomplete, redecide
 from guardrail.errors import ProtocolError
 from guardrail.events import (
     ChallengerDecision,
     ClaimVerdict,
     Decision,
+    Interruption,
     ResponseHead,
     SegmentKind,
     Usage,
@@ -152,7 +153,7 @@ class Session:
         self._claims: list[ClaimVerdict] = []
         self._decider = Decider(policy)
         self._challenger = challenger
-        # With a challenger: kind and number of claims of each resolved segment.
+        # Kind and number of claims of each resolved segment.
         self._resolved: list[tuple[SegmentKind | None, int]] = []
         self._ended_early: Interruption | None = None
         self._stopped: Interruption | None = None
@@ -313,7 +314,7 @@ class Session:
         if not self._reading:
             return _NOTHING
         self._incomplete_rule = rule
-        self._ended_early = Interruption(rule, len(self._resolved), force_block)
+        self._ended_early = Interruption(rule=rule, after=len(self._resolved), forced=force_block)
         decision = on_incomplete(self.policy, forced=force_block)
         self._decider.note(decision, rule)
         if decision is _BLOCK and not self._observing:
@@ -331,7 +332,7 @@ class Session:
         if self.decided:
             return _NOTHING
         self._judging_stopped = reason
-        self._stopped = Interruption(reason, len(self._resolved))
+        self._stopped = Interruption(rule=reason, after=len(self._resolved))
         if self.policy.on_unverified is FailPolicy.FAIL_CLOSED and not self._observing:
             return self._block(reason, now, technical=True)
         return self._give_up(list(self._pending), reason, now)
@@ -458,8 +459,7 @@ class Session:
                 held.verdicts.sort(key=lambda verdict: verdict.index)
             self._claims += held.verdicts
             decision, rule = self._decider.segment(held.segment.kind, held.verdicts)
-            if self._challenger is not None:
-                self._resolved.append((held.segment.kind, len(held.verdicts)))
+            self._resolved.append((held.segment.kind, len(held.verdicts)))
             if decision is _BLOCK and not self._observing:
                 effects += self._block(rule, now, technical=rule == self.policy.unverified_rule)
                 return
@@ -512,6 +512,11 @@ class Session:
             usage=self.usage,
             timings=timings(self.started_at, self._first_verdict_at, self._text_ended_at, now, self._claims),
             challenger=self._challenged(to_the_end),
+            head=self.head,
+            kinds=[kind for kind, _ in self._resolved],
+            judged_to_end=to_the_end,
+            ended_early=self._ended_early,
+            judging_stopped=self._stopped,
         )
         effects.append(Emit(_VERDICTS, verdict))
         if decision is not _RELEASE:

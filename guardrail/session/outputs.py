@@ -18,8 +18,10 @@ from guardrail.events import (
     DeliveryCompleted,
     DeliverySegment,
     FlaggedCase,
+    Interruption,
     ResponseHead,
     ResponseVerdict,
+    SegmentKind,
     Span,
     Timings,
     Usage,
@@ -235,7 +237,14 @@ class OutputEvents:
         usage: Usage,
         timings: Timings,
         challenger: ChallengerDecision | None = None,
+        head: ResponseHead,
+        kinds: Sequence[SegmentKind | None],
+        judged_to_end: bool,
+        ended_early: Interruption | None = None,
+        judging_stopped: Interruption | None = None,
     ) -> ResponseVerdict:
+        """``kinds``: of the segments that were decided; None of one that another process decided."""
+        known = tuple(kind for kind in kinds if kind is not None)
         return ResponseVerdict(
             id=self.make_id("verdict.response"),
             response_id=self.response_id,
@@ -253,6 +262,13 @@ class OutputEvents:
             timings=timings,
             policy=self._ref,
             challenger=challenger,
+            route=head.route,
+            tenant=head.tenant,
+            generator_model=head.generator_model,
+            segment_kinds=known if len(known) == len(kinds) else None,
+            judged_to_end=judged_to_end,
+            ended_early=ended_early,
+            judging_stopped=judging_stopped,
         )
 
     def flagged_case(

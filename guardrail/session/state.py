@@ -162,8 +162,8 @@ class OpenSegment:
 class SessionState:
     """Where a session stood. Times are Unix milliseconds. ``standing``: the latest stored values, by name.
 
-    For a challenger: ``kinds`` of the segments stored so far, and the segment (its number, and whether it was
-    forced) at which the response ended early or its judging stopped.
+    For the verdict's record and a challenger: ``kinds`` of the segments stored so far, and the segment (its
+    number, and whether it was forced) at which the response ended early or its judging stopped.
     """
 
     records: int = 0

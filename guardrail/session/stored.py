@@ -12,8 +12,7 @@ from typing import Any, Final, Self
 
 from guardrail.claims.cutter import ClaimCutter, CutSegment, Cutter, ResumingCutter
 from guardrail.claims.model import Claim, Segment
-from guardrail.decisions import Interruption
-from guardrail.events import ClaimVerdict, Context, Evidence, Response, ResponseHead
+from guardrail.events import ClaimVerdict, Context, Evidence, Interruption, Response, ResponseHead
 from guardrail.policy import Policy
 from guardrail.session.effects import AskJudge, Effect
 from guardrail.session.machine import HeldSegment, Pending, Session
@@ -87,11 +86,8 @@ class Journal:
         deliveries: Deliveries,
         is_open: Callable[[Segment], bool],
         is_pending: Callable[[Claim], bool],
-        kinds: bool = False,
     ) -> Facts | None:
-        """What is new, or None. ``standing``: the current values of simple fields. ``kinds``: whether the
-        kinds of segments that are not open are wanted too.
-        """
+        """What is new, or None. ``standing``: the current values of simple fields."""
         known = self._known
         facts: Facts = {
             name: value
@@ -111,10 +107,10 @@ class Journal:
                 for segment, decision, rule, _, _ in deliveries.ready[self._ready :]
             ],
             "replaced": [list(span) for span in deliveries.replaced[self._replaced :]],
+            "kinds": [
+                [cut.segment.index, cut.segment.kind.value] for cut in self.cut if not is_open(cut.segment)
+            ],
         }
-        if kinds:
-            segments = [cut.segment for cut in self.cut if not is_open(cut.segment)]
-            new["kinds"] = [[segment.index, segment.kind.value] for segment in segments]
         self._claims.update(claim["index"] for claim in new["claims"])
         self.cut.clear()
         self.verdicts.clear()
@@ -335,8 +331,7 @@ class StoredSession(Session):
             return self._make.claim_id(claim) in self._pending
 
         parts = () if whole else self._parts
-        told = self._challenger is not None
-        return journal.write(standing, parts, self.head.contexts, self._out, is_open, is_pending, told)
+        return journal.write(standing, parts, self.head.contexts, self._out, is_open, is_pending)
 
     # ----------------------------------------------------------------------------------- inside
 
@@ -410,8 +405,7 @@ class StoredSession(Session):
         self._out.replaced += state.replaced
         self._claims += state.resolved
         self._decider.count(state.resolved)
-        if self._challenger is not None:
-            self._take_up_for_challenger(state)
+        self._take_up_course(state)
         due = min(now + self._claim_timeout_s, self._due)
         for found in state.open:
             held = HeldSegment(found.segment, len(found.pending), found.verdicts)
@@ -419,21 +413,19 @@ class StoredSession(Session):
             for claim in found.pending:
                 self._pending[self._make.claim_id(claim)] = Pending(claim, held, now, due)
 
-    def _take_up_for_challenger(self, state: SessionState) -> None:
+    def _take_up_course(self, state: SessionState) -> None:
         claims = Counter(verdict.segment for verdict in state.resolved)
         resolved = range(state.cut.segments - len(state.open))
         self._resolved += [(state.kinds.get(segment), claims[segment]) for segment in resolved]
         if state.incomplete_rule is not None:
             after, forced = state.ended_at or (len(resolved), False)
-            self._ended_early = Interruption(state.incomplete_rule, after, forced)
+            self._ended_early = Interruption(rule=state.incomplete_rule, after=after, forced=forced)
         if state.judging_stopped is not None:
-            self._stopped = Interruption(state.judging_stopped, state.stopped_at or 0)
+            self._stopped = Interruption(rule=state.judging_stopped, after=state.stopped_at or 0)
 
     def _interruptions(self) -> Facts:
-        """How the response went, as far as only a challenger needs to know."""
+        """How the response went, as far as only the verdict's record and a challenger need to know."""
         ended, stopped = self._ended_early, self._stopped
-        if self._challenger is None:
-            ended = stopped = None
         return {
             "ended_at": None if ended is None else [ended.after, ended.forced],
             "stopped_at": None if stopped is None else stopped.after,

@@ -15,6 +15,7 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 ABSENT: Final = "(absent)"
@@ -80,6 +81,12 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
         "timings": {},
         "omitted": [],
         "challenger": None,
+        "route": None,
+        "tenant": None,
+        "generator_model": None,
+        "judged_to_end": True,
+        "ended_early": None,
+        "judging_stopped": None,
     },
     "case.flagged": {
         "question": "= sent",
@@ -289,6 +296,8 @@ class _About:
                 # A score that differs in its third digit may differ in the second one here.
                 summary = summary.replace(f"score {score:.2f}", "score = score")
             event["summary"] = summary.replace(f"({event.get('rule')})", "(= rule)")
+        if isinstance(kinds := event.get("segment_kinds"), list):
+            event["segment_kinds"] = ", ".join(f"{len([*same])} {kind}" for kind, same in groupby(kinds))
 
     def _shorten_case(self, event: dict[str, Any], response_id: str) -> None:
         head = self._heads.get(response_id, {})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis import event, given, settings
 
-from guardrail.decisions import by_segment, redecide
+from guardrail.decisions import redecide_record
 from guardrail.events import Decision
 from guardrail.policy import Policy
 from tests.property.test_session_properties import policies, texts
@@ -40,10 +40,8 @@ def test_a_challenger_decides_as_a_session_of_its_own_would(
 @settings(max_examples=200, deadline=None)
 @given(text=texts, policy=policies)
 def test_a_published_verdict_is_enough_to_decide_again(text: str, policy: Policy) -> None:
-    """But for what a policy says of kinds of segments, which verdicts don't tell."""
-    policy = policy.model_copy(update={"segment_kinds": {}})
     driver = Driver(policy, verdict_of=verdict_by_hash)
     driver.whole(text)
     assert driver.verdict is not None
-    found = redecide(policy, by_segment(driver.verdict.claims))
+    found = redecide_record(policy, driver.verdict)
     assert found[:3] == (driver.verdict.decision, driver.verdict.rule, driver.verdict.score)

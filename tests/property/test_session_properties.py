@@ -81,6 +81,17 @@ def interleave(
     text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str
 ) -> None:
     driver = Driver(policy, verdict_of=verdict_by_hash, challenger=policy)
+    drive(driver, text, cuts, steps, accident)
+    driver.check_end()
+    assert driver.session.closed
+    assert driver.session.next_deadline == float("inf")
+    assert driver.verdict is not None
+    check_challenged_by_itself(driver.verdict)
+    event(f"{policy.mode} {driver.verdict.decision} {driver.verdict.rule.partition(':')[0]}")
+
+
+def drive(driver: Driver, text: str, cuts: list[int], steps: list[tuple[str, int]], accident: str) -> None:
+    """Take a session to its end by these steps."""
     waiting = chunks(text, cuts)
     for done, (step, number) in enumerate(steps):
         if step == "f" and waiting and not driver.session.input_ended:
@@ -102,12 +113,6 @@ def interleave(
             driver.feed(chunk)
     driver.complete()
     driver.answer_claims()
-    driver.check_end()
-    assert driver.session.closed
-    assert driver.session.next_deadline == float("inf")
-    assert driver.verdict is not None
-    check_challenged_by_itself(driver.verdict)
-    event(f"{policy.mode} {driver.verdict.decision} {driver.verdict.rule.partition(':')[0]}")
 
 
 def check_challenged_by_itself(verdict: ResponseVerdict) -> None:

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from consumers.settings import Topics
 from guardrail import Guard
-from guardrail.events import INPUT_EVENTS, AnyOutputEvent, parse_input, parse_output
+from guardrail.events import INPUT_EVENTS, AnyOutputEvent, Event, parse_input, parse_label, parse_output
 from guardrail.schema import event_type, json_schemas
 
 TEXT = (Path(__file__).parents[2] / "docs" / "events.md").read_text("utf-8")
@@ -34,8 +34,12 @@ def test_every_event_has_an_example_under_its_own_heading() -> None:
 def test_an_example_is_valid_and_can_be_read(example: dict[str, Any]) -> None:
     Draft202012Validator(SCHEMAS[example["type"]]).validate(example)
     text = json.dumps(example)
-    event = parse_input(text) if example["type"] in INPUTS else parse_output(text)
-    assert event.type == example["type"]
+    event: Event
+    if example["type"] == "label":
+        event = parse_label(text)
+    else:
+        event = parse_input(text) if example["type"] in INPUTS else parse_output(text)
+    assert event.model_dump()["type"] == example["type"]
 
 
 def test_evidence_in_the_examples_stands_where_it_says() -> None:
@@ -73,7 +77,8 @@ def test_the_examples_are_what_the_guard_says() -> None:
             return blocked + [e async for e in right if e.type.startswith("delivery.")]
 
     events = [json.loads(event.model_dump_json()) for event in asyncio.run(said())]
-    assert {event["type"] for event in events} == {example["type"] for example in EXAMPLES} - INPUTS
+    outputs = {example["type"] for example in EXAMPLES} - INPUTS - {"label"}
+    assert {event["type"] for event in events} == outputs
     for event in events:
         assert event == _as_run(by_type[event["type"]])
 
@@ -91,5 +96,5 @@ def _as_run(value: Any) -> Any:
 
 
 def test_the_topics_are_named_as_they_are_by_default() -> None:
-    for name in Topics().names():
+    for name in (*Topics().names(), Topics().labels):
         assert f"`{name}`" in TEXT

@@ -24,6 +24,7 @@ from guardrail.events import (
     DeliverySegment,
     Event,
     FlaggedCase,
+    Label,
     PolicyRef,
     Response,
     ResponseVerdict,
@@ -127,7 +128,8 @@ def test_the_committed_files_are_current() -> None:
 
 
 def test_there_is_one_valid_schema_per_event_with_an_id_and_a_title_of_its_own() -> None:
-    assert list(SCHEMAS) == [event_type(model) for model in (*INPUT_EVENTS, *OUTPUT_EVENTS)]
+    models: tuple[type[Event], ...] = (*INPUT_EVENTS, Label, *OUTPUT_EVENTS)
+    assert list(SCHEMAS) == [event_type(model) for model in models]
     for schema in SCHEMAS.values():
         Draft202012Validator.check_schema(schema)
     assert len({schema["$id"] for schema in SCHEMAS.values()}) == len(SCHEMAS)
@@ -235,10 +237,10 @@ def test_the_headers_of_dead_letters_are_those_that_are_written() -> None:
 
 def test_configured_topics_are_the_addresses() -> None:
     topics = Topics(
-        responses="in", deliveries="out", verdicts="v", flagged="f", dead_letters="d"
+        responses="in", deliveries="out", verdicts="v", flagged="f", dead_letters="d", labels="l"
     ).model_dump()
     channels = asyncapi_document(topics)["channels"]
-    assert [channel["address"] for channel in channels.values()] == ["in", "out", "v", "f", "d"]
+    assert [channel["address"] for channel in channels.values()] == ["in", "out", "v", "f", "d", "l"]
     assert channels["responses"]["bindings"]["kafka"]["topic"] == "in"
 
 

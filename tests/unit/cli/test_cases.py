@@ -17,7 +17,7 @@ from guardrail import Guard
 from guardrail.cli import app
 from guardrail.cli.tail import picture_of
 from guardrail.demo.views import symbols_for
-from guardrail.events import Decision
+from guardrail.events import Decision, Verdict, parse_label
 from guardrail.testing import ScriptedJudge
 from tests.support.cases import new_case
 from tests.unit.demo.test_case_card import shown
@@ -160,3 +160,29 @@ def test_a_card_for_each_case_and_a_note_of_what_is_none() -> None:
     assert picture_of(record(new_case(1).body), UNICODE, 80, flagged=False) is None
     note = picture_of(record(b"\x1b[2J"), UNICODE, 80, flagged=True)
     assert shown(note).strip() == "record 1:7 can't be read (invalid_json)"
+
+
+def test_a_label_names_the_claim_the_policy_and_who_says_so(runner: CliRunner, url: str) -> None:
+    arguments = ["cases", "label", "r-1", "UNSUPPORTED", "--store", url, "--reviewer", "ada"]
+    result = runner.invoke(app, [*arguments, "--claim", "1", "--correction", "Returns take 14 days."])
+    assert result.exit_code == 0, result.stderr
+    label = parse_label(result.stdout)
+    assert (label.response_id, label.claim_id, label.span) == ("r-1", "claim-0", (0, 21))
+    assert (label.verdict, label.reviewer) == (Verdict.UNSUPPORTED, "ada")
+    assert label.correction == "Returns take 14 days."
+    assert label.policy is not None
+    assert label.policy.name == "default"
+    again = parse_label(runner.invoke(app, [*arguments, "--claim", "claim-0"]).stdout)
+    assert again.id == label.id, "a later one replaces it"
+    whole = parse_label(runner.invoke(app, arguments).stdout)
+    assert (whole.claim_id, whole.span) == (None, None)
+    assert whole.id != label.id
+
+
+def test_a_label_for_what_there_is_not_is_refused(runner: CliRunner, url: str) -> None:
+    result = runner.invoke(app, ["cases", "label", "r-1", "SUPPORTED", "--store", url, "--claim", "9"])
+    assert result.exit_code == 2
+    assert "is no claim of the case" in " ".join(result.stderr.split())
+    result = runner.invoke(app, ["cases", "label", "nobody", "SUPPORTED", "--store", url])
+    assert result.exit_code == 1
+    assert "there is no case" in result.stderr

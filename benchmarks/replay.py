@@ -1,0 +1,100 @@
+"""How fast stored verdicts are decided again under another policy.
+
+    python -m benchmarks.replay [--claims 1000000]
+
+A file of records is written first, from verdicts of the local judge on answers about a price list, and is
+read as ``guardrail replay`` reads any file. Prints seconds of processor time, and claims a second of it, for
+reading, for deciding, and for ``redecide``, which decides one response at a time, on a part of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from guardrail import Guard
+from guardrail.decisions import redecide_record
+from guardrail.events import Context, Response, ResponseVerdict
+from guardrail.offline.record_reading import RecordReader, read_records
+from guardrail.offline.records import decide_all
+from guardrail.policy import Policy
+
+_SOURCE: Final = (
+    "The basic plan costs $49 a month. Refunds are paid within 14 days of the cancellation. The office "
+    "in Berlin opens at 9 am and closes at 5 pm. Support answers in two hours. Contracts end after 12 months."
+)
+_SENTENCES: Final = (
+    "The basic plan costs $49 a month.",
+    "Refunds are paid within 30 days.",
+    "The office opens at 9 am.",
+    "Support answers in two hours [1].",
+    "Contracts end after twelve months.",
+    "The plan includes a free phone.",
+    "The office is in Berlin.",
+)
+_ANSWERS: Final = 200
+_ONE_BY_ONE: Final = 2_000
+
+
+async def _verdicts() -> list[ResponseVerdict]:
+    draw = random.Random(1)
+    found = []
+    async with Guard() as guard:
+        for number in range(_ANSWERS):
+            answer = " ".join(draw.sample(_SENTENCES, draw.randint(3, 7)))
+            response = Response(
+                response_id=f"r{number}",
+                contexts=(Context(id="prices", text=_SOURCE),),
+                answer=answer,
+                route=draw.choice(["sales", "support"]),
+            )
+            found.append(await guard.check_event(response))
+    return found
+
+
+def _write(path: Path, verdicts: list[ResponseVerdict], claims: int) -> int:
+    written = round_ = 0
+    with path.open("wb") as file:
+        while written < claims:
+            for verdict in verdicts:
+                own = {"id": f"{verdict.id}-{round_}", "response_id": f"{verdict.response_id}-{round_}"}
+                file.write(verdict.model_copy(update=own).to_json() + b"\n")
+                written += len(verdict.claims)
+            round_ += 1
+    return written
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--claims", type=int, default=1_000_000, help="at least so many (default: 1000000)")
+    wanted = parser.parse_args().claims
+    verdicts = asyncio.run(_verdicts())
+    policy = Policy(name="new", mode="stream", flag_below=0.7, block_below=0.2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "verdicts.jsonl"
+        claims = _write(path, verdicts, wanted)
+        size = path.stat().st_size
+        began = time.process_time()
+        records = read_records(path, RecordReader())
+        read = time.process_time()
+        decide_all(policy, records)
+        decided = time.process_time()
+    some = verdicts * (_ONE_BY_ONE // len(verdicts))
+    one_by_one = time.process_time()
+    for verdict in some:
+        redecide_record(policy, verdict)
+    each = time.process_time() - one_by_one
+    print(f"{claims:,} claims of {len(records):,} responses, {size / 1e6:,.0f} MB of JSON lines")
+    print(f"reading      {read - began:6.2f} s  {claims / (read - began):12,.0f} claims/s")
+    print(f"decide_all   {decided - read:6.2f} s  {claims / (decided - read):12,.0f} claims/s")
+    print(f"together     {decided - began:6.2f} s  {claims / (decided - began):12,.0f} claims/s")
+    print(f"redecide     {len(some) / each:,.0f} responses/s, one by one")
+
+
+if __name__ == "__main__":
+    main()

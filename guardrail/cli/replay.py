@@ -1,0 +1,330 @@
+"""``guardrail replay``: stored verdicts, decided again under another policy."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
+
+import typer
+
+from guardrail.cli.dead_letters import since_time_ms
+from guardrail.cli.options import (
+    KAFKA_PANEL,
+    BootstrapOption,
+    ConfigOption,
+    naming_places,
+    settings_from,
+)
+from guardrail.cli.terminal import print_error, replace_unencodable
+
+if TYPE_CHECKING:
+    from consumers.reading import Range
+    from consumers.settings import KafkaSettings
+    from guardrail.config import Settings
+    from guardrail.offline.record_reading import RecordReader
+    from guardrail.offline.replay import Replay, Side
+
+EPILOG = """[bold]Examples[/]
+
+guardrail replay kafka:rag.verdicts --since 24h --config new.yaml
+
+guardrail replay verdicts.jsonl.gz -c guardrail.yaml --policy strict --against default
+
+guardrail replay results.jsonl -c new.yaml --against old.yaml --labels labels.jsonl --json
+
+[bold]Status[/]: 0 done; 1 nothing could be compared, or a record could not be read (named on stderr; \
+the others count); 2 wrong usage or settings."""
+
+KAFKA: Final = "kafka:"
+_EXIT_FAILED: Final = 1
+_PART: Final = re.compile(r"(?P<index>\d{1,6})(?::(?P<first>\d{1,18})(?:-(?P<last>\d{1,18}))?)?")
+
+SinceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        show_default="the beginning",
+        rich_help_panel=KAFKA_PANEL,
+        help="Of a topic, those since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
+    ),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        show_default="now",
+        rich_help_panel=KAFKA_PANEL,
+        help="Of a topic, those before: as --since.",
+    ),
+]
+PartitionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        metavar="N[:FROM[-TO]]",
+        show_default="all",
+        rich_help_panel=KAFKA_PANEL,
+        help="Of a topic, this partition, from offset FROM to before TO. May be given several times.",
+    ),
+]
+
+
+def replay_command(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RECORDS…",
+            help="Files of 'verdict.response' events or of results, one a line, plain or gzip's; - for "
+            "stdin; or kafka:TOPIC, kafka: for kafka.topics.verdicts.",
+            show_default=False,
+        ),
+    ],
+    config: ConfigOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", show_default="by route, tenant and model", help="Decide by this policy alone."
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            show_default="what was decided, as recorded",
+            help="Compare with the policies of another file of settings, or with a policy of this one.",
+        ),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--labels",
+            metavar="FILE|kafka:TOPIC",
+            show_default="those in results",
+            help="What people say of the answers: 'label' events, one a line, or kafka: for "
+            "kafka.topics.labels. Wrongful blocks and misses are told then.",
+        ),
+    ] = None,
+    changed: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Where each response that would be decided differently goes, one a line, without texts.",
+        ),
+    ] = None,
+    examples: Annotated[
+        int, typer.Option("--examples", "-n", min=0, max=1000, help="Examples of each kind of change.")
+    ] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    partition: PartitionOption = None,
+    bootstrap_servers: BootstrapOption = None,
+) -> None:
+    """Say what another policy would have decided about stored verdicts. No judge is asked.
+
+    The examples show texts of answers; all else doesn't.
+    """
+    from guardrail.cli.labels import read_labels
+    from guardrail.errors import DecodeError
+    from guardrail.offline.record_reading import RecordReader
+    from guardrail.offline.replay import Replay, Truths
+
+    options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
+    settings = settings_from(config, options)
+    part = range_of(since, until, partition)
+    topics = [each for each in (*sources, *(labels or ())) if each.startswith(KAFKA)]
+    if not topics and part is not None:
+        raise typer.BadParameter(
+            "--since, --until and --partition choose from a topic; read kafka:TOPIC", param_hint="RECORDS"
+        )
+    after, before = _side(settings, policy, "--policy"), _against(settings, against)
+    replace_unencodable()
+    reader, truths = RecordReader(), Truths()
+    replay = Replay(after, before, truths, examples=examples)
+    with naming_places(config, options), ExitStack() as stack:
+        to = None if changed is None else stack.enter_context(_open_changed(changed))
+        try:
+            for each in labels or ():
+                told, problems = asyncio.run(read_labels(each, settings.kafka))
+                if problems:
+                    raise DecodeError(
+                        "invalid_event", f"{': '.join(problems[0])}; guardrail labels check names all"
+                    )
+                truths.add(told)
+            asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))
+        except KeyboardInterrupt:
+            raise typer.Exit(128 + signal.SIGINT) from None
+    _print(replay, reader, as_json=as_json)
+    for place, problem in reader.passed.problems:
+        print_error(f"{place}: {problem}")
+    if reader.passed.unreadable > len(reader.passed.problems):
+        print_error(f"and {reader.passed.unreadable - len(reader.passed.problems)} more can't be read")
+    if not replay.compared:
+        print_error(_nothing(replay))
+    if reader.passed.unreadable or not replay.compared:
+        raise typer.Exit(_EXIT_FAILED)
+
+
+def range_of(since: str | None, until: str | None, partitions: list[str] | None) -> Range | None:
+    """The part of a topic that options ask for, None if all of it. Raises typer.BadParameter."""
+    from consumers.reading import Range
+
+    if since is None and until is None and not partitions:
+        return None
+    bounds: dict[int, tuple[int | None, int | None]] = {}
+    for text in partitions or ():
+        found = _PART.fullmatch(text)
+        if found is None:
+            raise typer.BadParameter(
+                f"{text!r} names no partition; write 0, 0:100 or 0:100-200", param_hint="--partition"
+            )
+        first, last = found["first"], found["last"]
+        bounds[int(found["index"])] = (
+            None if first is None else int(first),
+            None if last is None else int(last),
+        )
+    now = time.time()
+    return Range(
+        None if since is None else since_time_ms(since, now),
+        None if until is None else since_time_ms(until, now, "--until"),
+        bounds,
+    )
+
+
+def _side(settings: Settings, policy: str | None, option: str, name: str = "") -> Side:
+    """The policies of these settings, or the one that is named. Raises typer.BadParameter."""
+    from guardrail.offline.replay import Side
+    from guardrail.routing import PolicyRouter
+
+    if policy is None:
+        router = PolicyRouter(settings.policies, settings.routes, settings.default_policy)
+        by_head = any(not route.unconditional for route in settings.routes)
+        own = "policies by route" if settings.routes else settings.default_policy
+        return Side(name or own, router, by_head)
+    if policy not in settings.policies:
+        known = ", ".join(sorted(settings.policies))
+        raise typer.BadParameter(
+            f"{policy!r} is no policy; there are: {known}. Give one of them, or add it to --config",
+            param_hint=option,
+        )
+    return Side(policy, PolicyRouter.single(settings.policies[policy]))
+
+
+def _against(settings: Settings, against: str | None) -> Side | None:
+    """The side to compare with, None for what was recorded."""
+    from consumers.settings import load_settings
+
+    if against is None:
+        return None
+    path = Path(against)
+    if against in settings.policies or (path.suffix not in {".yaml", ".yml"} and not path.exists()):
+        return _side(settings, against, "--against")
+    return _side(load_settings(path, {}), None, "--against", path.name)
+
+
+def _open_changed(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{path}: {error.strerror}; give a file that can be written", param_hint="--changed"
+        ) from None
+
+
+async def _replay(
+    sources: list[str],
+    kafka: KafkaSettings,
+    part: Range | None,
+    reader: RecordReader,
+    replay: Replay,
+    changed: TextIO | None,
+) -> None:
+    def count() -> None:
+        batch = reader.take()
+        replay.truths.add(reader.labels)
+        reader.labels.clear()
+        for change in replay.add(batch):
+            if changed is not None:
+                changed.write(f"{json.dumps(change.told(), ensure_ascii=True)}\n")
+
+    for source in sources:
+        async with aclosing(values_of(source, kafka, kafka.topics.verdicts, part, reader)) as values:
+            async for value, place in values:
+                reader.read(value, place)
+                if reader.full:
+                    count()
+    count()
+
+
+async def values_of(
+    source: str,
+    kafka: KafkaSettings,
+    topic: str,
+    part: Range | None,
+    reader: RecordReader,
+    argument: str = "RECORDS",
+) -> AsyncGenerator[tuple[bytes, str], None]:
+    """The lines of a file, or the values of a topic, each with its place. Too long lines go to ``reader``."""
+    if source.startswith(KAFKA):
+        from consumers.reading import Range, open_topic
+
+        name = source.removeprefix(KAFKA) or topic
+        async with (
+            open_topic(kafka, name, part=part or Range()) as topic_reader,
+            aclosing(topic_reader.until_end()) as records,
+        ):
+            async for record in records:
+                if record.value is not None:
+                    yield record.value, f"{name} {record.partition.index}:{record.offset}"
+        return
+    from guardrail.offline.record_reading import lines_of, open_lines
+
+    if source == "-":
+        stream, name = sys.stdin.buffer, "<stdin>"
+    else:
+        path = Path(source)
+        try:
+            stream, name = open_lines(path), path.name
+        except OSError as error:
+            raise typer.BadParameter(
+                f"{source}: {error.strerror}; give a file, - for stdin, or kafka:TOPIC", param_hint=argument
+            ) from None
+    with stream:
+        for line in lines_of(stream, name, reader):
+            yield line
+
+
+def _nothing(replay: Replay) -> str:
+    if not replay.responses:
+        return "there is no record of a response; are these 'verdict.response' events or results?"
+    reason, _ = replay.unknown.most_common(1)[0]
+    return f"nothing can be compared: of all {replay.responses:,} responses it is not known ({reason})"
+
+
+def _print(replay: Replay, reader: RecordReader, *, as_json: bool) -> None:
+    if as_json:
+        passed = reader.passed
+        told = replay.told() | {
+            "passed_over": {
+                "other_events": passed.others,
+                "repeated": passed.repeated,
+                "results_without_verdict": passed.failed,
+                "unreadable": passed.unreadable,
+            }
+        }
+        sys.stdout.write(f"{json.dumps(told, indent=2, ensure_ascii=True)}\n")
+        return
+    from guardrail.cli.replay_report import print_replay
+
+    print_replay(replay, reader.passed)
