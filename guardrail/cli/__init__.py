@@ -16,6 +16,7 @@ from guardrail.cli import (
     dead_letters,
     demo,
     doctor,
+    export,
     flagged,
     prompts,
     run,
@@ -75,6 +76,7 @@ app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
 app.command("score", epilog=score.EPILOG)(score.score_command)
+app.command("export", epilog=export.EPILOG)(export.export_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)
