@@ -1,1 +1,1 @@
-"""The guard inside the gateways and frameworks of others. Each module is imported only by who uses that one."""
+"""The guard inside the gateways and frameworks of others. A module is imported only by who uses that one."""

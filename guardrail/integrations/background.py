@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import AsyncExitStack, aclosing
+from concurrent.futures import CancelledError, Future
+from contextlib import AsyncExitStack, aclosing, suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, cast
 
+from guardrail.errors import GuardrailError
 from guardrail.events import AnyOutputEvent, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.inputs import ContextLike
@@ -24,6 +25,11 @@ from guardrail.policy import Policy
 _T = TypeVar("_T")
 _END: Final = object()
 _CLOSE_S: Final = 10.0
+_CLOSED: Final = "the guard was closed before the answer was decided"
+
+
+class GuardClosed(GuardrailError):
+    """The guard was closed while it checked an answer."""
 
 
 class BackgroundGuard:
@@ -44,6 +50,7 @@ class BackgroundGuard:
         self._policy = policy
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._opening = asyncio.Lock()
         self._guard: Guard | None = None
         self._stack = AsyncExitStack()
@@ -54,25 +61,41 @@ class BackgroundGuard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
     def close(self) -> None:
-        """Close the guard and end its thread. May be called again; a later check opens anew."""
+        """Close the guard and end its thread. May be called again; a later check opens anew.
+
+        Blocks: on an event loop use ``aclose``.
+        """
         with self._starting:
             loop, self._loop = self._loop, None
-        if loop is not None:
-            asyncio.run_coroutine_threadsafe(self._close(), loop).result(_CLOSE_S)
-            loop.call_soon_threadsafe(loop.stop)
+            thread, self._thread = self._thread, None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._close(), loop).result(_CLOSE_S)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_CLOSE_S)
+
+    async def aclose(self) -> None:
+        """As ``close``, from whatever loop."""
+        await asyncio.to_thread(self.close)
 
     def check(
         self, question: str, contexts: Sequence[ContextLike], answer: str, **head: Any
     ) -> ResponseVerdict:
         """Judge a whole answer, see ``Guard.check``. Blocks: not for use on an event loop."""
-        return self._submit(self._check(question, contexts, answer, head)).result()
+        return _result(self._submit(self._check(question, contexts, answer, head), self._started()))
 
     async def acheck(
         self, question: str, contexts: Sequence[ContextLike], answer: str, **head: Any
     ) -> ResponseVerdict:
         """Judge a whole answer, see ``Guard.check``, from whatever loop."""
-        return await asyncio.wrap_future(self._submit(self._check(question, contexts, answer, head)))
+        return await _aresult(self._submit(self._check(question, contexts, answer, head), self._started()))
 
     def stream(
         self, question: str, contexts: Sequence[ContextLike], deltas: Iterator[str], **head: Any
@@ -81,13 +104,15 @@ class BackgroundGuard:
 
         Each of ``deltas`` is taken in a thread, when the guard wants it.
         """
+        loop = self._started()
         source = _Threaded(deltas)
         events = _Stepped(self._events(question, contexts, source.texts(), head))
         try:
-            while (event := self._submit(events.step()).result()) is not _END:
+            while (event := _result(self._submit(events.step(), loop))) is not _END:
                 yield cast("AnyOutputEvent", event)
         finally:
-            self._submit(events.aclose()).result()
+            with suppress(GuardClosed):
+                _result(self._submit(events.aclose(), loop))
             source.close()
 
     async def astream(
@@ -97,14 +122,15 @@ class BackgroundGuard:
 
         Each of ``deltas`` is taken on the caller's loop, when the guard wants it.
         """
-        here = asyncio.get_running_loop()
+        here, loop = asyncio.get_running_loop(), self._started()
         source = _Stepped(deltas)
         events = _Stepped(self._events(question, contexts, _texts_from(here, source), head))
         try:
-            while (event := await asyncio.wrap_future(self._submit(events.step()))) is not _END:
+            while (event := await _aresult(self._submit(events.step(), loop))) is not _END:
                 yield cast("AnyOutputEvent", event)
         finally:
-            await asyncio.wrap_future(self._submit(events.aclose()))
+            with suppress(GuardClosed):
+                await _aresult(self._submit(events.aclose(), loop))
             await source.aclose()
 
     # ------------------------------------------------------------------------------- on the guard's own loop
@@ -144,22 +170,55 @@ class BackgroundGuard:
         self._guard = None
         await self._stack.aclose()
 
-    def _submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+    def _started(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._opening = asyncio.Lock()  # belongs to the loop that first waits for it
-                threading.Thread(target=_run, args=(self._loop,), name="guard", daemon=True).start()
-            return asyncio.run_coroutine_threadsafe(work, self._loop)
+                self._thread = threading.Thread(target=_run, args=(self._loop,), name="guard", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _submit(self, work: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop) -> Future[_T]:
+        with self._starting:  # whatever is submitted before the guard closes, the loop still sees
+            if loop is not self._loop:
+                work.close()
+                raise GuardClosed(_CLOSED)
+            return asyncio.run_coroutine_threadsafe(work, loop)
+
+
+def _result(future: Future[_T]) -> _T:
+    try:
+        return future.result()
+    except CancelledError:
+        raise GuardClosed(_CLOSED) from None
+
+
+async def _aresult(future: Future[_T]) -> _T:
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise GuardClosed(_CLOSED) from None  # the guard's loop ended, and not the caller's task
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     try:
         loop.run_forever()
     finally:
+        loop.run_until_complete(_cancel_others())
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 class _Stepped:
