@@ -47,6 +47,8 @@ CODE: Final = "CODE"
 _BATCH: Final = 200
 _FAILED: Final = "evaluation_failed"
 _UNVERIFIED: Final = "unverified"
+_OWN_SCORE: Final = "severity_weighted"
+"""The score that the verdict has too."""
 _PASSED: Final = {True: "pass", False: "fail"}
 
 _T = TypeVar("_T")
@@ -97,7 +99,12 @@ def feedback_of(result: EvaluationResult, *, texts: bool = False) -> list[Feedba
         _in_words(result, verdict) if texts else verdict.summary,
         _UNVERIFIED if unverified else None,
     )
-    return [first, *(_of_score(name, score) for name, score in result.scores.items())]
+    others = {
+        name: score
+        for name, score in result.scores.items()
+        if not (name == _OWN_SCORE and score.value == verdict.score)
+    }
+    return [first, *(_of_score(name, score) for name, score in others.items())]
 
 
 def target_of(result: EvaluationResult) -> Target | None:

@@ -68,16 +68,17 @@ def export_command(
     from guardrail.cli.terminal import err, print_error, safe
 
     told = _export(results, to, endpoint, texts)
+    err().print(f"results of {safe(str(results))} that were sent: {told.sent:,}", soft_wrap=True)
     if told.unjudged:
-        print_error(f"{told.unjudged:,} results have no verdict, so that there is nothing to send of them")
+        err().print(f"not sent, since they have no verdict: {told.unjudged:,}", soft_wrap=True)
     if told.without_target:
-        print_error(
-            f"{told.without_target:,} results name no span to link to; put its traceparent, or its trace_id "
-            "and span_id, into the metadata of the responses before they are evaluated"
+        err().print(
+            f"not sent, since they name no span to link to: {told.without_target:,}; put its traceparent, or "
+            "its trace_id and span_id, into the metadata of the responses before they are evaluated",
+            soft_wrap=True,
         )
     if told.refused:
-        print_error(f"the receiver did not take {told.refused:,} results; the warning above says why")
-    err().print(f"{told.sent:,} results of {safe(str(results))} were sent", soft_wrap=True)
+        print_error(f"the receiver did not take {told.refused:,} of the results; see the warning above")
     if told.refused or not told.sent:
         raise typer.Exit(1)
 

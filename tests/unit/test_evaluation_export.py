@@ -76,7 +76,10 @@ def spans_to(receiver: OtlpReceiver) -> OTLPSpanExporter:
 async def test_a_verdict_and_each_score_are_events_of_the_span_that_was_evaluated(
     receiver: OtlpReceiver,
 ) -> None:
+    own = (await result_of(f"{RIGHT} {WRONG}")).verdict
+    assert own is not None
     scores = {
+        "severity_weighted": ScoreValue(value=own.score),
         "strict": ScoreValue(value=0.5),
         "llama_index": ScoreValue(value=0.0, passed=False),
         "ragas": ScoreValue(value=None, reason="no statements"),
@@ -266,7 +269,7 @@ async def test_the_command_sends_a_file_and_says_how_much(receiver: OtlpReceiver
     done = CliRunner().invoke(app, ["export", file, "--to", "openinference", "--endpoint", receiver.url])
     assert done.exit_code == 0, done.output
     assert len(receiver.spans) == 1
-    assert "1 results have no verdict" in done.output
+    assert "have no verdict: 1" in done.output
     assert {path for path, _ in receiver.requests} == {"/v1/logs", "/v1/traces"}
 
 
@@ -285,7 +288,7 @@ async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tm
     file = written(tmp_path / "results.jsonl", await result_of(RIGHT))
     done = CliRunner().invoke(app, ["export", file, "--to", "otlp", "--endpoint", receiver.url])
     assert done.exit_code == 1
-    assert "did not take 1 results" in done.output
+    assert "did not take 1 of the results" in done.output
     lost = written(tmp_path / "lost.jsonl", await result_of(RIGHT, metadata={}))
     done = CliRunner().invoke(app, ["export", lost, "--to", "openinference", "--endpoint", receiver.url])
     assert done.exit_code == 1
