@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from guardrail.errors import ConfigError
-from guardrail.events import WireModel
 
 if TYPE_CHECKING:
     from guardrail.evaluation_export import Exported
@@ -119,14 +118,17 @@ def _results(path: Path) -> Iterator[EvaluationResult]:
     from pydantic import ValidationError
 
     from guardrail.errors import DecodeError
-    from guardrail.events import decode_error
+    from guardrail.events import WireModel, decode_error
     from guardrail.offline.lines import read_lines
     from guardrail.offline.results import EvaluationResult
+
+    class Head(WireModel):
+        type: str
 
     with path.open("rb") as stream:
         for line in read_lines(stream):
             try:
-                if _Head.model_validate_json(line.data or b"").type == "evaluation.result":
+                if Head.model_validate_json(line.data or b"").type == "evaluation.result":
                     yield EvaluationResult.model_validate_json(line.data or b"")
             except ValidationError as error:
                 found = decode_error(error)
@@ -134,7 +136,3 @@ def _results(path: Path) -> Iterator[EvaluationResult]:
                     found.reason,
                     f"{path} line {line.number}: {found}; give a file that guardrail evaluate --out wrote",
                 ) from None
-
-
-class _Head(WireModel):
-    type: str
