@@ -33,7 +33,7 @@ from guardrail.judges import Judge
 from guardrail.judges.factory import build_judge
 from guardrail.limits import Limits
 from guardrail.logs import configure_logging
-from guardrail.offline.scorer import checker, judging_everything
+from guardrail.offline.evaluation import checker, judging_everything
 from guardrail.offline.statistics import without_nan
 from guardrail.routing import PolicyRouter
 

@@ -16,12 +16,13 @@ from guardrail.cli import (
     dead_letters,
     demo,
     doctor,
+    evaluate,
     export,
     flagged,
     prompts,
+    report,
     run,
     schema,
-    score,
     tail,
     top,
     topics,
@@ -41,7 +42,7 @@ app = typer.Typer(
 
 guardrail demo
 
-guardrail score answers.jsonl --out verdicts.jsonl
+guardrail evaluate answers.jsonl --out results.jsonl
 
 guardrail topics create --bootstrap-servers localhost:9092
 
@@ -75,7 +76,13 @@ def root(
 app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
-app.command("score", epilog=score.EPILOG)(score.score_command)
+app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate_command)
+app.command(
+    "score",
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)(evaluate.moved_command)
+app.command("report", epilog=report.EPILOG)(report.report_command)
 app.command("export", epilog=export.EPILOG)(export.export_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)

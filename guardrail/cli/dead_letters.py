@@ -238,7 +238,7 @@ def _selection(reason: str | None, key: str | None, since: str | None) -> DeadLe
     return DeadLetterFilter(reason, None if key is None else os.fsencode(key), since_ms)
 
 
-def since_time_ms(text: str, now_s: float) -> int:
+def since_time_ms(text: str, now_s: float, option: str = "--since") -> int:
     """``2h`` before now, or an ISO time, as milliseconds since 1970. Raises typer.BadParameter."""
     age = _AGE.fullmatch(text)
     if age is not None:
@@ -249,7 +249,7 @@ def since_time_ms(text: str, now_s: float) -> int:
     except (ValueError, OverflowError):
         raise typer.BadParameter(
             f"{text!r} is neither an age like 30m, 2h or 7d nor a time like 2026-03-01T12:00",
-            param_hint="--since",
+            param_hint=option,
         ) from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,6 @@ from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from guardrail.evaluation_export import Exported
-    from guardrail.offline.results import EvaluationResult
 
 EPILOG = """[bold]Examples[/]
 
@@ -96,6 +94,7 @@ def _export(results: Path, to: Destination, endpoint: str | None, texts: bool) -
             "'streaming-guardrail[otel]'"
         ) from None
     from guardrail.evaluation_export import export_events, export_spans
+    from guardrail.offline.results import StoredResults
 
     configure_logging(LoggingSettings(level="warning"))
     resource = Resource.create({"service.name": "guardrail"}).merge(OTELResourceDetector().detect())
@@ -107,32 +106,7 @@ def _export(results: Path, to: Destination, endpoint: str | None, texts: bool) -
     else:
         send, exporter = export_spans, OTLPSpanExporter(None if root is None else f"{root}/v1/traces")
     try:
-        told: Exported = send(_results(results), exporter, resource, texts=texts)
+        told: Exported = send(StoredResults(results), exporter, resource, texts=texts)
     finally:
         exporter.shutdown()
     return told
-
-
-def _results(path: Path) -> Iterator[EvaluationResult]:
-    """The results of a file; lines of other types are passed over."""
-    from pydantic import ValidationError
-
-    from guardrail.errors import DecodeError
-    from guardrail.events import WireModel, decode_error
-    from guardrail.offline.lines import read_lines
-    from guardrail.offline.results import EvaluationResult
-
-    class Head(WireModel):
-        type: str
-
-    with path.open("rb") as stream:
-        for line in read_lines(stream):
-            try:
-                if Head.model_validate_json(line.data or b"").type == "evaluation.result":
-                    yield EvaluationResult.model_validate_json(line.data or b"")
-            except ValidationError as error:
-                found = decode_error(error)
-                raise DecodeError(
-                    found.reason,
-                    f"{path} line {line.number}: {found}; give a file that guardrail evaluate --out wrote",
-                ) from None

@@ -9,6 +9,7 @@ citations of contexts that don't exist.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -20,6 +21,7 @@ from guardrail.errors import JudgeError
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, JudgeRequest, Meter
+from guardrail.judges.recorder import recorder
 from guardrail.judges.streams import checked, closing
 from guardrail.log_events import EventLog
 from guardrail.session.machine import Session
@@ -183,6 +185,8 @@ async def ask(
     clock. Raises only cancellation.
     """
     session.taken_up(batch)
+    if (record := recorder()) is not None:
+        record.add("statements", tuple(batch), time.monotonic(), reply=_statements(batch), timed=False)
     due = {claim_id: session.due(claim_id) for claim_id in batch}
     # Among gathered claims, the first expires long before the last.
     deadline = max(due.values()) if gathering is None else min(due.values())
@@ -222,6 +226,15 @@ async def ask(
     for claim_id in [claim_id for claim_id in open_.left if claim_id not in later]:
         open_.take(unverified(claim_id, judge.name, why, attempts=attempts))
     return [open_.untold.pop(claim_id) for claim_id in batch if claim_id in open_.untold]
+
+
+def _statements(batch: Mapping[str, Claim]) -> str:
+    """The claims as judges read them, one a line, each behind what leads in to it."""
+    texts = (
+        f"({claim.lead_in}) {claim.prose.text}" if claim.lead_in else claim.prose.text
+        for claim in batch.values()
+    )
+    return "\n".join(" ".join(text.split()) for text in texts)
 
 
 class _SessionMeter(Meter):

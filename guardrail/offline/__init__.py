@@ -1,1 +1,54 @@
-"""Batch evaluation: answers that are complete, from files, judged by the same engine as streams."""
+"""Offline evaluation: answers that are complete, judged by the same engine as streams, and scored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from guardrail.lazy import face
+
+if TYPE_CHECKING:
+    from guardrail.offline.evaluation import aevaluate, evaluate
+    from guardrail.offline.formats import read_samples
+    from guardrail.offline.results import (
+        BadSample,
+        Evaluation,
+        EvaluationResult,
+        Sample,
+        ScoreSummary,
+        ScoreValue,
+        TraceStep,
+        read_results,
+    )
+
+__all__ = [
+    "BadSample",
+    "Evaluation",
+    "EvaluationResult",
+    "Sample",
+    "ScoreSummary",
+    "ScoreValue",
+    "TraceStep",
+    "aevaluate",
+    "evaluate",
+    "read_results",
+    "read_samples",
+]
+
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    __getattr__, __dir__ = face(
+        __name__,
+        {
+            "guardrail.offline.evaluation": ("aevaluate", "evaluate"),
+            "guardrail.offline.formats": ("read_samples",),
+            "guardrail.offline.results": (
+                "BadSample",
+                "Evaluation",
+                "EvaluationResult",
+                "Sample",
+                "ScoreSummary",
+                "ScoreValue",
+                "TraceStep",
+                "read_results",
+            ),
+        },
+    )

@@ -6,12 +6,13 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 BOM: Final = b"\xef\xbb\xbf"
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """Above what the default limits of contexts and answer need when every character is escaped in JSON."""
 _DRAIN_BYTES: Final = 1024 * 1024
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +48,18 @@ def read_lines(stream: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterat
             yield InputLine(number, data, size)
 
 
-async def beside_the_loop(lines: Iterator[InputLine], ahead: int) -> AsyncIterator[InputLine]:
-    """``lines``, read in a thread, so that a terminal or a slow pipe holds nobody up.
+async def beside_the_loop(lines: Iterator[_Item], ahead: int) -> AsyncIterator[_Item]:
+    """``lines``, or what was read of them, from a thread, so that a terminal or a slow pipe holds nobody up.
 
     At most ``ahead`` lines are read before they are asked for. The thread is a daemon: one that waits for
     input which never comes does not keep the process from ending. Errors of reading are raised here.
     """
     loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[InputLine | BaseException | None] = asyncio.Queue()
+    arrived: asyncio.Queue[_Item | BaseException | None] = asyncio.Queue()
     room = threading.Semaphore(ahead)
     stopped = threading.Event()
 
-    def hand_over(item: InputLine | BaseException | None) -> None:
+    def hand_over(item: _Item | BaseException | None) -> None:
         # The loop may be closed already when the process is on its way out.
         if not stopped.is_set():
             loop.call_soon_threadsafe(arrived.put_nowait, item)

@@ -19,8 +19,10 @@ import numpy as np
 
 BINS: Final = 15
 ROUNDS: Final = 1000
+_FEW_LEVELS: Final = 8
 _Z: Final = 1.959964
 _SUPPORTED: Final = 0.5
+_MANY: Final = 2000
 _Array = Any
 Figure = Callable[[_Array, _Array, _Array], float]
 """Truths, scores and weights of claims -> the figure, or nan."""
@@ -38,7 +40,7 @@ class Bin(NamedTuple):
 def auroc(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
     """The probability that a true claim ranks above another, ties counting half."""
     true, weigh = _columns(truths, weights)
-    _, rank = np.unique(np.asarray(scores), return_inverse=True)
+    rank = _ranks(scores)
     up, down = np.bincount(rank, weigh * true), np.bincount(rank, weigh * ~true)
     if not up.sum() or not down.sum():
         return math.nan
@@ -58,9 +60,8 @@ def balanced_accuracy(truths: _Array, scores: _Array, weights: _Array | None = N
 def average_precision(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
     """The area under the precision-recall curve, by steps: the mean precision at the true claims, by rank."""
     true, weigh = _columns(truths, weights)
-    levels, rank = np.unique(-np.asarray(scores, dtype=float), return_inverse=True)
-    up = np.bincount(rank, weigh * true, minlength=len(levels))
-    every = np.bincount(rank, weigh, minlength=len(levels))
+    rank = _ranks(scores)
+    up, every = np.bincount(rank, weigh * true)[::-1], np.bincount(rank, weigh)[::-1]
     if not up.sum() or up.sum() == every.sum():
         return math.nan
     found, all_found = np.cumsum(up), np.cumsum(every)
@@ -89,9 +90,15 @@ def cohen_kappa(truths: _Array, scores: _Array, weights: _Array | None = None) -
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """The exact two-sided p-value of McNemar's test: of the cases that one of two runs alone has right."""
+    """The two-sided p-value of McNemar's test: of the cases that one of two runs alone has right.
+
+    Exact; of many cases by the normal distribution with continuity correction, which then agrees.
+    """
     total = only_first + only_second
     fewer = min(only_first, only_second)
+    if total >= _MANY:
+        apart = max(0, abs(only_first - only_second) - 1)
+        return math.erfc(apart / math.sqrt(2 * total))
     tail = sum(math.comb(total, k) for k in range(fewer + 1)) / 2**total
     return float(min(1.0, 2 * tail))
 
@@ -116,6 +123,18 @@ def calibration_error(truths: _Array, scores: _Array, weights: _Array | None = N
     found = reliability(truths, scores, weights)
     total = sum(each.weight for each in found)
     return sum(b.weight * abs(b.predicted - b.observed) for b in found) / total if total else math.nan
+
+
+def _ranks(scores: _Array) -> _Array:
+    """The place of each score in ascending order, equal ones alike; whole numbers from 0 are places already.
+
+    Sorting is what takes long in a figure: whoever needs it of many draws sorts once, and passes the places.
+    """
+    found = np.asarray(scores)
+    whole = np.issubdtype(found.dtype, np.integer)
+    if whole and found.size and found.min() >= 0 and found.max() <= found.size:
+        return found
+    return np.unique(found, return_inverse=True)[1]
 
 
 def _columns(truths: _Array, weights: _Array | None) -> tuple[_Array, _Array]:
@@ -171,6 +190,25 @@ def percent(told: Mapping[str, float]) -> str:
     return f"{100 * told['value']:.1f} [{100 * told['low']:.1f}, {100 * told['high']:.1f}]"
 
 
+def mean_estimate(values: Sequence[float], *, seed: int = 1) -> Estimate:
+    """The mean of values of any scale, such as scores, or differences of two runs in the same answers.
+
+    The interval comes from drawing answers again; of many, where that takes long and agrees, from the
+    standard error.
+    """
+    found = np.asarray(values, dtype=float)
+    count = len(found)
+    if not count:
+        return Estimate(math.nan, math.nan, math.nan)
+    value = float(found.mean())
+    if count >= _MANY:
+        spread = _Z * float(found.std(ddof=1)) / math.sqrt(count)
+        return Estimate(value, value - spread, value + spread)
+    drawn = found[np.random.default_rng(seed).integers(0, count, (ROUNDS, count))].mean(axis=1)
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Estimate(value, float(low), float(high))
+
+
 def wilson(count: int, total: int) -> tuple[float, float]:
     """The bounds of the share ``count / total``; nan of nothing."""
     if not 0 <= count <= total:
@@ -183,25 +221,49 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
 
 
+def _cells(
+    truths: _Array, scores: _Array, member: _Array, groups: int
+) -> tuple[_Array, _Array, _Array] | None:
+    """Claims of the same truth and score as one, with their number in each group; None if there are many
+    scores. Verdicts have two, so that a draw is a product of small arrays.
+    """
+    levels, level = np.unique(scores, return_inverse=True)
+    if len(levels) > _FEW_LEVELS:
+        return None
+    cells = 2 * len(levels)
+    counts = np.bincount(member * cells + 2 * level + truths, minlength=groups * cells)
+    return np.tile([False, True], len(levels)), np.repeat(levels, 2), counts.reshape(groups, cells)
+
+
 def bootstrap(
-    groups: Sequence[Sequence[tuple[bool, float]]], figure: Figure, *, rounds: int = ROUNDS, seed: int = 1
+    groups: Sequence[Sequence[tuple[bool, float]]],
+    figure: Figure,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 1,
+    by_rank: bool = False,
 ) -> Estimate:
     """``figure`` over the claims of all groups, and the middle 95 % of it where groups are drawn again.
 
     A group holds truth and score of the claims of one answer. Draws in which one class is missing are left
-    out.
+    out. ``by_rank``: the figure depends on the order of scores alone, and gets their places instead.
     """
     truths = np.array([truth for group in groups for truth, _ in group], dtype=bool)
     scores = np.array([score for group in groups for _, score in group], dtype=float)
+    if by_rank:
+        scores = _ranks(scores)
     member = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
     value = figure(truths, scores, np.ones(len(truths)))
     if math.isnan(value):
         return Estimate(math.nan, math.nan, math.nan)
+    cells = _cells(truths, scores, member, len(groups))
+    if cells is not None:
+        truths, scores, counts = cells
     random = np.random.default_rng(seed)
     drawn = []
     for _ in range(rounds):
         times = np.bincount(random.integers(0, len(groups), len(groups)), minlength=len(groups))
-        found = figure(truths, scores, times[member])
+        found = figure(truths, scores, times[member] if cells is None else times @ counts)
         if not math.isnan(found):
             drawn.append(found)
     if not drawn:

@@ -21,6 +21,7 @@ from guardrail import __version__
 from guardrail.cli import app
 from guardrail.client import GuardClient
 from guardrail.events import ResponseVerdict, parse_input, parse_output
+from guardrail.offline.formats import FORMATS
 from guardrail.policy import Policy
 from tests.support.examples import run_example
 from tests.support.llm_server import LlmServer
@@ -116,7 +117,7 @@ def test_the_clients_defaults_are_those_that_the_page_tells(name: str) -> None:
     assert re.search(rf"`{name}` \({default:g}[ )]", page("client.md"))
 
 
-# --------------------------------------------------------------------- quickstart.md and score.md
+# --------------------------------------------------------------------- quickstart.md and evaluate.md
 
 
 @pytest.mark.parametrize("event", blocks("quickstart.md", "json"))
@@ -125,16 +126,27 @@ def test_the_events_of_the_quickstart_are_events(event: str) -> None:
     assert json.loads(event)["schema"] == 1
 
 
-def test_the_line_to_score_can_be_scored(tmp_path: Path) -> None:
-    [line] = blocks("score.md", "json")
+def test_the_line_to_evaluate_can_be_evaluated(tmp_path: Path) -> None:
+    [line] = blocks("evaluate.md", "json")
     assert line.count("\n") == 1
     (tmp_path / "answers.jsonl").write_text(line, encoding="utf-8")
     out = tmp_path / "verdicts.jsonl"
-    done = CliRunner().invoke(app, ["score", str(tmp_path / "answers.jsonl"), "--out", str(out)])
+    done = CliRunner().invoke(app, ["evaluate", str(tmp_path / "answers.jsonl"), "--verdicts", str(out)])
     assert done.exit_code == 0, done.output
     verdict = parse_output(out.read_text(encoding="utf-8"))
     assert isinstance(verdict, ResponseVerdict)
     assert (verdict.response_id, verdict.decision) == ("line-1", "block")
+
+
+def test_the_example_of_an_evaluation_prints_what_the_page_says() -> None:
+    [code], [said] = blocks("evaluate.md", "python"), blocks("evaluate.md", "text")
+    printed = [line.rstrip() for line in printed_by(code).splitlines()]
+    assert printed == said.strip().splitlines()
+
+
+def test_the_page_of_evaluation_names_every_format() -> None:
+    named = re.findall(r"^\| `(\w+)` \|", page("evaluate.md"), flags=re.MULTILINE)
+    assert named == [each for each in FORMATS if each != "auto"]
 
 
 # -------------------------------------------------------------------------------------- commands
@@ -143,6 +155,8 @@ def test_the_line_to_score_can_be_scored(tmp_path: Path) -> None:
 def commands(command: object, path: str = "guardrail") -> Iterator[tuple[str, TyperCommand]]:
     if isinstance(command, TyperGroup):
         for name, below in command.commands.items():
+            if below.hidden:  # of a former name, which says the new one
+                continue
             yield from commands(below, f"{path} {name}")
     else:
         assert isinstance(command, TyperCommand)

@@ -18,13 +18,15 @@ from guardrail.cli import app
 from guardrail.evaluation_export import (
     Exported,
     Feedback,
+    Target,
     annotator_kind,
     export_events,
     export_spans,
     feedback_of,
     target_of,
 )
-from guardrail.offline.results import EvaluationResult, ScoreValue
+from guardrail.offline.formats import read_samples
+from guardrail.offline.results import EvaluationResult, Sample, ScoreValue
 from guardrail.semconv import EVALUATION, openinference
 from tests.support.judges import WordJudge
 from tests.support.otlp_receiver import OtlpReceiver, attributes_of, otlp_receiver
@@ -235,6 +237,30 @@ async def test_results_that_name_no_span_and_errors_are_counted_and_not_sent(rec
 )
 async def test_what_names_no_span_is_none(metadata: dict[str, Any]) -> None:
     assert target_of(await result_of(RIGHT, metadata=metadata)) is None
+
+
+def test_a_trace_that_was_evaluated_has_its_results_linked_to_its_root(tmp_path: Path) -> None:
+    spans = [
+        {
+            "context.trace_id": TRACE,
+            "context.span_id": "00000000000000aa",
+            "parent_id": SPAN,
+            "openinference.span.kind": "RETRIEVER",
+            "retrieval.documents.0.document.content": "Paris is in France.",
+        },
+        {
+            "context.trace_id": TRACE,
+            "context.span_id": SPAN,
+            "openinference.span.kind": "CHAIN",
+            "input.value": "Where is Paris?",
+            "output.value": RIGHT,
+        },
+    ]
+    (tmp_path / "spans.jsonl").write_text("\n".join(map(json.dumps, spans)))
+    (sample,) = read_samples(tmp_path / "spans.jsonl")
+    assert isinstance(sample, Sample)
+    found = target_of(EvaluationResult(response=sample.response))
+    assert found == Target(int(TRACE, 16), int(SPAN, 16))
 
 
 async def test_a_language_models_judgement_is_told_from_codes() -> None:

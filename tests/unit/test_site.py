@@ -42,7 +42,7 @@ def build(folder: Path, spoil: str = "") -> subprocess.CompletedProcess[str]:
     pages = folder / "build" / "pages"
     subprocess.run([sys.executable, "-m", "scripts.docs_site", str(pages)], cwd=ROOT, timeout=60, check=True)
     if spoil:
-        with (pages / "score.md").open("a", encoding="utf-8") as page:
+        with (pages / "evaluate.md").open("a", encoding="utf-8") as page:
             page.write(spoil)
     shutil.copy(ROOT / "mkdocs.yml", folder)
     shutil.copytree(ROOT / "scripts" / "docs_templates", folder / "scripts" / "docs_templates")
@@ -176,7 +176,7 @@ def test_the_reference_has_every_public_name(module: object, pages: dict[Path, _
 
 def test_links_out_of_docs_lead_to_pages_of_the_site() -> None:
     text = "[a](../README.md#try-it) `[b](../x.md)` [c](benchmarks.md) [d](https://example.com)"
-    assert with_links_of_the_site("docs/score.md", text) == (
+    assert with_links_of_the_site("docs/evaluate.md", text) == (
         "[a](overview.md#try-it) `[b](../x.md)` [c](benchmarks.md) [d](https://example.com)",
         ["README.md", "docs/benchmarks.md"],
     )

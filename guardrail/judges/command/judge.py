@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 import time
 import uuid
@@ -28,6 +29,7 @@ from guardrail.judges.command.protocol import (
 )
 from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.verdicts import UNQUOTED_FACTOR, support_of
+from guardrail.judges.recorder import recorder
 from guardrail.secrets import read_secret
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
@@ -161,7 +163,7 @@ class CommandJudge:
         deadline = asyncio.get_running_loop().time() + left
         request_id = uuid.uuid4().hex
         line = await asyncio.to_thread(write_request, request, request_id, int(left * 1000))
-        reply = await self._port.ask(line, request_id, deadline, meter)
+        reply = await self._asked(line, request_id, deadline, meter, tuple(request.claims))
         found, dropped = await asyncio.to_thread(self._settle, reply, request)
         meter.add(Usage(dropped_quotes=dropped))
         for judgement in found:
@@ -169,6 +171,30 @@ class CommandJudge:
 
     async def aclose(self) -> None:
         await self._port.aclose()
+
+    async def _asked(
+        self, line: bytes, request_id: str, deadline: float, meter: Meter, claim_ids: tuple[str, ...]
+    ) -> dict[str, Any]:
+        record, begun_at = recorder(), time.monotonic()
+        reply: dict[str, Any] | None = None
+        error: str | None = None
+        try:
+            reply = await self._port.ask(line, request_id, deadline, meter)
+        except JudgeError as raised:
+            error = str(raised)
+            raise
+        finally:
+            if record is not None:
+                record.add(
+                    "call",
+                    claim_ids,
+                    begun_at,
+                    judge=self._name,
+                    prompt=line.decode().strip(),
+                    reply=None if reply is None else json.dumps(reply),
+                    error=error,
+                )
+        return reply
 
     def _settle(self, reply: dict[str, Any], request: JudgeRequest) -> tuple[list[Judgement], int]:
         """A judgement for each claim that ``reply`` speaks of, and how many quotes of it stand nowhere."""

@@ -13,6 +13,7 @@ from guardrail.lazy import face
 if TYPE_CHECKING:
     from guardrail.judges.llm.endpoint import OutputMode
     from guardrail.judges.llm.exchange import RetryWaits
+    from guardrail.judges.llm.explain import LlmExplainer
     from guardrail.judges.llm.judge import LlmJudge
     from guardrail.judges.llm.limits import CircuitBreaker
     from guardrail.judges.llm.prompt import Fence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CircuitBreaker",
     "Fence",
+    "LlmExplainer",
     "LlmJudge",
     "LlmJudgeSettings",
     "OutputMode",
@@ -36,6 +38,7 @@ if not TYPE_CHECKING:  # a type checker sees the names above, and no others
         {
             "guardrail.judges.llm.endpoint": ("OutputMode",),
             "guardrail.judges.llm.exchange": ("RetryWaits",),
+            "guardrail.judges.llm.explain": ("LlmExplainer",),
             "guardrail.judges.llm.judge": ("LlmJudge",),
             "guardrail.judges.llm.limits": ("CircuitBreaker",),
             "guardrail.judges.llm.prompt": ("Fence",),

@@ -31,6 +31,7 @@ from guardrail.judges.llm.exchange import (
 from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url
+from guardrail.judges.recorder import recorder
 
 # The longest that all calls wait because one of them got a Retry-After: the server may recover earlier.
 _LONGEST_PAUSE_S: Final = 60.0
@@ -130,6 +131,8 @@ class Question:
     spent: Spent
     response_id: str = ""
     admit: Callable[[], None] | None = None
+    claim_ids: tuple[str, ...] = ()
+    """Those that it is about, for records."""
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -365,6 +368,7 @@ class ModelEndpoint:
                 return self._left_alone()
             began_in, begun = self.limit.round, asyncio.get_running_loop().time()
             attempt = _Attempt(question, say)
+            recorded_from = time.monotonic()
             arguments = self.dialect.arguments(question.schema)
             try:
                 outcome = await self._attempt(attempt, arguments, until)
@@ -380,6 +384,7 @@ class ModelEndpoint:
             finally:
                 admission.record(ok=None)
                 question.spent.add(self.settings.model, attempt.progress.usage, self._prices)
+                attempt.record(self.name, recorded_from)
 
     async def _attempt(self, attempt: _Attempt, arguments: dict[str, Any], until: float) -> Outcome | None:
         """One HTTP call; None if the server refused an argument, which is omitted from now on."""
@@ -462,8 +467,12 @@ class _Attempt:
         self._say = say
         self._reader = question.reader()
         self._answers: list[Answer] = []
+        self._recorder = recorder()
+        self._raw: list[str] = []
 
     def read(self, text: str) -> None:
+        if self._recorder is not None:
+            self._raw.append(text)
         answers = self._reader.feed(text)
         if answers:
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
@@ -472,6 +481,21 @@ class _Attempt:
 
     def finish(self) -> list[Answer]:
         return [*self._answers, *self._reader.finish()]
+
+    def record(self, judge: str, begun_at: float) -> None:
+        """The messages and the text that came, if anybody wants to see them; of a cancelled call, too."""
+        if self._recorder is None:
+            return
+        failure = self.failure
+        self._recorder.add(
+            "call",
+            self.question.claim_ids,
+            begun_at,
+            judge=judge,
+            prompt="\n\n".join(f"{each['role']}:\n{each['content']}" for each in self.question.messages),
+            reply="".join(self._raw),
+            error=None if failure is None else str(failure.error),
+        )
 
     def broke_off(self, failure: Failure) -> Outcome:
         """The answers that were complete when the call failed, or the failure if there are none."""

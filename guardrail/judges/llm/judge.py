@@ -287,6 +287,7 @@ class _Case:
                 spent,
                 self._request.response_id,
                 self._meter.admit,
+                tuple(prompt.claim_ids.values()),
             ),
             deadline,
         )

@@ -119,13 +119,15 @@ class ClaimChecker:
         evidence: EvidenceIndex,
         stopped: Callable[[], bool],
         pressed: Pressed = lambda: 0,
+        examined_of: Callable[[str, Examination], None] | None = None,
     ) -> Iterator[Judgement]:
         """The judgements of a request's claims, in their order, until ``stopped()``.
 
         It is asked before each claim and each window; a claim that isn't wholly judged by then has no
         judgement. ``pressed()`` is asked before each claim: a verdict on less is better than none, and says
         so where something was left out. A claim that the verifier should have read, and did not, is never
-        SUPPORTED. Raises JudgeError when the verifier fails.
+        SUPPORTED. ``examined_of`` gets what was found out about each claim that was compared. Raises
+        JudgeError when the verifier fails.
         """
         reader = None if self._verifier is None else WindowReader(self._verifier)
         source = _figures_of(evidence)
@@ -156,7 +158,7 @@ class ClaimChecker:
             examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
             if stopped():
                 return
-            judgement = self._judgement(claim_id, examined, part[0], evidence)
+            judgement = self._judgement(claim_id, examined, part[0], evidence, examined_of)
             if label is not None:
                 judgement = said_to_be_false(judgement)
             if answer is False:
@@ -182,10 +184,17 @@ class ClaimChecker:
         return None
 
     def _judgement(
-        self, claim_id: str, examined: Examination | None, start: int, evidence: EvidenceIndex
+        self,
+        claim_id: str,
+        examined: Examination | None,
+        start: int,
+        evidence: EvidenceIndex,
+        examined_of: Callable[[str, Examination], None] | None,
     ) -> Judgement:
         if examined is None:
             return nothing_to_compare(claim_id, NAME)
+        if examined_of is not None:
+            examined_of(claim_id, examined)
         fit = self._read if examined.read else self._words
         return judgement_of(
             claim_id,

@@ -18,9 +18,10 @@ from weakref import WeakKeyDictionary
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.base import JudgeRequest
-from guardrail.judges.local.check import NAME, build_checker
+from guardrail.judges.local.check import NAME, Examination, build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import default_threads
+from guardrail.judges.recorder import Recorder, recorder
 from guardrail.verdicts import Judgement
 
 _Queue = OrderedDict[asyncio.Future[None], None]
@@ -149,7 +150,7 @@ class LocalJudge:
         if self._closed.is_set():
             raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
-        work = partial(self._judge, request, asked, reading, stopped)
+        work = partial(self._judge, request, asked, reading, stopped, recorder())
         job = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await job
@@ -171,7 +172,12 @@ class LocalJudge:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _judge(
-        self, request: JudgeRequest, asked: float, reading: bool, stopped: threading.Event
+        self,
+        request: JudgeRequest,
+        asked: float,
+        reading: bool,
+        stopped: threading.Event,
+        record: Recorder | None,
     ) -> list[Judgement]:
         time_given = max(0.0, request.deadline - asked)
 
@@ -187,14 +193,41 @@ class LocalJudge:
             none = max(gone, ahead * _OF_ONE_WINDOW) >= _IN_HASTE * time_given
             return one_window + none
 
+        examined: dict[str, Examination] = {}
         found = []
         began = time.monotonic()
         for judgement in self._checker.check_all(
-            request.claims, request.question, request.evidence, over, pressed
+            request.claims,
+            request.question,
+            request.evidence,
+            over,
+            pressed,
+            None if record is None else examined.__setitem__,
         ):
             found.append(judgement)
+            if record is not None:
+                _record(record, judgement, examined.pop(judgement.claim_id, None), began)
             now = time.monotonic()
             if not judgement.degraded_from:
                 self._pace += (now - began - self._pace) * _LATEST
             began = now
         return found
+
+
+def _record(record: Recorder, judgement: Judgement, examined: Examination | None, begun_at: float) -> None:
+    """The windows that were read for a claim, and what the verifier and the judge said."""
+    reads = () if examined is None else examined.read
+    windows = [f"[{number}] {read.window.text}" for number, read in enumerate(reads, 1)]
+    readings = [
+        f"[{number}] support {read.reading.support:.3f}, contradiction {read.reading.contradiction:.3f}"
+        for number, read in enumerate(reads, 1)
+    ]
+    said = f"{judgement.verdict}, support {judgement.support or 0.0:.3f}: {judgement.reasoning}"
+    record.add(
+        "reading",
+        (judgement.claim_id,),
+        begun_at,
+        judge=NAME,
+        prompt="\n".join(windows) or "no passage was read",
+        reply="\n".join([*readings, said]),
+    )

@@ -22,6 +22,7 @@ from guardrail.judges.model.batching import Batcher
 from guardrail.judges.model.classifier import BATCH_SIZE, Scores, load_classifier
 from guardrail.judges.model.settings import ClassifierSettings
 from guardrail.judges.model.tokens import Pair, PairForm, TokenisedText
+from guardrail.judges.recorder import Recorder, recorder
 from guardrail.judges.streams import closing
 from guardrail.verdicts import Judgement, unverified
 
@@ -65,6 +66,7 @@ class ClassifierJudge:
             for claim_id in request.claims:
                 yield Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
             return
+        begun_at = time.monotonic()
         prepared = await self._prepared(request) if request.claims else {}
         failed = dict.fromkeys(request.claims, _LATE)
         pending: dict[asyncio.Future[list[Scores]], str] = {}
@@ -83,9 +85,11 @@ class ClassifierJudge:
                         failed[claim_id] = str(error)
                         continue
                     del failed[claim_id]
-                    yield await asyncio.to_thread(
-                        self._settled, request, claim_id, prepared[claim_id] or [], future.result()
-                    )
+                    pairs, scores = prepared[claim_id] or [], future.result()
+                    settled = await asyncio.to_thread(self._settled, request, claim_id, pairs, scores)
+                    if (record := recorder()) is not None:
+                        _record(record, settled, pairs, scores, begun_at)
+                    yield settled
         finally:
             for future in pending:
                 if not future.cancel():
@@ -121,6 +125,25 @@ class ClassifierJudge:
         claim = request.claims[claim_id].prose.text
         told = settle(claim_id, claim, pairs, scores, request.evidence, self._settings, self._name)
         return told if self._classifier.labels.has_contradiction else replace(told, contradiction=None)
+
+
+def _record(
+    record: Recorder, settled: Judgement, pairs: Sequence[Pair], scores: Sequence[Scores], begun_at: float
+) -> None:
+    """The windows that the model read for a claim, and what it made of each."""
+    windows = [f"[{number}] {' '.join(pair.premise.split())}" for number, pair in enumerate(pairs, 1)]
+    readings = [
+        f"[{number}] support {score.support:.3f}, contradiction {score.contradiction:.3f}"
+        for number, score in enumerate(scores, 1)
+    ]
+    record.add(
+        "reading",
+        (settled.claim_id,),
+        begun_at,
+        judge=settled.judge,
+        prompt="\n".join(windows),
+        reply="\n".join([*readings, f"{settled.verdict}, support {settled.support or 0.0:.3f}"]),
+    )
 
 
 async def _as_done(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrail.offline import statistics
 from guardrail.offline.statistics import (
     Figure,
     auroc,
     average_precision,
     balanced_accuracy,
+    bootstrap,
     calibration_error,
     cohen_kappa,
     f1,
@@ -90,6 +93,23 @@ def test_average_precision_by_hand() -> None:
     assert math.isnan(average_precision([True], [0.5]))
 
 
+@given(CLAIMS)
+def test_places_of_scores_give_what_the_scores_give(claims: list[tuple[bool, float]]) -> None:
+    groups = [[claim] for claim in claims]
+    for figure in (auroc, average_precision):
+        by_score = bootstrap(groups, figure, rounds=5)
+        by_rank = bootstrap(groups, figure, rounds=5, by_rank=True)
+        assert asdict(by_rank) == pytest.approx(asdict(by_score), nan_ok=True)
+
+
+def test_whole_numbers_that_are_no_places_are_ranked_like_any() -> None:
+    truths = [True, False, True, False]
+    for scores in ([-5, -7, 900, 3], [10, 2, 300, 40]):
+        floats = [float(score) for score in scores]
+        assert auroc(truths, scores) == auroc(truths, floats)
+        assert average_precision(truths, scores) == average_precision(truths, floats)
+
+
 def test_f1_and_kappa_by_hand() -> None:
     truths, scores = [True, True, False, False, False], [0.9, 0.2, 0.8, 0.1, 0.1]
     assert f1(truths, scores) == pytest.approx(2 * 1 / (2 * 1 + 2))
@@ -102,3 +122,16 @@ def test_mcnemar_is_the_exact_binomial() -> None:
     assert mcnemar(0, 5) == pytest.approx(2 / 32)
     assert mcnemar(5, 0) == mcnemar(0, 5)
     assert mcnemar(0, 0) == mcnemar(3, 3) == 1.0
+
+
+@given(st.lists(CLAIMS, min_size=1, max_size=6))
+def test_claims_that_are_alike_are_drawn_together_with_the_same_result(
+    groups: list[list[tuple[bool, float]]],
+) -> None:
+    verdicts = [[(truth, float(score > 0.5)) for truth, score in group] for group in groups]
+    for figure in (balanced_accuracy, auroc, f1, cohen_kappa, calibration_error):
+        together = bootstrap(verdicts, figure, rounds=5)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(statistics, "_FEW_LEVELS", 0)
+            one_by_one = bootstrap(verdicts, figure, rounds=5)
+        assert asdict(together) == pytest.approx(asdict(one_by_one), nan_ok=True)

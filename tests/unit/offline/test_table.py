@@ -1,8 +1,8 @@
-"""The table of scored responses: aligned, narrow, harmless."""
+"""The table of judged responses: aligned, narrow, harmless."""
 
 from __future__ import annotations
 
-from guardrail.cli.score_report import Tally, Totals, header, row
+from guardrail.cli.evaluate_report import Tally, Totals, header, row
 from guardrail.events import Decision
 from guardrail.judges import Usage, Verdict
 from tests.unit.demo.events import claim, verdict
@@ -54,7 +54,7 @@ def test_totals_leave_out_of_the_mean_what_has_no_score() -> None:
         "      1 block by rule: contradicted fact",
         "3 claims: 1 supported, 1 contradicted, 1 unverified",
         "1 of 3 claims were not judged, and count in no score: the events say why",
-        "1 line could not be read",
+        "1 answer could not be judged",
     ]
 
 

@@ -17,6 +17,7 @@ from guardrail.judges.model import ClassifierJudge, ClassifierSettings, Pair
 from guardrail.judges.model import judge as judging
 from guardrail.judges.model.classifier import Scores
 from guardrail.judges.model.tokens import PairForm, TokenisedText
+from guardrail.judges.recorder import recording
 from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.model.asking import claim, request
 from tests.unit.judges.model.tiny import write_model
@@ -266,3 +267,16 @@ async def test_a_pair_with_special_tokens_all_the_same_is_not_put_to_the_model(
     reply = await judged(folder, ["sky blue", "[SEP] sky blue [SEP]"], ["the sky is blue"])
     assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
     assert "special tokens" in reply.judgements[1].reasoning
+
+
+async def test_what_was_read_and_made_of_it_is_recorded_on_request(folder: Path) -> None:
+    contexts = ["The sky is blue today.", "Filler."]
+    with recording() as record:
+        reply = await judged(folder, ["The sky is blue"], contexts)
+    (step,) = record.steps
+    assert (step.kind, step.claim_ids, step.judge) == ("reading", ("c0",), "classifier:tiny-nli")
+    assert step.prompt == "[1] The sky is blue today.\n[2] Filler."
+    (backed,) = reply.judgements
+    lines = (step.reply or "").splitlines()
+    assert lines[0].startswith(f"[1] support {backed.support:.3f}")
+    assert lines[2] == f"SUPPORTED, support {backed.support:.3f}"

@@ -1,6 +1,6 @@
-"""What ``guardrail score`` writes while it works: events, a table, unreadable lines, progress.
+"""What ``guardrail evaluate`` writes while it works: events, a table, errors, progress.
 
-The table is made row by row, so that it needs no memory of what was scored. Under a response that is not
+The table is made row by row, so that it needs no memory of what was judged. Under a response that is not
 simply released stands why: the rule, and the claim that it was about.
 """
 
@@ -9,9 +9,10 @@ from __future__ import annotations
 import heapq
 import sys
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import BinaryIO, Final, Self, TextIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, cast
 
 from rich.console import Console
 from rich.file_proxy import FileProxy
@@ -22,11 +23,16 @@ from guardrail.cli.terminal import discard
 from guardrail.demo.board import Card
 from guardrail.demo.views import VERDICT_STYLES, Symbols, finished_card, symbols_for
 from guardrail.events import ClaimVerdict, Decision, Response, ResponseVerdict, Usage, Verdict
-from guardrail.offline.scorer import ScoredLine
+from guardrail.offline.evaluation import OWN_SCORE
+from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls, shorten
 from guardrail.routing import PolicyRouter
 from guardrail.verdicts import total
+
+if TYPE_CHECKING:
+    from guardrail.cli.evaluate_sources import Sources
+    from guardrail.cli.results_file import ResultsFile
 
 ID_WIDTH: Final = 26
 _TOLD_WIDTH: Final = 72
@@ -203,7 +209,7 @@ class Totals:
             lines.append(Text(self._consumed()))
         if self.unreadable:
             lines.append(
-                Text(f"{self.unreadable:,} line{'' if self.unreadable == 1 else 's'} could not be read")
+                Text(f"{self.unreadable:,} answer{'' if self.unreadable == 1 else 's'} could not be judged")
             )
         return lines
 
@@ -216,6 +222,23 @@ class Totals:
             f"{usage.output_tokens:,} out"
         )
         return f"{calls}: {tokens}{cost}"
+
+
+class _Mean:
+    """The mean of one score, without its values."""
+
+    def __init__(self) -> None:
+        self._sum, self._defined, self._undefined = 0.0, 0, 0
+
+    def add(self, value: float | None) -> None:
+        if value is None:
+            self._undefined += 1
+        else:
+            self._sum, self._defined = self._sum + value, self._defined + 1
+
+    def summary(self, errors: int) -> ScoreSummary:
+        mean = self._sum / self._defined if self._defined else None
+        return ScoreSummary(mean, self._defined, self._undefined, errors)
 
 
 _REFRESH_PER_S: Final = 8
@@ -234,38 +257,46 @@ class _PatientConsole(Console):
 
 
 class Report:
-    """Takes the outcomes in order. Use as a context manager; the totals are written at the end.
+    """Takes the results in order. Use as a context manager; the totals are written at the end.
 
-    Events go to ``events`` at once, so that a reader downstream sees them as they come; None is for nobody.
-    The cards that ``show`` asks for come with them, before the table. The table goes to
+    Results and verdicts go at once to the files that ``writes_to`` names, so that a reader downstream sees
+    them as they come. The cards that ``show`` asks for come with them, before the table. The table goes to
     stdout, or to stderr when the events are there, at the end: in the order of the input, or of many
     responses the worst ones, lowest score first. The bar is on stderr, and only on a terminal.
     """
 
     def __init__(
         self,
-        source: str,
-        size: int | None,
-        events: BinaryIO | None,
+        sources: Sources,
         *,
         table_on_stderr: bool,
         router: PolicyRouter | None = None,
         show: str | None = None,
+        scores: Sequence[str] = (),
     ) -> None:
         """``router`` has the policies, for the reasons. ``show``: one of SHOW_WORDS, or an id."""
         self.totals = Totals()
         self.cards = 0
         """Printed."""
+        self.keeps = False
+        """Whether results are kept in ``kept``, for those who want all of them at the end."""
+        self.kept: list[EvaluationResult] = []
         self._router = router
         self._policies = {policy.name: policy for policy in router.policies} if router else {}
         self._show = show
-        self._source = escape_controls(source)
-        self._events = events
+        self._sources = sources
+        self._scores = {name: _Mean() for name in scores}
+        self._results: ResultsFile | None = None
+        self._verdicts: BinaryIO | None = None
+        self._before = 0
         self._worst: list[tuple[float, int, Text]] = []
         self._errors = _PatientConsole(stderr=True, highlight=False)
         # A terminal has one cursor: where the table is on it too, the bar's console has to write the rows.
         together = table_on_stderr or (sys.stdout.isatty() and sys.stderr.isatty())
         self._table = self._errors if together else _PatientConsole(highlight=False)
+        self._symbols = symbols_for(self._table.encoding)
+        # Rows keep their width where the terminal is narrower; lines about why use what there is.
+        self._width = max(header().cell_len, min(_MOST_WIDE, self._table.width - 1))
         self._progress = Progress(
             TextColumn("judged {task.fields[judged]:,}"),
             BarColumn(),
@@ -278,7 +309,11 @@ class Report:
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._progress.add_task("", total=size, judged=0)
+        self._task = self._progress.add_task("", total=sources.size, judged=0)
+
+    def writes_to(self, results: ResultsFile | None, verdicts: BinaryIO | None) -> None:
+        """Where results go from now on; None is nowhere."""
+        self._results, self._verdicts = results, verdicts
 
     @property
     def log_stream(self) -> TextIO:
@@ -287,9 +322,9 @@ class Report:
 
     def __enter__(self) -> Self:
         self._progress.start()
-        self._symbols = symbols_for(self._table.encoding)
-        # Rows keep their width where the terminal is narrower; lines about why use what there is.
-        self._width = max(header().cell_len, min(_MOST_WIDE, self._table.width - 1))
+        if self._before:
+            told = f"{self._before:,} results were there already"
+            self._errors.print(Text(told, "dim"), soft_wrap=True)
         if self._show is None:
             self._table.print(header(), soft_wrap=True)
         return self
@@ -304,8 +339,11 @@ class Report:
             self._print_rows()
             for line in self.totals.lines():
                 self._table.print(line, soft_wrap=True)
-        if self._events is not None:
-            self._events.flush()
+            # What a table shows anyway, the mean of the policy's own score, needs no line of its own.
+            if list(self._scores) != [OWN_SCORE]:
+                summary = {name: each.summary(self.totals.unreadable) for name, each in self._scores.items()}
+                for told in summary_lines(summary):
+                    self._table.print(Text(told), soft_wrap=True)
 
     def _print_rows(self) -> None:
         left_out = self.totals.responses - len(self._worst)
@@ -328,23 +366,67 @@ class Report:
         else:
             heapq.heappushpop(self._worst, kept)
 
-    def add(self, outcome: ScoredLine) -> None:
-        """One line of the input is done. Raises BrokenPipeError when nobody reads the events any more."""
-        if outcome.verdict is None:
+    def add(self, result: EvaluationResult) -> None:
+        """One more result. Raises BrokenPipeError when nobody reads the events any more."""
+        if self._results is not None:
+            self._results.write(result)
+        if self._verdicts is not None and result.verdict is not None:
+            write_line(self._verdicts, result.verdict)
+        self._take(result)
+        self._progress.update(self._task, completed=self._sources.position, judged=self.totals.responses)
+
+    def note(self, result: EvaluationResult) -> None:
+        """A result that was there before this run: it counts, and is not written again."""
+        self._before += 1
+        self._take(result)
+
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Text under the table."""
+        for line in lines:
+            self._table.print(Text(escape_controls(line)), soft_wrap=True)
+
+    def _take(self, result: EvaluationResult) -> None:
+        if self.keeps:
+            self.kept.append(result)
+        verdict = result.verdict
+        if verdict is None:
             self.totals.unreadable += 1
-            reason = escape_controls(outcome.problem or "")
-            self._errors.print(Text(f"{self._source}:{outcome.line}: {reason}"), soft_wrap=True)
-        else:
-            self.totals.add(outcome.verdict)
-            if self._events is not None:
-                self._events.write(outcome.verdict.to_json() + b"\n")
-                self._events.flush()
-            if outcome.response is not None:
-                self._note_route(outcome.response)
-                if self._wanted(outcome.verdict):
-                    self._print_card(outcome.response, outcome.verdict)
-            self._keep(outcome.verdict)
-        self._progress.update(self._task, advance=outcome.size, judged=self.totals.responses)
+            reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
+            self._errors.print(Text(reason), soft_wrap=True)
+            return
+        self.totals.add(verdict)
+        for name, value in result.scores.items():
+            if name in self._scores:
+                self._scores[name].add(value.value)
+        if result.response is not None:
+            self._note_route(result.response)
+            if self._wanted(verdict):
+                self._print_card(result.response, verdict)
+        self._keep(verdict)
+
+    def below(self, name: str, bound: float) -> str:
+        """What is wrong if the mean of a score is below ``bound`` or undefined, else ""."""
+        mean = self._scores[name].summary(0).mean
+        if mean is None:
+            return f"{name} is undefined, so it is not at least {bound:g}: no answer has a value"
+        return f"mean {name} {mean:.3f} is below {bound:g}" if mean < bound else ""
+
+    def tell_sources(self) -> None:
+        """What a reader has to know of the sources as a whole."""
+        told = []
+        if before := self._sources.begun_before:
+            told.append(
+                f"{before:,} records are of answers that began earlier; read from before with --since"
+            )
+        if self._results is not None and (changed := self._results.changed):
+            told.append(
+                f"{len(changed):,} answers changed since they were judged, first {changed[0]}; their old "
+                "results stand: give --overwrite to judge all anew"
+            )
+        if self._results is not None and self._results.vanished:
+            told.append(f"{self._results.vanished:,} results are of answers that the source no longer has")
+        for each in told:
+            self._errors.print(Text(escape_controls(each), "yellow"), soft_wrap=True)
 
     def _note_route(self, response: Response) -> None:
         router = self._router

@@ -1,4 +1,4 @@
-"""``guardrail score`` as a process: what goes where, and with which status."""
+"""``guardrail evaluate`` as a process: what goes where, and with which status."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.events import Decision, ResponseVerdict, parse_output
+from guardrail.events import Decision, Label, ResponseVerdict, Verdict, parse_output
+from guardrail.offline import EvaluationResult, read_results
 from tests.unit.cli.conftest import Program, clean_environment
 
 LEAFLET = "Take one tablet of 400 mg every eight hours. Do not take more than 1,200 mg in 24 hours."
@@ -46,7 +47,7 @@ def verdicts(text: str) -> list[ResponseVerdict]:
 def test_a_verdict_for_every_line_in_their_order_and_a_table(program: Program, tmp_path: Path) -> None:
     lines = [answer("good"), answer("bad", WRONG), answer("none", "I don't know.")]
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
-    done = program("score", "in.jsonl", "--out", "out.jsonl")
+    done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = verdicts((tmp_path / "out.jsonl").read_text())
@@ -68,7 +69,7 @@ def test_a_verdict_for_every_line_in_their_order_and_a_table(program: Program, t
 
 def test_without_out_there_is_the_table_alone(program: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(answer("bad", WRONG))
-    done = program("score", "in.jsonl")
+    done = program("evaluate", "in.jsonl")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["response", "bad"]
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
@@ -78,7 +79,7 @@ def test_show_prints_the_cases_that_it_names(program: Program, tmp_path: Path) -
     (tmp_path / "in.jsonl").write_text("\n".join([answer("good"), answer("bad", WRONG)]))
 
     def shown(which: str) -> tuple[int, bool, bool]:
-        done = program("score", "in.jsonl", "--show", which, env={"COLUMNS": "120"})
+        done = program("evaluate", "in.jsonl", "--show", which, env={"COLUMNS": "120"})
         cards = done.stdout[: done.stdout.index("response  ")]
         assert "bad" in done.stdout[len(cards) :]
         return done.returncode, "RELEASED · good" in cards, "BLOCKED · bad" in cards
@@ -86,17 +87,17 @@ def test_show_prints_the_cases_that_it_names(program: Program, tmp_path: Path) -
     assert shown("all") == (0, True, True)
     assert shown("blocked") == (0, False, True)
     assert shown("good") == (0, True, False)
-    done = program("score", "in.jsonl", "--show", "bad")
+    done = program("evaluate", "in.jsonl", "--show", "bad")
     for words in ("THE DOCUMENTS (1)", "THE MODEL WROTE", "leaflet: ", "2,400 mg", "this answer is withheld"):
         assert words in done.stdout
-    done = program("score", "in.jsonl", "--show", "nobody")
+    done = program("evaluate", "in.jsonl", "--show", "nobody")
     assert done.returncode == 1
     assert "no answer has the id 'nobody'" in done.stderr
 
 
 def test_an_answer_cannot_steer_the_terminal_from_the_table(program: Program) -> None:
     evil = "Do not take more than 9,999 mg\x1b[2J in 24 hours."
-    done = program("score", "-", "--show", "all", stdin=answer("bad", evil))
+    done = program("evaluate", "-", "--show", "all", stdin=answer("bad", evil))
     assert "9,999" in done.stdout
     assert "\x1b" not in done.stdout
 
@@ -106,7 +107,7 @@ def test_a_route_that_nothing_names_is_told(program: Program, tmp_path: Path) ->
         "policies: {other: {mode: observe}}\nroutes: [{route: sales, policy: other}]\n"
     )
     lines = "\n".join(answer(f"r{route}", route=route) for route in ("sales", "slaes", None))
-    done = program("score", "-", "-c", "my.yaml", stdin=lines)
+    done = program("evaluate", "-", "-c", "my.yaml", stdin=lines)
     table = done.stdout.splitlines()
     at = table.index("no entry of routes names these, so the default policy holds:")
     assert table[at + 1 :] == ["      1 route slaes"]
@@ -117,7 +118,7 @@ def test_plain_lines_are_judged_and_get_ids(program: Program) -> None:
         {"question": "How much?", "contexts": [LEAFLET], "answer": WRONG},
         {"id": 17, "contexts": [{"text": LEAFLET}, {"id": "x", "text": "No more."}], "answer": LEAFLET},
     ]
-    done = program("score", "-", "--out", "-", stdin="\n".join(map(json.dumps, plain)))
+    done = program("evaluate", "-", "--verdicts", "-", stdin="\n".join(map(json.dumps, plain)))
     assert done.returncode == 0, done.stderr
     first, second = verdicts(done.stdout)
     assert (first.response_id, second.response_id) == ("line-1", "17")
@@ -126,13 +127,13 @@ def test_plain_lines_are_judged_and_get_ids(program: Program) -> None:
 
 
 def test_claims_behind_one_that_blocks_are_judged_too(program: Program) -> None:
-    done = program("score", "-", "--out", "-", stdin=answer("bad", WRONG))
+    done = program("evaluate", "-", "--verdicts", "-", stdin=answer("bad", WRONG))
     (found,) = verdicts(done.stdout)
     assert len(found.claims) == 2
 
 
 def test_dash_is_stdin_and_stdout_and_the_table_makes_room(program: Program) -> None:
-    done = program("score", "-", "--out", "-", stdin=answer())
+    done = program("evaluate", "-", "--verdicts", "-", stdin=answer())
     assert done.returncode == 0
     assert [each.response_id for each in verdicts(done.stdout)] == ["r1"]
     assert "response" in done.stderr
@@ -148,16 +149,16 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_judged(program: Prog
         + b'{"type":"response.delta","schema":1,"response_id":"r","seq":0,"text":"secret words"}\n'
         + answer("last").encode()
     )
-    done = program("score", "in.jsonl", "--out", "out.jsonl")
+    done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
     assert done.returncode == 1
     named = [line.split(": ")[0] for line in done.stderr.splitlines()]
-    assert named == ["in.jsonl:3", "in.jsonl:4", "in.jsonl:5"]
+    assert named == ["in.jsonl line 3", "in.jsonl line 4", "in.jsonl line 5"]
     assert "not valid JSON" in done.stderr
     assert "not UTF-8" in done.stderr
-    assert "only whole answers can be scored" in done.stderr
+    assert "only whole answers can be judged" in done.stderr
     assert "secret words" not in done.stderr
     assert [each.response_id for each in verdicts((tmp_path / "out.jsonl").read_text())] == ["first", "last"]
-    assert "3 lines could not be read" in done.stdout
+    assert "3 answers could not be judged" in done.stdout
 
 
 def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, tmp_path: Path) -> None:
@@ -167,8 +168,8 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, t
     )
     (tmp_path / "in.jsonl").write_text(answer(generator_model="openai/good-2024-08-06"))
 
-    def score(**env: str) -> tuple[str, list[tuple[str, str]]]:
-        done = program("score", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", env=env)
+    def judged(**env: str) -> tuple[str, list[tuple[str, str]]]:
+        done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl", "-c", "my.yaml", env=env)
         assert done.returncode == 1
         *told, error = done.stderr.splitlines()
         assert error.startswith(
@@ -179,7 +180,7 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, t
         assert all("no connection to 127.0.0.1:1" in each["error"] for each in failed)
         return done.stdout, [(each["level"], each["event"]) for each in logged]
 
-    table, logged = score()
+    table, logged = judged()
     assert {level for level, _ in logged} == {"warning"}
     assert {event for _, event in logged} >= {"judge.self_judging", "judge.price_unknown", "judge.failed"}
     summary = table.splitlines()[table.splitlines().index("2 claims: 2 unverified") :]
@@ -187,13 +188,13 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, t
     assert summary[2].split(maxsplit=1)[0] == "2"
     assert "connection" in summary[2]
     assert summary[3].startswith("1 call of the judge: ")
-    assert any(event == "judge.usage" for _, event in score(GUARDRAIL_LOGGING__LEVEL="info")[1])
-    assert score(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
+    assert any(event == "judge.usage" for _, event in judged(GUARDRAIL_LOGGING__LEVEL="info")[1])
+    assert judged(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
 
 
 def test_an_id_that_stands_twice_is_judged_twice(program: Program) -> None:
     lines = "\n".join([answer("same"), answer("same", WRONG), answer("same")])
-    done = program("score", "-", "--out", "-", stdin=lines)
+    done = program("evaluate", "-", "--verdicts", "-", stdin=lines)
     assert done.returncode == 0
     assert [each.hallucinated_claims for each in verdicts(done.stdout)] == [(), (WRONG_CLAIM,), ()]
 
@@ -202,7 +203,7 @@ def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: 
     lines = "\n".join(answer(f"r{number}", WRONG if number % 3 else LEAFLET) for number in range(20))
 
     def ids(concurrency: str) -> list[tuple[str, float | None, list[str]]]:
-        done = program("score", "-", "--out", "-", "--concurrency", concurrency, stdin=lines)
+        done = program("evaluate", "-", "--verdicts", "-", "--concurrency", concurrency, stdin=lines)
         return [
             (each.id, each.score, [claim.claim_id for claim in each.claims]) for each in verdicts(done.stdout)
         ]
@@ -211,7 +212,7 @@ def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: 
 
 
 def test_nothing_in_is_nothing_out(program: Program) -> None:
-    done = program("score", "-", "--out", "-", stdin="\n\n")
+    done = program("evaluate", "-", "--verdicts", "-", stdin="\n\n")
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -220,7 +221,7 @@ def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -
         "policies:\n  lenient:\n    rules: ['always: flag']\n    block_below: 0\n"
     )
     done = program(
-        "score", "-", "-o", "-", "-c", "my.yaml", "--policy", "lenient", stdin=answer("bad", WRONG)
+        "evaluate", "-", "--verdicts", "-", "-c", "my.yaml", "--policy", "lenient", stdin=answer("bad", WRONG)
     )
     (found,) = verdicts(done.stdout)
     assert (str(found.decision), found.policy.name) == ("flag", "lenient")
@@ -233,6 +234,18 @@ def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -
         ((".", "--out", "out.jsonl"), "directory"),
         (("in.jsonl", "--out", "no/such/folder/out.jsonl"), "folder"),
         (("in.jsonl", "--out", "in.jsonl"), "is the file that is read"),
+        (("in.jsonl", "--verdicts", "in.jsonl"), "is the file that is read"),
+        (("in.jsonl", "--out", "-", "--verdicts", "-"), "only one of"),
+        (("in.jsonl", "--resume"), "the --out of the interrupted run"),
+        (("in.jsonl", "--out", "out.jsonl", "--resume", "--overwrite"), "not with --overwrite"),
+        (("in.jsonl", "--out", "-", "--resume"), "can't be resumed"),
+        (("in.jsonl", "--score", "nope"), "there are: severity_weighted"),
+        (("in.jsonl", "--explain", "nope"), "template, llm"),
+        (("in.jsonl", "--trace"), "give --out"),
+        (("in.jsonl", "--until", "nope"), "--until"),
+        (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
+        (("in.jsonl", "--format", "nope"), "promptfoo"),
+        (("in.jsonl", "--labels", "missing.jsonl"), "missing.jsonl"),
         (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "there are: default"),
         (("in.jsonl", "--out", "out.jsonl", "--concurrency", "0"), "--concurrency"),
         (("in.jsonl", "--out", "out.jsonl", "--frobnicate"), "frobnicate"),
@@ -248,7 +261,7 @@ def test_wrong_usage_is_status_2_with_the_remedy(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in.jsonl").write_text(answer())
-    done = runner.invoke(app, ["score", *arguments])
+    done = runner.invoke(app, ["evaluate", *arguments])
     assert done.exit_code == 2
     assert words in done.stderr
     assert done.stdout == ""
@@ -257,10 +270,10 @@ def test_wrong_usage_is_status_2_with_the_remedy(
 
 @contextmanager
 def started(*arguments: str, cwd: Path) -> Iterator[tuple[IO[bytes], IO[bytes], subprocess.Popen[bytes]]]:
-    """A running ``guardrail score``: stdin, stdout and the process; stderr goes to ``errors.txt``."""
+    """A running ``guardrail evaluate``: stdin, stdout and the process; stderr goes to ``errors.txt``."""
     with (cwd / "errors.txt").open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from guardrail.cli import main; main()", "score", *arguments],
+            [sys.executable, "-c", "from guardrail.cli import main; main()", "evaluate", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -278,7 +291,7 @@ def started(*arguments: str, cwd: Path) -> Iterator[tuple[IO[bytes], IO[bytes], 
 
 
 def test_a_verdict_is_written_while_the_next_line_is_still_to_come(tmp_path: Path) -> None:
-    with started("-", "--out", "-", cwd=tmp_path) as (stdin, stdout, process):
+    with started("-", "--verdicts", "-", cwd=tmp_path) as (stdin, stdout, process):
         stdin.write(answer("early").encode() + b"\n")
         stdin.flush()
         assert b'"early"' in stdout.readline()
@@ -294,7 +307,7 @@ def many(tmp_path: Path) -> Path:
 
 
 def test_events_that_nobody_reads_any_more_end_it_quietly(many: Path) -> None:
-    with started("in.jsonl", "--out", "-", cwd=many) as (_, stdout, process):
+    with started("in.jsonl", "--verdicts", "-", cwd=many) as (_, stdout, process):
         stdout.readline()
         stdout.close()
         assert process.wait(timeout=60) == 128 + 13
@@ -302,7 +315,7 @@ def test_events_that_nobody_reads_any_more_end_it_quietly(many: Path) -> None:
 
 
 def test_a_table_that_nobody_reads_any_more_does_not_stop_the_events(many: Path) -> None:
-    with started("in.jsonl", "--out", "out.jsonl", cwd=many) as (_, stdout, process):
+    with started("in.jsonl", "--verdicts", "out.jsonl", cwd=many) as (_, stdout, process):
         stdout.readline()
         stdout.close()
         assert process.wait(timeout=60) == 0
@@ -315,7 +328,7 @@ def test_of_many_responses_the_table_shows_the_worst_and_says_how_many_it_leaves
 ) -> None:
     lines = [answer(f"r{number}", WRONG if number in {7, 58} else LEAFLET) for number in range(60)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
-    done = program("score", "in.jsonl", "--out", "out.jsonl")
+    done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
     table = [line for line in done.stdout.splitlines() if not line.startswith("  ")]
     assert [line.split()[0] for line in table[1:4]] == ["r7", "r58", "r0"]
     assert table[51] == "the 50 lowest scores, lowest first; 10 more responses are left out"
@@ -325,7 +338,7 @@ def test_of_many_responses_the_table_shows_the_worst_and_says_how_many_it_leaves
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 def test_a_full_disk_is_told_with_the_name_of_the_file(program: Program) -> None:
-    done = program("score", "-", "--out", "/dev/full", stdin=answer())
+    done = program("evaluate", "-", "--verdicts", "/dev/full", stdin=answer())
     assert done.returncode == 1
     assert done.stderr == "error: /dev/full: No space left on device\n"
 
@@ -334,7 +347,7 @@ def test_on_a_terminal_a_bar_runs_under_the_table_and_is_taken_away(many: Path) 
     pytest.importorskip("pty", reason="pseudo terminals are a thing of POSIX")
     from tests.support.terminal import OnTerminal
 
-    status, text = OnTerminal(many, "score", "in.jsonl", "--out", "out.jsonl").ended()
+    status, text = OnTerminal(many, "evaluate", "in.jsonl", "--verdicts", "out.jsonl").ended()
     assert status == 0, text
     assert "judged" in text
     assert "%" in text
@@ -343,7 +356,9 @@ def test_on_a_terminal_a_bar_runs_under_the_table_and_is_taken_away(many: Path) 
 
 
 def test_an_id_that_the_output_cannot_encode_is_no_reason_to_fail(program: Program) -> None:
-    done = program("score", "-", "-o", "-", stdin=answer("größe-三"), env={"PYTHONIOENCODING": "ascii"})
+    done = program(
+        "evaluate", "-", "--verdicts", "-", stdin=answer("größe-三"), env={"PYTHONIOENCODING": "ascii"}
+    )
     assert done.returncode == 0, done.stderr
     assert verdicts(done.stdout)[0].response_id == "größe-三"
     assert "gr??e-?" in done.stderr
@@ -351,10 +366,196 @@ def test_an_id_that_the_output_cannot_encode_is_no_reason_to_fail(program: Progr
 
 def test_an_interrupt_ends_it_although_stdin_stays_open(tmp_path: Path) -> None:
     """The reading thread waits in a pipe from which nothing comes; Ctrl-C must not wait for it."""
-    with started("-", "--out", "-", cwd=tmp_path) as (stdin, stdout, process):
+    with started("-", "--verdicts", "-", cwd=tmp_path) as (stdin, stdout, process):
         stdin.write(answer("early").encode() + b"\n")
         stdin.flush()
         assert b'"early"' in stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 130
     assert "is partial" in (tmp_path / "errors.txt").read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------ results and resuming
+
+
+def results(path: Path) -> list[EvaluationResult]:
+    return list(read_results(path).results)
+
+
+def judged(found: list[EvaluationResult]) -> list[tuple[str, str | None, float | None]]:
+    """What must be the same however often a run was interrupted; times are not."""
+    return [
+        (
+            each.place,
+            each.verdict.id if each.verdict else None,
+            each.scores["severity_weighted"].value if each.scores else None,
+        )
+        for each in found
+    ]
+
+
+def test_results_are_lines_with_what_was_judged_scored_and_said_by_people(
+    program: Program, tmp_path: Path
+) -> None:
+    rows = [answer("good"), answer("bad", WRONG, labels=[{"verdict": "CONTRADICTED"}]), "{nope"]
+    (tmp_path / "in.jsonl").write_text("\n".join(rows))
+    label = Label(response_id="good", verdict=Verdict.SUPPORTED)
+    (tmp_path / "labels.jsonl").write_bytes(label.to_json())
+    done = program("evaluate", "in.jsonl", "--out", "out.jsonl", "--labels", "labels.jsonl")
+    assert done.returncode == 1
+    good, bad, unreadable = results(tmp_path / "out.jsonl")
+    assert good.response is not None
+    assert (good.response.answer, good.labels) == (LEAFLET, (label,))
+    assert [each.verdict for each in bad.labels] == [Verdict.CONTRADICTED]
+    assert bad.verdict is not None
+    assert bad.verdict.hallucinated_claims == (WRONG_CLAIM,)
+    assert (unreadable.place, unreadable.verdict, unreadable.scores) == ("line 3", None, {})
+    assert "not valid JSON" in (unreadable.error or "")
+    assert read_results(tmp_path / "out.jsonl").settings["judge"] == "local"
+
+
+def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    """SIGKILL while it writes, then a line cut off in its middle: what is there stays, the rest follows."""
+    out = tmp_path / "out.jsonl"
+    (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(60)))
+    with started("in.jsonl", "--verdicts", "-", "--out", "out.jsonl", "-j", "1", cwd=tmp_path) as (
+        _,
+        stdout,
+        process,
+    ):
+        for _ in range(5):
+            stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    before = out.read_bytes()
+    kept = results(out)
+    assert 5 <= len(kept) < 60
+    arguments = [
+        sys.executable,
+        "-c",
+        "from guardrail.cli import main; main()",
+        "evaluate",
+        "in.jsonl",
+        "-o",
+        "out.jsonl",
+    ]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*arguments, *more],
+            cwd=tmp_path,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    refused = run()
+    assert refused.returncode == 2
+    assert "--resume to go on" in refused.stderr
+    for cut in (len(before), before.rindex(b"\n", 0, -1) + 30, before.index(b"\n") - 5):
+        out.write_bytes(before[:cut])
+        there = results(out)
+        done = run("--resume")
+        assert done.returncode == 0, done.stderr
+        assert "60 responses" in done.stdout
+        found = results(out)
+        assert found[: len(there)] == there
+        assert [each.place for each in found] == [f"line {number}" for number in range(1, 61)]
+        assert b'"evaluation.completed"' in out.read_bytes().splitlines()[-1]
+    whole = judged(results(out))
+    again = run("--resume")
+    assert (again.returncode, again.stderr) == (0, "60 results were there already\n")
+    assert judged(results(out)) == whole
+
+
+def test_a_run_is_resumed_only_with_what_it_was_begun_with(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(answer())
+    (tmp_path / "my.yaml").write_text("policies: {default: {flag_below: 0.9}}\n")
+    assert program("evaluate", "in.jsonl", "-o", "out.jsonl").returncode == 0
+    other = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
+    assert other.returncode == 2
+    assert "another policy settings" in " ".join(other.stderr.replace("│", " ").split())
+    replaced = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
+    assert replaced.returncode == 0, replaced.stderr
+
+
+def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("\n".join([answer("a"), answer("b"), answer("c")]))
+    program("evaluate", "in.jsonl", "-o", "out.jsonl")
+    (tmp_path / "in.jsonl").write_text(
+        "\n".join([answer("a"), answer("b", "Other."), answer("d"), answer("e")])
+    )
+    done = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume")
+    assert done.returncode == 0
+    assert "1 answers changed since they were judged, first line 2" in done.stderr
+    assert "1 results are of answers that the source no longer has" in done.stderr
+    found = results(tmp_path / "out.jsonl")
+    assert [each.response.response_id for each in found if each.response] == ["a", "b", "c", "d", "e"]
+
+
+def test_a_file_of_something_else_is_not_overwritten_by_mistake(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(answer())
+    (tmp_path / "notes.txt").write_text("dear diary\n")
+    done = program("evaluate", "in.jsonl", "-o", "notes.txt")
+    assert done.returncode == 2
+    assert (tmp_path / "notes.txt").read_text() == "dear diary\n"
+    assert program("evaluate", "in.jsonl", "-o", "notes.txt", "--overwrite").returncode == 0
+    assert len(results(tmp_path / "notes.txt")) == 1
+
+
+def test_several_sources_of_several_formats_are_one_run(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(answer("a"))
+    table = f'user_input,retrieved_contexts,response\nq,"[""{LEAFLET}""]",Take one tablet of 400 mg.\n'
+    (tmp_path / "b.csv").write_text(table)
+    done = program("evaluate", "a.jsonl", "b.csv", "--out", "-", "--score", "severity_weighted")
+    assert done.returncode == 0, done.stderr
+    places = [json.loads(line).get("place") for line in done.stdout.splitlines()]
+    assert places == [None, "a.jsonl line 1", "b.csv row 1", None]
+
+
+@pytest.mark.parametrize(("bound", "status"), [("0.9", 1), ("0.1", 0)])
+def test_a_mean_below_the_bound_fails_the_command(program: Program, bound: str, status: int) -> None:
+    done = program("evaluate", "-", "--fail-under", bound, stdin=answer("bad", WRONG))
+    assert done.returncode == status
+    assert ("is below 0.9" in done.stderr) is (status == 1)
+
+
+def test_an_undefined_mean_is_not_above_any_bound(program: Program) -> None:
+    done = program("evaluate", "-", "--fail-under", "0", stdin=answer("none", "I don't know."))
+    assert done.returncode == 1
+    assert "severity_weighted is undefined" in done.stderr
+
+
+def test_the_command_that_it_replaces_says_its_name(program: Program) -> None:
+    done = program("score", "in.jsonl", "--out", "x", "--frobnicate")
+    assert done.returncode == 2
+    assert "guardrail score is guardrail evaluate now" in done.stderr
+
+
+def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(program: Program, tmp_path: Path) -> None:
+    done = program(
+        *("evaluate", "-", "--out", "out.jsonl", "--score", "strict,mastra", "--score", "ragas"),
+        *("--explain", "template", "--trace"),
+        stdin=answer("bad", WRONG),
+    )
+    assert done.returncode == 0, done.stderr
+    (found,) = results(tmp_path / "out.jsonl")
+    assert {name: score.value for name, score in found.scores.items()} == {
+        "strict": 0.5,
+        "mastra": 0.5,
+        "ragas": 0.5,
+    }
+    assert WRONG_CLAIM in (found.explanation or "")
+    assert [step.step for step in found.trace][:: len(found.trace) - 1] == ["statements", "verdicts"]
+    assert done.stdout.splitlines()[-3] == "strict: mean 0.500 over 1 answer"
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "out.jsonl")])
+def test_agreement_and_report_come_at_the_end(program: Program, tmp_path: Path, out: tuple[str, ...]) -> None:
+    lines = [answer("good", label="yes"), answer("bad", WRONG, label="no")]
+    done = program("evaluate", "-", *out, "--agreement", "--report", "r.html", stdin="\n".join(lines))
+    assert done.returncode == 0, done.stderr
+    assert "Answers" in done.stdout
+    assert done.stdout.splitlines()[-1] == "wrote r.html"
+    assert WRONG_CLAIM.split(",")[0] in (tmp_path / "r.html").read_text()

@@ -1,0 +1,162 @@
+"""Where ``guardrail evaluate`` reads its samples: files, stdin, a range of a Kafka topic."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
+
+import typer
+
+from guardrail.events import Label
+from guardrail.offline.assembling import Assembler
+from guardrail.offline.formats import Format, labelled, samples_in
+from guardrail.offline.formats.ragtruth import ANSWERS_FILE
+from guardrail.offline.lines import beside_the_loop
+from guardrail.offline.results import BadSample, Sample
+
+if TYPE_CHECKING:
+    from consumers.settings import KafkaSettings
+
+STDIN: Final = "-"
+KAFKA: Final = "kafka:"
+_HINT: Final = "SOURCE"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRange:
+    """Which records of a topic are read, by their time in milliseconds since 1970; None is no bound."""
+
+    settings: KafkaSettings
+    since_ms: int | None
+    until_ms: int | None
+
+
+class Sources:
+    """All sources of one run, read in their order. Files are opened at once, so that a wrong name fails
+    before anything is judged; use as a context manager.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        source_format: Format,
+        labels: Mapping[str, Sequence[Label]],
+        topics: TopicRange,
+    ) -> None:
+        self._format = source_format
+        self._labels = labels
+        self._topics = topics
+        self._names = names
+        self._stack = ExitStack()
+        self._files: dict[str, tuple[BinaryIO, Path | None]] = {}
+        self._read = 0
+        self._current: BinaryIO | None = None
+        self.begun_before = 0
+        """Events of answers that began before the range of a topic."""
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for name in self._names:
+                if not name.startswith(KAFKA) and name not in self._files:
+                    self._files[name] = _opened(name, stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def name(self) -> str:
+        """What goes before a place in messages: the only source; of several, places name theirs."""
+        only = self._names[0] if len(self._names) == 1 else ""
+        return "<stdin> " if only == STDIN else f"{only} " if only else ""
+
+    @property
+    def files(self) -> list[BinaryIO]:
+        """Those that are read, to tell whether one of them is about to be overwritten."""
+        return [file for file, _ in self._files.values()]
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all sources; None if one has no known end, as a pipe."""
+        sizes = [_size(file) for file in self.files]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if len(known) == len(sizes) == len(self._names) else None
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far."""
+        current = self._current
+        return self._read + (current.tell() if current is not None and not current.closed else 0)
+
+    async def samples(self, ahead: int) -> AsyncIterator[Sample | BadSample]:
+        """All samples, no more than ``ahead`` read before they are asked for."""
+        for name in self._names:
+            where = f"{name} " if len(self._names) > 1 else ""
+            found = self._of_topic(name) if name.startswith(KAFKA) else self._of_file(name, ahead)
+            async with aclosing(found) as samples:  # type: ignore[type-var] # both are generators
+                async for sample in samples:
+                    yield labelled(replace(sample, place=f"{where}{sample.place}"), self._labels)
+
+    async def _of_file(self, name: str, ahead: int) -> AsyncIterator[Sample | BadSample]:
+        stream, path = self._files[name]
+        size = _size(stream)
+        self._current = None if size is None else stream
+        found = samples_in(stream, path.name if path else "", self._format, path)
+        async for sample in beside_the_loop(found, ahead=ahead):
+            yield sample
+        self._current = None
+        self._read += size or 0
+
+    async def _of_topic(self, name: str) -> AsyncIterator[Sample | BadSample]:
+        from consumers.reading import open_topic
+
+        settings, until_ms = self._topics.settings, self._topics.until_ms
+        topic = name.removeprefix(KAFKA) or settings.topics.responses
+        assembler = Assembler()
+        async with (
+            open_topic(settings, topic, since_ms=self._topics.since_ms) as reader,
+            aclosing(reader.until_end()) as records,
+        ):
+            async for record in records:
+                if until_ms is not None and record.timestamp_ms >= until_ms:
+                    continue
+                place = f"partition {record.partition.index}, offset {record.offset}"
+                for sample in assembler.add(record.value or b"", place):
+                    yield sample
+        for sample in assembler.end():
+            yield sample
+        self.begun_before += assembler.begun_before
+
+
+def _opened(name: str, stack: ExitStack) -> tuple[BinaryIO, Path | None]:
+    if name == STDIN:
+        # Not sys.stdin itself, and never closed: a thread may still wait in it when the process ends.
+        return open(0, "rb", closefd=False), None
+    path = Path(name)
+    if path.is_dir() and (path / ANSWERS_FILE).is_file():
+        path = path / ANSWERS_FILE
+    try:
+        return stack.enter_context(path.open("rb")), path
+    except OSError as error:
+        message = f"{name}: {error.strerror}; give a file of answers, {KAFKA}TOPIC, or - for stdin"
+        raise typer.BadParameter(message, param_hint=_HINT) from None
+
+
+def _size(file: BinaryIO) -> int | None:
+    """Bytes of a regular file; None for a pipe or a terminal, which have no known end."""
+    status = os.fstat(file.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def paths_of(names: Sequence[str]) -> Iterator[str]:
+    """How the sources are called in a results file: files by their absolute path, so that a run can be
+    resumed from elsewhere.
+    """
+    for name in names:
+        yield name if name == STDIN or name.startswith(KAFKA) else str(Path(name).resolve())

@@ -1,0 +1,186 @@
+"""The file that ``guardrail evaluate --out`` writes, and how a run that was interrupted goes on in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import typer
+
+from guardrail.errors import DecodeError
+from guardrail.offline.results import (
+    BadSample,
+    EvaluationCompleted,
+    EvaluationResult,
+    EvaluationStarted,
+    Sample,
+    StoredRun,
+    read_run,
+    write_line,
+)
+
+_HINT: Final = "--out"
+STDOUT: Final = "-"
+
+
+class ResultsFile:
+    """Results as lines, in the order in which they are done. Use as a context manager."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream = stream
+        self._written = 0
+        self._done: dict[tuple[str, str], bytes] = {}
+        self.changed: list[str] = []
+        """Places of samples that are no longer what was judged before."""
+
+    def write(self, result: EvaluationResult) -> None:
+        """One more result."""
+        write_line(self.stream, result)
+        self._written += 1
+
+    def complete(self) -> None:
+        """The run is done."""
+        write_line(self.stream, EvaluationCompleted(results=self._written))
+
+    def note(self, result: EvaluationResult) -> None:
+        """A result that the file has from before."""
+        self._written += 1
+        key, digest = _key(result.place, result.response.response_id if result.response else ""), b""
+        if result.response is not None:
+            digest = _digest(result.response.to_json())
+        self._done[key] = digest
+
+    def is_new(self, sample: Sample | BadSample) -> bool:
+        """Is there no result of this sample yet? One that has changed since is noted as such."""
+        response = sample.response if isinstance(sample, Sample) else None
+        known = self._done.pop(_key(sample.place, response.response_id if response else ""), None)
+        if known is None:
+            return True
+        if response is not None and known != _digest(response.to_json()):
+            self.changed.append(sample.place)
+        return False
+
+    @property
+    def vanished(self) -> int:
+        """Results of samples that the source no longer has."""
+        return len(self._done)
+
+
+def _key(place: str, response_id: str) -> tuple[str, str]:
+    return place, response_id
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
+
+
+def open_results(
+    name: str,
+    settings: Mapping[str, str],
+    sources: Sequence[BinaryIO],
+    stack: ExitStack,
+    take: Callable[[EvaluationResult], None],
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> ResultsFile:
+    """The file for this run. With ``resume``, what it has of the same run is handed to ``take`` and kept.
+
+    A run that was interrupted, and a file that is none of results, are replaced only with ``overwrite``.
+    Raises typer.BadParameter.
+    """
+    if name == STDOUT:
+        if resume:
+            raise typer.BadParameter("stdout can't be resumed; give --out a file", param_hint="--resume")
+        return _begun(stdout(), settings)
+    path = Path(name)
+    refuse_source(path, sources, _HINT)
+    try:
+        status = path.stat()
+    except OSError:
+        status = None
+    if status is not None and stat.S_ISREG(status.st_mode) and status.st_size and not overwrite:
+        return _continued(path, settings, stack, take, resume=resume)
+    return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
+
+
+def _begun(stream: BinaryIO, settings: Mapping[str, str]) -> ResultsFile:
+    write_line(stream, EvaluationStarted(settings=settings, time=datetime.now(UTC)))
+    return ResultsFile(stream)
+
+
+def _continued(
+    path: Path,
+    settings: Mapping[str, str],
+    stack: ExitStack,
+    take: Callable[[EvaluationResult], None],
+    *,
+    resume: bool,
+) -> ResultsFile:
+    """The file at ``path``, where there is something already."""
+    run = _stored(path)
+    if not resume:
+        if not run.completed:
+            raise typer.BadParameter(
+                f"{path} holds a run that was interrupted; give --resume to go on with it, or --overwrite",
+                param_hint=_HINT,
+            )
+        return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
+    if run.started is None:  # interrupted before its first line was whole
+        return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
+    differing = [name for name, value in settings.items() if run.started.settings.get(name) != value]
+    if differing:
+        raise typer.BadParameter(
+            f"{path} is of a run with another {', '.join(differing)}; give what it was begun with, another "
+            "--out, or --overwrite",
+            param_hint="--resume",
+        )
+    stream = stack.enter_context(path.open("r+b"))
+    stream.truncate(run.end)
+    stream.seek(run.end)
+    results = ResultsFile(stream)
+
+    def both(result: EvaluationResult) -> None:
+        results.note(result)
+        take(result)
+
+    read_run(path, both)
+    return results
+
+
+def _stored(path: Path) -> StoredRun:
+    remedy = "give another name, or --overwrite"
+    try:
+        run = read_run(path, lambda _: None)
+    except DecodeError as error:
+        raise typer.BadParameter(f"{error}; {remedy}", param_hint=_HINT) from None
+    if run.started is None and run.end:
+        message = f"{path} is a file of something else than results; {remedy}"
+        raise typer.BadParameter(message, param_hint=_HINT)
+    return run
+
+
+def stdout() -> BinaryIO:
+    """Not sys.stdout, and never closed: the table may go there too."""
+    return open(1, "wb", closefd=False)
+
+
+def opened_for_writing(path: Path, hint: str) -> BinaryIO:
+    """Raises typer.BadParameter."""
+    try:
+        return path.open("wb")
+    except OSError as error:
+        message = f"{path}: {error.strerror}; give a file that can be written, or - for stdout"
+        raise typer.BadParameter(message, param_hint=hint) from None
+
+
+def refuse_source(path: Path, sources: Sequence[BinaryIO], hint: str) -> None:
+    """Raises typer.BadParameter if ``path`` is a file that is read."""
+    if path.exists() and any(os.path.samestat(path.stat(), os.fstat(each.fileno())) for each in sources):
+        raise typer.BadParameter(f"{path} is the file that is read; give another one", param_hint=hint)

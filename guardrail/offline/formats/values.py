@@ -1,0 +1,252 @@
+"""Values as other tools write them, as texts, contexts and labels of ours."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from guardrail.errors import DecodeError
+from guardrail.events import Context, Label, LabelSource, Verdict
+from guardrail.offline.formats.model import Fields, missing, wrong
+
+_TEXT_NAMES: Final = (
+    "text",
+    "content",
+    "page_content",
+    "pageContent",
+    "context",
+    "document",
+    "body",
+    "chunk",
+)
+_ID_NAMES: Final = ("id", "context_id", "document_id", "doc_id", "chunk_id", "documentId")
+_SOURCE_NAMES: Final = ("source", "url", "uri", "title", "file_name", "filename")
+CONTEXTS_REMEDY: Final = "give a list of texts, or of objects with id and text"
+_DEEPEVAL_MARK: Final = ("deepeval_source=", ",deepeval_context=")
+
+
+def first_of(fields: Fields, names: Iterable[str]) -> tuple[str, Any]:
+    """The first of ``names`` that has a value, and the value; "" and None without any."""
+    for name in names:
+        if fields.get(name) is not None:
+            return name, fields[name]
+    return "", None
+
+
+def text_of(fields: Fields, names: tuple[str, ...], *, required: bool = True) -> str:
+    """The text under the first of ``names``. Raises DecodeError."""
+    name, value = first_of(fields, names)
+    if value is None:
+        if required:
+            raise missing(" or ".join(names), "give a text")
+        return ""
+    if not isinstance(value, str):
+        raise wrong(name, value, "give a text")
+    return value
+
+
+def read_json(text: str) -> Any:
+    """The value that ``text`` is the JSON of, else None."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return None
+
+
+def unpacked(value: Any) -> Any:
+    """``value``, or what it is the JSON of: exports to tables hold objects and lists as texts."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"{", "["}:
+        found = read_json(value)
+        return value if found is None else found
+    return value
+
+
+def _list_in(text: str) -> list[Any] | None:
+    """The list that a cell holds: as JSON, or as Python prints it, as Ragas and Haystack do."""
+    if not text.lstrip().startswith("["):
+        return None
+    found = read_json(text)
+    if found is None:
+        try:
+            found = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return None
+    return found if isinstance(found, list) else None
+
+
+def contexts_of(
+    fields: Fields, names: tuple[str, ...], ids: Any = None, *, delimiter: str | None = None
+) -> list[Context]:
+    """The contexts under the first of ``names``: a list, or a text that holds one.
+
+    ``ids`` are their ids in the same order, if the format keeps them apart. A text that holds no list is cut
+    at ``delimiter``, else it is one context. Raises DecodeError.
+    """
+    name, value = first_of(fields, names)
+    if value is None:
+        raise missing(" or ".join(names), CONTEXTS_REMEDY)
+    if isinstance(value, str):
+        found = _list_in(value)
+        if found is None:
+            found = value.split(delimiter) if delimiter else [value]
+        value = [each for each in found if each != ""]
+    if isinstance(value, Mapping):
+        value = [value]
+    if not isinstance(value, (list, tuple)):
+        raise wrong(name, value, CONTEXTS_REMEDY)
+    ids = _list_in(ids) if isinstance(ids, str) else ids
+    given = ids if isinstance(ids, (list, tuple)) and len(ids) == len(value) else [None] * len(value)
+    return distinct(
+        context_of(each, given[at], f"c{at + 1}", f"{name}.{at}") for at, each in enumerate(value)
+    )
+
+
+def distinct(contexts: Iterable[Context]) -> list[Context]:
+    """The same, where an id stands once: other tools let a document be retrieved twice."""
+    found: list[Context] = []
+    seen: dict[str, int] = {}
+    for context in contexts:
+        times = seen[context.id] = seen.get(context.id, 0) + 1
+        found.append(context if times == 1 else context.model_copy(update={"id": f"{context.id}#{times}"}))
+    return found
+
+
+def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Context:
+    """One context from a text, or an object as LangChain, Haystack, LlamaIndex and others write it."""
+    if isinstance(value, str):
+        source, text = _marked(value)
+        return Context(id=_id(given_id) or default_id, text=text, source=source)
+    if not isinstance(value, Mapping):
+        raise wrong(place, value, CONTEXTS_REMEDY)
+    for inner in ("node", "document"):  # a document in what says how well it was found
+        if isinstance(value.get(inner), Mapping):
+            value = {**value, **value[inner]}
+    name, text = first_of(value, _TEXT_NAMES)
+    if not isinstance(text, str):
+        if text is None:
+            raise missing(f"{place}.text", CONTEXTS_REMEDY)
+        raise wrong(f"{place}.{name}", text, "give a text")
+    meta: Fields = next(
+        (value[key] for key in ("metadata", "meta") if isinstance(value.get(key), Mapping)), {}
+    )
+    source = first_of(value, _SOURCE_NAMES)[1] or first_of(meta, _SOURCE_NAMES)[1]
+    score = value.get("score")
+    return Context(
+        id=_id(given_id) or _id(first_of(value, _ID_NAMES)[1]) or default_id,
+        text=text,
+        source=source if isinstance(source, str) else None,
+        score=float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+    )
+
+
+def _marked(text: str) -> tuple[str | None, str]:
+    """Source and text of a context that DeepEval wrote with its source in front."""
+    start, middle = _DEEPEVAL_MARK
+    if text.startswith(start) and middle in text:
+        source, _, rest = text.removeprefix(start).partition(middle)
+        return source, rest
+    return None, text
+
+
+def _id(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        return ""
+    return str(value)[:512]
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+_WORDS: Final[Mapping[str, Verdict]] = {
+    **{verdict.lower(): verdict for verdict in Verdict},
+    **dict.fromkeys(
+        ("yes", "true", "1", "pass", "passed", "faithful", "grounded", "factual", "correct", "entailment"),
+        Verdict.SUPPORTED,
+    ),
+    **dict.fromkeys(("partial", "partially", "partially supported"), Verdict.PARTIALLY_SUPPORTED),
+    **dict.fromkeys(
+        (
+            *("no", "false", "0", "fail", "failed", "unfaithful", "ungrounded", "hallucinated"),
+            *("hallucination", "not supported", "baseless", "neutral", "incorrect"),
+        ),
+        Verdict.UNSUPPORTED,
+    ),
+    **dict.fromkeys(("contradiction", "contradictory", "refuted", "conflict"), Verdict.CONTRADICTED),
+    **dict.fromkeys(("unsure", "unknown", "idk"), Verdict.UNVERIFIED),
+}
+_FAITHFUL: Final = ("faithful", "is_faithful", "faithfulness_label", "human_faithful", "human_faithfulness")
+_LABELS: Final = ("human_label", "human", "annotation", "label", *_FAITHFUL)
+_UNFAITHFUL: Final = ("hallucination", "hallucinated", "is_hallucination", "human_hallucination")
+_OPPOSITE: Final = {Verdict.SUPPORTED: Verdict.UNSUPPORTED, Verdict.UNSUPPORTED: Verdict.SUPPORTED}
+_WORDS_REMEDY: Final = (
+    "give SUPPORTED, PARTIALLY_SUPPORTED, UNSUPPORTED, CONTRADICTED, yes, no, true, false, 1 or 0"
+)
+
+
+def verdict_in(value: Any) -> Verdict | None:
+    """The verdict that a label in other words stands for: 1, true, yes and pass are SUPPORTED. None if it is
+    none of them.
+    """
+    if isinstance(value, bool):
+        return Verdict.SUPPORTED if value else Verdict.UNSUPPORTED
+    if isinstance(value, (int, float)):
+        return Verdict.SUPPORTED if value == 1 else Verdict.UNSUPPORTED if value == 0 else None
+    return _WORDS.get(value.strip().lower()) if isinstance(value, str) else None
+
+
+def opposite(verdict: Verdict | None) -> Verdict | None:
+    """What a verdict about hallucination says about support."""
+    return None if verdict is None else _OPPOSITE.get(verdict, verdict)
+
+
+def labels_of(fields: Fields, response_id: str) -> tuple[Label, ...]:
+    """What people say of the answer in columns of its own row. Raises DecodeError.
+
+    ``labels`` are label events, whose id of the response may be missing. A column of one word is about the
+    whole answer: label, human_label, faithful, …, or hallucination and the like, which say the opposite.
+    """
+    found: list[Label] = []
+    given = unpacked(fields.get("labels"))
+    if isinstance(given, list):
+        for at, each in enumerate(given):
+            where = f"labels.{at}"
+            if isinstance(each, Mapping):
+                found.append(_label({"response_id": response_id, **each}, where))
+            else:
+                found.append(_whole(response_id, each, where, LabelSource.HUMAN))
+    for names, turn in ((_LABELS, False), (_UNFAITHFUL, True)):
+        for name in names:
+            value = fields.get(name)
+            if value is None or value == "":
+                continue
+            source = LabelSource.HUMAN if "human" in name else LabelSource.DATASET
+            found.append(_whole(response_id, value, name, source, turned=turn))
+    return tuple(found)
+
+
+def _whole(response_id: str, value: Any, field: str, source: LabelSource, *, turned: bool = False) -> Label:
+    verdict = verdict_in(value)
+    if verdict is None:
+        raise wrong(field, value, _WORDS_REMEDY)
+    verdict = _OPPOSITE.get(verdict, verdict) if turned else verdict
+    return Label(response_id=response_id, verdict=verdict, source=source, id=f"{response_id}:{field}")
+
+
+def _label(fields: Fields, place: str) -> Label:
+    try:
+        return Label.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join([place, *map(str, first["loc"])])
+        raise DecodeError("invalid_sample", f"{where}: {first['msg']}; give a label event") from None
+
+
+def as_text(value: Any) -> str | None:
+    """A text, or any other value as JSON; None for nothing."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

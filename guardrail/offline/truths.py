@@ -1,0 +1,151 @@
+"""What people say of claims and answers, as one truth each: labels joined to claims, votes counted.
+
+**Which labels are about a claim.** One with its ``claim_id``; and one with a ``span`` that calls an error and
+covers at least half of the claim, or lies in it with at least half of its own length; and one with a ``span``
+that calls the words supported and covers at least half of the claim: that one word of a claim is supported
+says nothing of the claim. A label about several claims counts for each.
+
+**Whose word counts.** A label that repeats an ``id`` replaces the earlier one. All labels by one reviewer on
+a claim are one vote, for the worst that they say; labels without a reviewer are one vote, too. Most votes
+decide; of a tie nothing is known. Labels with verdict UNVERIFIED are no votes.
+
+**Claims without a label.** They are right if a label about the whole answer says SUPPORTED. They are right as
+well if a labelled set rates the whole answer and marks its errors: such sets mark all of them. A reviewer who
+calls an answer wrong need not have looked at every claim, so of the rest nothing is known.
+
+**The whole answer.** Labels about it decide by votes. Without any, it is wrong if one of its claims is, or an
+error is marked outside of all claims; it is right if all its claims are known to be right.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from guardrail.events import ClaimVerdict, Label, LabelSource, ResponseVerdict, Severity, Span, Verdict
+
+ERRORS: Final[Mapping[Verdict, frozenset[Verdict]]] = {
+    Verdict.PARTIALLY_SUPPORTED: frozenset(
+        {Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
+    ),
+    Verdict.UNSUPPORTED: frozenset({Verdict.UNSUPPORTED, Verdict.CONTRADICTED}),
+    Verdict.CONTRADICTED: frozenset({Verdict.CONTRADICTED}),
+}
+"""By the mildest verdict that counts as an error: all that do."""
+
+_HALF: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTruth:
+    """What people say of a claim. ``severity`` is a label's if one gives it, else the claim's; ``categories``
+    are the kinds of error that labels name.
+    """
+
+    claim: ClaimVerdict
+    right: bool
+    severity: Severity
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTruth:
+    """What people say of an answer. ``right`` is None if that is not known.
+
+    ``disputed`` claims have as many votes for as against. ``outside`` are marked errors that are in no claim:
+    the guard has not looked at them at all.
+    """
+
+    claims: tuple[ClaimTruth, ...]
+    right: bool | None
+    disputed: int = 0
+    outside: int = 0
+
+    @property
+    def worst(self) -> Severity | None:
+        """The severity of the worst of its wrong claims; None if none is known to be wrong."""
+        wrong = [each.severity for each in self.claims if not each.right]
+        return max(wrong, key=lambda severity: severity.rank, default=None)
+
+
+def answer_truth(
+    verdict: ResponseVerdict, labels: Iterable[Label], mildest: Verdict = Verdict.PARTIALLY_SUPPORTED
+) -> AnswerTruth:
+    """The labels of one answer, joined to the claims of its verdict. ``mildest`` is the mildest verdict of a
+    label that counts as an error.
+    """
+    errors = ERRORS[mildest]
+    saying = [label for label in _latest(labels) if label.verdict is not Verdict.UNVERIFIED]
+    whole = [label for label in saying if label.claim_id is None and label.span is None]
+    parts = [label for label in saying if label.claim_id is not None or label.span is not None]
+    marks = [label for label in parts if label.verdict in errors]
+    whole_right = _vote(whole, errors)
+    rest_is_right = whole_right is True or (
+        bool(marks) and any(label.source is LabelSource.DATASET for label in whole)
+    )
+    truths: list[ClaimTruth] = []
+    disputed = 0
+    joined: set[int] = set()
+    for claim in verdict.claims:
+        about = [label for label in parts if _is_about(label, claim, errors)]
+        joined.update(map(id, about))
+        right = _vote(about, errors) if about else (True if rest_is_right else None)
+        if right is not None:
+            truths.append(_truth(claim, about, right=right, errors=errors))
+        elif about:
+            disputed += 1
+    outside = sum(id(label) not in joined for label in marks)
+    if whole_right is None and not whole:
+        if outside or not all(each.right for each in truths):
+            whole_right = False
+        elif truths and len(truths) == len(verdict.claims):
+            whole_right = True
+    return AnswerTruth(tuple(truths), whole_right, disputed, outside)
+
+
+def _truth(
+    claim: ClaimVerdict, about: Sequence[Label], *, right: bool, errors: frozenset[Verdict]
+) -> ClaimTruth:
+    given = [label.severity for label in about if label.severity is not None]
+    severity = max(given, key=lambda each: each.rank, default=claim.severity)
+    if right:
+        return ClaimTruth(claim, right, severity)
+    named = (label.category for label in about if label.category and label.verdict in errors)
+    return ClaimTruth(claim, right, severity, tuple(dict.fromkeys(named)))
+
+
+def _latest(labels: Iterable[Label]) -> list[Label]:
+    by_id: dict[object, Label] = {}
+    for number, label in enumerate(labels):
+        by_id[label.id or number] = label
+    return list(by_id.values())
+
+
+def _is_about(label: Label, claim: ClaimVerdict, errors: frozenset[Verdict]) -> bool:
+    if label.claim_id is not None:
+        return label.claim_id == claim.claim_id
+    if label.span is None:
+        return False
+    shared = min(label.span[1], claim.span[1]) - max(label.span[0], claim.span[0])
+    if shared <= 0:
+        return False
+    needed = _length(claim.span)
+    if label.verdict in errors:
+        needed = min(needed, _length(label.span))
+    return shared >= _HALF * needed
+
+
+def _length(span: Span) -> int:
+    return span[1] - span[0]
+
+
+def _vote(labels: Sequence[Label], errors: frozenset[Verdict]) -> bool | None:
+    """Whether most say that it is right; None of a tie, or if nobody says anything."""
+    wrong_by: dict[tuple[LabelSource, str | None], bool] = defaultdict(bool)
+    for label in labels:
+        wrong_by[label.source, label.reviewer] |= label.verdict in errors
+    wrong = sum(wrong_by.values())
+    right = len(wrong_by) - wrong
+    return None if wrong == right else right > wrong

@@ -1,0 +1,107 @@
+"""``guardrail report``: files in, a page and figures out, and what is said when it can't be."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from guardrail.cli import app
+from guardrail.events import Decision, Label, Verdict
+from guardrail.offline.results import EvaluationResult
+from tests.unit.cli.conftest import Program
+from tests.unit.offline.results import failed, result
+
+
+def results_file(path: Path, *results: EvaluationResult) -> str:
+    path.write_bytes(b"".join(each.to_json() + b"\n" for each in results))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    now = results_file(tmp_path / "now.jsonl", result("a", Decision.BLOCK), result("b"), failed("no JSON"))
+    return now, results_file(tmp_path / "before.jsonl", result("a"), result("b"))
+
+
+def test_it_writes_a_page_and_says_what_is_in_it(
+    runner: CliRunner, files: tuple[str, str], tmp_path: Path
+) -> None:
+    target = tmp_path / "page.html"
+    done = runner.invoke(app, ["report", *files, "--out", str(target), "--title", "Nightly <run>"])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip().endswith(
+        "page.html: 3 results: 1 release, 1 block, mean score 0.900, 1 error; 1 decision changed"
+    )
+    assert '<h1 dir="auto">Nightly &lt;run&gt;</h1>' in target.read_text("utf-8")
+
+
+def test_json_alone_is_on_stdout(runner: CliRunner, files: tuple[str, str], tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    done = runner.invoke(app, ["report", *files, "-o", str(target), "--json"])
+    figures = json.loads(done.stdout)
+    assert figures["name"] == "now.jsonl"
+    assert figures["decisions"]["block"]["count"] == 1
+    assert figures["comparison"]["changed_decisions"] == 1
+    assert "wrote" in done.stderr
+    assert target.exists()
+
+
+def test_worst_bounds_what_is_shown_whole(runner: CliRunner, files: tuple[str, str], tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    for worst in (0, 1):
+        done = runner.invoke(app, ["report", files[0], "-o", str(target), "--worst", str(worst)])
+        assert done.exit_code == 0
+        assert target.read_text("utf-8").count('<article class="card') == worst
+
+
+def test_labels_from_elsewhere_join_by_id(runner: CliRunner, files: tuple[str, str], tmp_path: Path) -> None:
+    labels = tmp_path / "labels.jsonl"
+    labels.write_bytes(Label(response_id="b", verdict=Verdict.CONTRADICTED).to_json() + b"\n")
+    arguments = ["report", files[0], "-o", str(tmp_path / "page.html"), "--labels", str(labels), "--json"]
+    done = runner.invoke(app, arguments)
+    assert json.loads(done.stdout)["labelled"]["wrong"]["release"]["count"] == 1
+    labels.write_text("{}\n", encoding="utf-8")
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 2
+    assert "labels.jsonl line 1" in done.stderr
+
+
+def test_it_does_not_write_over_what_it_reads(runner: CliRunner, files: tuple[str, str]) -> None:
+    before = Path(files[1]).read_bytes()
+    done = runner.invoke(app, ["report", *files, "--out", files[1]])
+    assert done.exit_code == 2
+    assert "give another one" in done.stderr
+    assert Path(files[1]).read_bytes() == before
+
+
+@pytest.mark.parametrize("missing", ["results", "folder"])
+def test_a_file_that_is_not_there_is_named(program: Program, tmp_path: Path, missing: str) -> None:
+    results_file(tmp_path / "now.jsonl", result("a"))
+    done = (
+        program("report", "nowhere.jsonl")
+        if missing == "results"
+        else program("report", "now.jsonl", "-o", "nowhere/page.html")
+    )
+    assert done.returncode == 1
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_another_kind_of_file_is_refused_with_the_line(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("dear diary\n", encoding="utf-8")
+    done = program("report", "notes.txt")
+    assert done.returncode == 1
+    assert re.search(r"notes\.txt line 1: not valid JSON.*give a file that guardrail evaluate", done.stderr)
+    assert "diary" not in done.stderr
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_without_jinja2_the_remedy_is_told(program: Program, tmp_path: Path) -> None:
+    results_file(tmp_path / "now.jsonl", result("a"))
+    done = program("report", "now.jsonl", before="import sys; sys.modules['jinja2'] = None")
+    assert done.returncode == 2
+    assert "pip install 'streaming-guardrail[report]'" in done.stderr
