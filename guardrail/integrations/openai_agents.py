@@ -4,7 +4,7 @@
 
     agent = Agent("help", tools=[search], output_guardrails=[answer_guardrail()])
     try:
-        result = await Runner.run(agent, question, context=Sources(), hooks=CollectToolOutputs())
+        result = await Runner.run(agent, question, context=RunSources(), hooks=CollectToolOutputs())
     except OutputGuardrailTripwireTriggered as tripped:
         show(tripped.guardrail_result.output.output_info.text)
 
@@ -39,7 +39,7 @@ ContextsOf = Callable[[RunContextWrapper[Any]], Sequence[ContextLike]]
 
 
 @dataclass(slots=True)
-class Sources:
+class RunSources:
     """The documents of one run. Pass it as the run's context, or as ``sources`` of a context of your own."""
 
     documents: list[ContextLike] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Outcome:
 
 
 class CollectToolOutputs(RunHooks[Any]):
-    """Puts what the tools of a run return into its ``Sources``, each as a document named after its tool.
+    """Puts what the tools of a run return into its ``RunSources``, each as a document named after its tool.
 
     ``tools`` are the names of the tools that retrieve; all, if not given. Leave out those whose output is no
     source, such as one that only echoes what the model wrote.
@@ -81,15 +81,15 @@ class CollectToolOutputs(RunHooks[Any]):
         sources.documents.append(Context(id=name, text=text, source=tool.name))
 
 
-def sources_of(context: RunContextWrapper[Any]) -> Sources:
-    """The ``Sources`` of a run. Raises ConfigError if its context has none."""
+def sources_of(context: RunContextWrapper[Any]) -> RunSources:
+    """The ``RunSources`` of a run. Raises ConfigError if its context has none."""
     found = context.context
-    if not isinstance(found, Sources):
+    if not isinstance(found, RunSources):
         found = getattr(found, "sources", None)
-    if not isinstance(found, Sources):
+    if not isinstance(found, RunSources):
         raise ConfigError(
-            "context: the run has no Sources; pass Runner.run(…, context=Sources()), or an object whose "
-            "attribute 'sources' is one, or give answer_guardrail(contexts=…)"
+            "context: the run has no RunSources; pass Runner.run(…, context=RunSources()), or an object "
+            "whose attribute 'sources' is one, or give answer_guardrail(contexts=…)"
         )
     return found
 
@@ -109,7 +109,7 @@ def answer_guardrail(
 
     ``settings`` is the path of a file as ``guardrail run`` takes it; without it the local judge and the
     default policy hold. Give ``guard`` instead to share one, or to close it. ``contexts`` returns the
-    documents of a run; by default they are those of its ``Sources``. ``text_of`` returns the text of an
+    documents of a run; by default they are those of its ``RunSources``. ``text_of`` returns the text of an
     output that is not a mere text. ``trip_on`` are the decisions that trip it: a redacted text must not be
     shown as it was written, which a guardrail can't change. An answer without documents trips it too, unless
     ``missing_contexts`` is ``flag``. ``head`` takes the other fields of a response: route, tenant, ….
@@ -186,9 +186,11 @@ def _plain_text(output: Any) -> str:
 
 def _question(context: RunContextWrapper[Any]) -> str:
     found = (
-        context.context if isinstance(context.context, Sources) else getattr(context.context, "sources", None)
+        context.context
+        if isinstance(context.context, RunSources)
+        else getattr(context.context, "sources", None)
     )
-    if isinstance(found, Sources) and found.question is not None:
+    if isinstance(found, RunSources) and found.question is not None:
         return found.question
     for item in reversed(context.turn_input):
         if isinstance(item, dict) and item.get("role") == "user":

@@ -24,7 +24,7 @@ from guardrail.integrations.openai_agents import (
     NO_CONTEXTS,
     CollectToolOutputs,
     Outcome,
-    Sources,
+    RunSources,
     answer_guardrail,
 )
 from tests.support.judges import WordJudge
@@ -83,7 +83,7 @@ def outcome_of(tripped: pytest.ExceptionInfo[OutputGuardrailTripwireTriggered]) 
 
 async def test_an_answer_that_its_documents_back_passes(guard: BackgroundGuard, judge: WordJudge) -> None:
     helper = agent(answer_guardrail(guard), [assistant_message(RIGHT)])
-    result = await Runner.run(helper, ASKED, context=Sources(["Paris is in France."]), run_config=QUIET)
+    result = await Runner.run(helper, ASKED, context=RunSources(["Paris is in France."]), run_config=QUIET)
     assert result.final_output == RIGHT
     (told,) = result.output_guardrail_results
     assert told.guardrail.get_name() == "streaming-guardrail"
@@ -95,7 +95,7 @@ async def test_an_answer_that_its_documents_back_passes(guard: BackgroundGuard, 
 async def test_an_answer_that_is_blocked_trips_it_and_tells_what_to_show(guard: BackgroundGuard) -> None:
     helper = agent(answer_guardrail(guard), [assistant_message(WRONG)])
     with pytest.raises(OutputGuardrailTripwireTriggered) as tripped:
-        await Runner.run(helper, ASKED, context=Sources(["It costs $49."]), run_config=QUIET)
+        await Runner.run(helper, ASKED, context=RunSources(["It costs $49."]), run_config=QUIET)
     outcome = outcome_of(tripped)
     assert outcome.decision == "block"
     assert outcome.text
@@ -106,7 +106,7 @@ async def test_an_answer_that_is_blocked_trips_it_and_tells_what_to_show(guard: 
 
 async def test_a_streamed_run_trips_too(guard: BackgroundGuard) -> None:
     helper = agent(answer_guardrail(guard), [assistant_message(WRONG)])
-    result = Runner.run_streamed(helper, ASKED, context=Sources(["It costs $49."]), run_config=QUIET)
+    result = Runner.run_streamed(helper, ASKED, context=RunSources(["It costs $49."]), run_config=QUIET)
     with pytest.raises(OutputGuardrailTripwireTriggered):
         async for _ in result.stream_events():
             pass
@@ -122,7 +122,7 @@ async def test_the_outputs_of_tools_are_the_documents(guard: BackgroundGuard, ju
         [assistant_message(RIGHT)],
         tools=[atlas, echo],
     )
-    sources = Sources()
+    sources = RunSources()
     hooks = CollectToolOutputs(tools=["atlas"])
     await Runner.run(helper, ASKED, context=sources, hooks=hooks, run_config=QUIET)
     assert sources.documents == [Context(id="atlas-1", text="Paris is in France.", source="atlas")]
@@ -134,7 +134,7 @@ class Session:
     """A context of the application's own."""
 
     user: str
-    sources: Sources = field(default_factory=Sources)
+    sources: RunSources = field(default_factory=RunSources)
 
 
 async def test_tools_put_documents_into_a_context_of_the_applications_own(
@@ -146,7 +146,7 @@ async def test_tools_put_documents_into_a_context_of_the_applications_own(
         [assistant_message("It costs $49.")],
         tools=[prices],
     )
-    session = Session("ann", Sources(question="What does the basic plan cost?"))
+    session = Session("ann", RunSources(question="What does the basic plan cost?"))
     result = await Runner.run(helper, "And the basic one?", context=session, run_config=QUIET)
     assert result.output_guardrail_results[0].output.output_info.decision == "release"
     assert judge.requests[0].question == "What does the basic plan cost?"
@@ -166,11 +166,11 @@ async def test_an_answer_without_documents_trips_it_unless_flagging_is_asked_for
 ) -> None:
     helper = agent(answer_guardrail(guard), [assistant_message(RIGHT)])
     with pytest.raises(OutputGuardrailTripwireTriggered) as tripped:
-        await Runner.run(helper, ASKED, context=Sources(), run_config=QUIET)
+        await Runner.run(helper, ASKED, context=RunSources(), run_config=QUIET)
     assert outcome_of(tripped).rule == NO_CONTEXTS
     assert RIGHT not in outcome_of(tripped).text
     helper = agent(answer_guardrail(guard, missing_contexts="flag"), [assistant_message(RIGHT)])
-    result = await Runner.run(helper, ASKED, context=Sources(), run_config=QUIET)
+    result = await Runner.run(helper, ASKED, context=RunSources(), run_config=QUIET)
     told = result.output_guardrail_results[0].output.output_info
     assert (told.decision, told.text, told.verdict) == ("flag", RIGHT, None)
     assert judge.requests == []
@@ -178,7 +178,7 @@ async def test_an_answer_without_documents_trips_it_unless_flagging_is_asked_for
 
 async def test_the_decisions_that_trip_can_be_chosen(guard: BackgroundGuard) -> None:
     unbacked = f"{RIGHT} It is unbacked."
-    sources = Sources(["Paris is in France."])
+    sources = RunSources(["Paris is in France."])
     lenient = agent(answer_guardrail(guard), [assistant_message(unbacked)])
     result = await Runner.run(lenient, ASKED, context=sources, run_config=QUIET)
     decision = result.output_guardrail_results[0].output.output_info.decision
@@ -199,7 +199,7 @@ class Reply(BaseModel):
 
 async def test_an_output_with_a_form_needs_a_function_that_finds_its_text(guard: BackgroundGuard) -> None:
     said = [assistant_message('{"text": "It costs wrong $79.", "mood": "sure"}')]
-    sources = Sources(["It costs $49."])
+    sources = RunSources(["It costs $49."])
     with pytest.raises(InputError, match=r"output: a Reply is no text.*text_of"):
         await Runner.run(
             agent(answer_guardrail(guard), said, output_type=Reply), ASKED, context=sources, run_config=QUIET
@@ -211,7 +211,7 @@ async def test_an_output_with_a_form_needs_a_function_that_finds_its_text(guard:
 
 async def test_a_run_without_sources_fails_with_the_remedy(guard: BackgroundGuard) -> None:
     helper = agent(answer_guardrail(guard), [assistant_message(RIGHT)])
-    with pytest.raises(ConfigError, match=r"context: the run has no Sources; pass Runner.run"):
+    with pytest.raises(ConfigError, match=r"context: the run has no RunSources; pass Runner.run"):
         await Runner.run(helper, ASKED, run_config=QUIET)
 
 
