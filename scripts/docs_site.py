@@ -26,7 +26,13 @@ NAMED: Final = {
     "SECURITY.md": "security-policy.md",
 }
 LANGUAGES: Final = {".json": "json", ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
-MODULES: Final = ("guardrail", "guardrail.client", "guardrail.judges", "guardrail.testing")
+MODULES: Final = (
+    "guardrail",
+    "guardrail.client",
+    "guardrail.judges",
+    "guardrail.offline",
+    "guardrail.testing",
+)
 
 # A code block or span, which holds no links, or a link's target.
 _LINK: Final = re.compile(

@@ -79,6 +79,7 @@ app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
 app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate_command)
 app.command(
     "score",
+    epilog="[bold]Now[/]: guardrail evaluate answers.jsonl",
     hidden=True,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )(evaluate.moved_command)

@@ -127,7 +127,7 @@ def evaluate_command(
     sources: Annotated[
         list[str],
         typer.Argument(
-            metavar="SOURCE…",
+            metavar="SOURCE",
             help="JSON lines, JSON, CSV or Parquet, gzipped or not; kafka:TOPIC; - for stdin.",
             show_default=False,
         ),
@@ -351,7 +351,9 @@ def evaluate_command(
 
 
 def moved_command(
-    rest: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,  # noqa: ARG001 - whatever came with it
+    rest: Annotated[  # noqa: ARG001 - whatever came with the former name
+        list[str] | None, typer.Argument(hidden=True, help="Not read.")
+    ] = None,
 ) -> None:
     """Replaced by guardrail evaluate."""
     print_error("guardrail score is guardrail evaluate now; give it the same file (--out: see --verdicts)")

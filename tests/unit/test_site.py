@@ -22,6 +22,7 @@ from playwright.async_api import async_playwright, expect
 
 import guardrail.client
 import guardrail.judges
+import guardrail.offline
 import guardrail.testing
 from scripts.docs_site import NAMED, public_names, with_links_of_the_site
 
@@ -165,7 +166,9 @@ def test_a_broken_link_fails_the_build(tmp_path: Path, spoil: str, told: str) ->
     assert told in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("module", [guardrail, guardrail.client, guardrail.judges, guardrail.testing])
+@pytest.mark.parametrize(
+    "module", [guardrail, guardrail.client, guardrail.judges, guardrail.offline, guardrail.testing]
+)
 def test_the_reference_has_every_public_name(module: object, pages: dict[Path, _Loads], site: Path) -> None:
     name = module.__name__  # type: ignore[attr-defined]
     names = {each for each in module.__all__ if not each.startswith("__")}  # type: ignore[attr-defined]

@@ -179,7 +179,8 @@ _WORDS: Final[Mapping[str, Verdict]] = {
     **dict.fromkeys(("unsure", "unknown", "idk"), Verdict.UNVERIFIED),
 }
 _FAITHFUL: Final = ("faithful", "is_faithful", "faithfulness_label", "human_faithful", "human_faithfulness")
-_LABELS: Final = ("human_label", "human", "annotation", "label", *_FAITHFUL)
+_CATEGORY: Final = "label"
+_LABELS: Final = ("human_label", _CATEGORY, *_FAITHFUL)
 _UNFAITHFUL: Final = ("hallucination", "hallucinated", "is_hallucination", "human_hallucination")
 _OPPOSITE: Final = {Verdict.SUPPORTED: Verdict.UNSUPPORTED, Verdict.UNSUPPORTED: Verdict.SUPPORTED}
 _WORDS_REMEDY: Final = (
@@ -207,7 +208,8 @@ def labels_of(fields: Fields, response_id: str) -> tuple[Label, ...]:
     """What people say of the answer in columns of its own row. Raises DecodeError.
 
     ``labels`` are label events, whose id of the response may be missing. A column of one word is about the
-    whole answer: label, human_label, faithful, …, or hallucination and the like, which say the opposite.
+    whole answer: label, human_label, faithful, …, or hallucination and the like, which say the opposite. A
+    label in words that are no verdict is none.
     """
     found: list[Label] = []
     given = unpacked(fields.get("labels"))
@@ -223,6 +225,8 @@ def labels_of(fields: Fields, response_id: str) -> tuple[Label, ...]:
             value = fields.get(name)
             if value is None or value == "":
                 continue
+            if name == _CATEGORY and verdict_in(value) is None:
+                continue  # such a column may as well hold the topic of the question
             source = LabelSource.HUMAN if "human" in name else LabelSource.DATASET
             found.append(_whole(response_id, value, name, source, turned=turn))
     return tuple(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from guardrail.errors import ConfigError, InputError, JudgeUnavailable, ProtocolError
-from guardrail.events import Label, Response, ResponseVerdict, Verdict
+from guardrail.events import ClaimVerdict, Label, Response, ResponseVerdict, Usage, Verdict
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.offline import aevaluate, evaluate, read_results
 from guardrail.offline.evaluation import Check, checker, evaluate_each, judging_everything
@@ -185,7 +185,7 @@ async def test_offline_no_claim_is_lost_to_the_clock() -> None:
 # ------------------------------------------------------------------------------------ the Python API
 
 GOOD = {"question": "How much?", "contexts": ["It costs 49 euros."], "answer": "It costs 49 euros."}
-WRONG = {**GOOD, "id": "wrong", "answer": "It was refuted: 99 euros."}
+WRONG = {**GOOD, "id": "wrong", "answer": "It costs 99 euros, wrong."}
 BAD = {"answer": "No documents."}
 
 
@@ -313,3 +313,31 @@ async def test_an_interrupted_file_gives_what_was_done_and_a_foreign_one_an_erro
     path.write_bytes(b"".join(lines[:2]) + lines[2][:40] + b"\n")
     with pytest.raises(InputError, match=r"results\.jsonl line 3: "):
         read_results(path)
+
+
+class Speaker:
+    """Puts results into words; remembers for which answers it was asked."""
+
+    name = "speaker"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def explain(
+        self, response_id: str, question: str, result: str, claims: Sequence[ClaimVerdict]
+    ) -> tuple[str, Usage]:
+        self.asked.append(response_id)
+        return f"{len(claims)} wrong", Usage()
+
+
+async def test_reasons_and_steps_come_with_the_results_if_asked_for() -> None:
+    speaker = Speaker()
+    plain = await aevaluate([WRONG], judge=WordJudge())
+    told = await aevaluate([GOOD, WRONG], judge=WordJudge(), explainer=speaker, trace=True)
+    assert (plain.results[0].explanation, plain.results[0].trace) == (None, ())
+    assert [each.explanation for each in told.results][1:] == ["1 wrong"]
+    assert speaker.asked == ["wrong"]
+    assert [[step.step for step in each.trace][-1] for each in told.results] == ["verdicts", "verdicts"]
+    by_template = await aevaluate([WRONG], judge=WordJudge(), explain=True, scores=("strict", "ragas"))
+    assert "99 euros" in (by_template.results[0].explanation or "")
+    assert by_template.summary().keys() == {"strict", "ragas"}

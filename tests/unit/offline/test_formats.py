@@ -488,9 +488,13 @@ def test_whole_labels_stand_beside_their_answer_or_in_a_file_of_their_own(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "row", [{"label": "perhaps"}, {"labels": [{"verdict": "perhaps"}]}, {"labels": [3.5]}]
+    "row", [{"human_label": "perhaps"}, {"labels": [{"verdict": "perhaps"}]}, {"labels": [3.5]}]
 )
 def test_a_label_in_other_words_is_an_error_of_its_row(row: dict[str, Any]) -> None:
     told = problem(lines({"contexts": [], "answer": "a", **row}))
-    assert told.startswith("label")
+    assert told.startswith(("label", "human_label: a text; give SUPPORTED"))
     assert "perhaps" not in told
+
+
+def test_a_column_of_labels_about_something_else_is_passed_over() -> None:
+    assert only(lines({"contexts": [], "answer": "a", "label": "billing"})).labels == ()
