@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -28,9 +27,9 @@ from guardrail.judges.command.protocol import (
     write_request,
 )
 from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.http import read_body, request_headers, tls
 from guardrail.judges.llm.verdicts import UNQUOTED_FACTOR, support_of
 from guardrail.judges.recorder import recorder
-from guardrail.secrets import read_secret
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 _REMEDIES: Final = {401: "check headers or token_file", 403: "check headers or token_file", 404: "check url"}
@@ -47,14 +46,10 @@ class HttpEndpoint:
         self._section = section
         self._limit = settings.max_reply_bytes
         self._slots = asyncio.Semaphore(settings.concurrency)
-        headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
-        if settings.token_file is not None:
-            token = read_secret(settings.token_file, f"{section}.token_file", "token", for_header=True)
-            headers["Authorization"] = f"Bearer {token}"
-        headers |= {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        headers = request_headers(settings.headers, settings.token_file, section)
         self._client = httpx2.AsyncClient(
             headers=headers,
-            verify=_tls(settings, section),
+            verify=tls(settings.cafile, section),
             timeout=None,
             limits=httpx2.Limits(max_connections=settings.concurrency),
         )
@@ -87,25 +82,7 @@ class HttpEndpoint:
             if status != 200:
                 remedy = _REMEDIES.get(status, "see what it expects")
                 raise JudgeError(f"the endpoint answered {status}; {self._section}: {remedy}")
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise JudgeReplyError("the endpoint compressed its reply, which it was not asked to")
-            body = bytearray()
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > self._limit:
-                    raise JudgeReplyError(f"the reply is longer than {self._limit:,} bytes")
-            return bytes(body)
-
-
-def _tls(settings: CommandJudgeSettings, section: str) -> ssl.SSLContext | bool:
-    if settings.cafile is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=str(settings.cafile))
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            f"{section}.cafile: {settings.cafile} can't be used ({type(error).__name__}); give a PEM file"
-        ) from None
+            return await read_body(response, self._limit)
 
 
 _NO_CONTEXTS = "There are no contexts to support it."

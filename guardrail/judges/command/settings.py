@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -17,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from guardrail.judges.http import check_url
 from guardrail.secrets import MASK, check_headers, wants_all
 
 _FLAG: Final = re.compile(r"(--[A-Za-z][A-Za-z0-9_-]*|-[A-Za-z])(=|$)")
@@ -97,18 +97,7 @@ class CommandJudgeSettings(BaseModel):
     @field_validator("url")
     @classmethod
     def _is_http(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
-            raise ValueError("must be a URL with http:// or https:// and a host")
-        if parts.username is not None or parts.password is not None:
-            raise ValueError("must hold no user or password; use headers or token_file")
-        return url
+        return None if url is None else check_url(url)
 
     @field_validator("headers")
     @classmethod

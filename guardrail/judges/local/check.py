@@ -48,7 +48,7 @@ from guardrail.judges.local.verdict import (
     said_to_be_false,
     with_silence,
 )
-from guardrail.judges.model import Verifier, load_verifier, read_folder
+from guardrail.judges.model import Verifier, load_verifier, read_folder, served_verifier
 from guardrail.verdicts import Judgement, checked_in_part
 
 NAME: Final = "local"
@@ -107,6 +107,11 @@ class ClaimChecker:
         self._words = _as_set(parameters.words, settings)
         # Whoever asks for more support before a claim is SUPPORTED has its facts read all the same.
         self._parts_from = min(parameters.read.lines.supported, self._read.lines.supported)
+
+    def close(self) -> None:
+        """End what the verifier holds on a server. Blocks."""
+        if self._verifier is not None:
+            self._verifier.close()
 
     def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
         """The judgement of one claim, in peace. Raises JudgeError when the verifier fails."""
@@ -379,6 +384,8 @@ def build_checker(settings: LocalJudgeSettings) -> ClaimChecker:
     folder = _folder(settings, parameters)
     if folder is None:
         return ClaimChecker(settings, parameters)
+    if settings.verifier.server is not None:
+        return ClaimChecker(settings, parameters, served_verifier(folder, settings.verifier.server))
     return ClaimChecker(settings, parameters, load_verifier(folder, settings.verifier.threads))
 
 

@@ -78,6 +78,7 @@ class TurnQueue:
         self._free += 1
 
 
+_WORKERS_THAT_WAIT: Final = 16  # for a server that runs the verifier
 _CLOSED: Final = "the judge is closed"
 _UNHURRIED: Final = 0.5  # of the time from the request to its deadline
 _IN_HASTE: Final = 0.75  # of it
@@ -105,7 +106,8 @@ class LocalJudge:
         self.settings = settings or LocalJudgeSettings()
         self._checker = build_checker(self.settings)
         self._closed = threading.Event()
-        workers = self.settings.workers or default_threads()
+        served = self.settings.verifier.enabled and self.settings.verifier.server is not None
+        workers = self.settings.workers or (_WORKERS_THAT_WAIT if served else default_threads())
         self._workers = workers
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, TurnQueue] = WeakKeyDictionary()
         self._sharing = threading.Lock()
@@ -170,6 +172,7 @@ class LocalJudge:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(turns.close)
         self._pool.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._checker.close)
 
     def _judge(
         self,

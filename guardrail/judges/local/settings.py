@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from guardrail.judges.model import ServerSettings
 
 
 class VerifierSettings(BaseModel):
@@ -29,6 +31,17 @@ class VerifierSettings(BaseModel):
         description="Threads of a run of the model while no other runs; beside others it has one. Unset: 2, "
         "or 1 where only one processor may be used, by affinity or a container's quota.",
     )
+    server: ServerSettings | None = Field(
+        default=None,
+        description="A server of kind oip that runs this verifier's model.onnx; unset: the guard runs it.",
+    )
+
+    @field_validator("server")
+    @classmethod
+    def _gives_both_outputs(cls, server: ServerSettings | None) -> ServerSettings | None:
+        if server is not None and server.kind != "oip":
+            raise ValueError(f"a server of kind {server.kind} gives no token_logits; serve it with kind oip")
+        return server
 
 
 class LocalJudgeSettings(BaseModel):
@@ -40,7 +53,8 @@ class LocalJudgeSettings(BaseModel):
         default=None,
         ge=1,
         le=64,
-        description="Threads that judge; unset: 2, or 1 where only one processor may be used. Search and "
+        description="Threads that judge; unset: 2, or 1 where only one processor may be used, and 16 where a "
+        "server runs the verifier, for which they wait. Search and "
         "figures are pure Python and hold the interpreter's lock; the verifier, which takes most of the "
         "time, doesn't hold it: threads add up as far as processors are idle.",
     )

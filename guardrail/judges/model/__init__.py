@@ -1,4 +1,4 @@
-"""Models that classify pairs of texts, in process: the local judge's verifier, HHEM, and any other.
+"""Models that classify pairs of texts, here or on a server: the local judge's verifier, HHEM, any other.
 
 The names are imported on first use: settings load without tokens and runtimes, and a runtime is imported when
 a model is loaded.
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from guardrail.judges.model.files import FittedVerifier, Manifest, missing_runtime, read_folder
     from guardrail.judges.model.judge import ClassifierJudge
     from guardrail.judges.model.runtime import default_threads
-    from guardrail.judges.model.settings import PRESETS, ClassifierSettings, LabelMeaning
+    from guardrail.judges.model.settings import PRESETS, ClassifierSettings, LabelMeaning, ServerSettings
     from guardrail.judges.model.tokens import Pair, SpecialTokens
-    from guardrail.judges.model.verifier import Reading, Verifier, load_verifier
+    from guardrail.judges.model.verifier import Reading, Verifier, load_verifier, served_verifier
 
 __all__ = [
     "PRESETS",
@@ -29,6 +29,7 @@ __all__ = [
     "Manifest",
     "Pair",
     "Reading",
+    "ServerSettings",
     "SpecialTokens",
     "Verifier",
     "default_threads",
@@ -36,6 +37,7 @@ __all__ = [
     "load_verifier",
     "missing_runtime",
     "read_folder",
+    "served_verifier",
     "start_notes",
 ]
 
@@ -47,8 +49,13 @@ if not TYPE_CHECKING:  # a type checker sees the names above, and no others
             "guardrail.judges.model.files": ("FittedVerifier", "Manifest", "missing_runtime", "read_folder"),
             "guardrail.judges.model.judge": ("ClassifierJudge",),
             "guardrail.judges.model.runtime": ("default_threads",),
-            "guardrail.judges.model.settings": ("PRESETS", "ClassifierSettings", "LabelMeaning"),
+            "guardrail.judges.model.settings": (
+                "PRESETS",
+                "ClassifierSettings",
+                "LabelMeaning",
+                "ServerSettings",
+            ),
             "guardrail.judges.model.tokens": ("Pair", "SpecialTokens"),
-            "guardrail.judges.model.verifier": ("Reading", "Verifier", "load_verifier"),
+            "guardrail.judges.model.verifier": ("Reading", "Verifier", "load_verifier", "served_verifier"),
         },
     )

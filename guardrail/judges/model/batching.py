@@ -53,7 +53,12 @@ class Batcher:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, pairs: Sequence[Pair], deadline: float) -> asyncio.Future[list[Scores]]:
+    def submit(
+        self,
+        pairs: Sequence[Pair],
+        deadline: float,
+        response_id: str = "",  # noqa: ARG002 (a server's takes turns by it)
+    ) -> asyncio.Future[list[Scores]]:
         """A future of the scores of ``pairs``; cancelling it withdraws them.
 
         ``deadline`` is a reading of ``time.monotonic()``. Fails with JudgeUnavailable if the queue is full,

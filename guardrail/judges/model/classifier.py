@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import structlog
 
@@ -18,7 +18,15 @@ from guardrail.judges.model.files import (
     missing_extra,
     read_json,
 )
-from guardrail.judges.model.runtime import Model, OnnxModel, TorchModel, installed, logistic, onnx_providers
+from guardrail.judges.model.runtime import (
+    Model,
+    OnnxModel,
+    TorchModel,
+    installed,
+    label_names,
+    logistic,
+    onnx_providers,
+)
 from guardrail.judges.model.settings import PRESETS, SECTION, Architecture, ClassifierSettings, LabelMeaning
 from guardrail.judges.model.tokens import Pair, PairForm, Tokens
 
@@ -62,57 +70,57 @@ class Scores:
     contradiction: float
 
 
-@dataclass(frozen=True, slots=True)
-class Classifier:
-    """A model with the form of its pairs and the meaning of its outputs."""
+Part: TypeAlias = tuple[Pair, Tokens]
+"""What a model reads at once: a pair, or a half of one, and its tokens."""
 
-    model: Model
+
+@dataclass(frozen=True, slots=True)
+class PairReader:
+    """The form of a model's pairs and the meaning of its outputs, wherever the model runs."""
+
     form: PairForm
     labels: LabelMap
-    max_tokens: int
-    """Longest pair that the model reads."""
 
-    def score(self, pairs: Sequence[Pair]) -> list[Scores | JudgeError]:
-        """Scores of pairs, in order; an error for a pair without any.
+    def parts(self, pairs: Sequence[Pair], max_tokens: int) -> list[list[Part] | JudgeError]:
+        """What the model reads for each pair: the pair itself or its parts, none longer than ``max_tokens``,
+        or why the pair can't be read.
 
         A window is measured before it is put into its pair, where it may have a few more tokens. A window
-        that then doesn't fit is scored in two halves, and the higher support and contradiction count.
+        that then doesn't fit is read in two halves.
         """
-        parts = [
-            self._parts(pair, tokens) for pair, tokens in zip(pairs, self.form.encode(pairs), strict=True)
+        return [
+            self._parts(pair, tokens, max_tokens)
+            for pair, tokens in zip(pairs, self.form.encode(pairs), strict=True)
         ]
-        flat = [tokens for part in parts if not isinstance(part, JudgeError) for tokens in part]
-        rows: list[list[float]] = []
-        for at in range(0, len(flat), BATCH_SIZE):
-            batch = flat[at : at + BATCH_SIZE]
-            found = self.model.logits(batch)
-            if len(found) != len(batch):
-                raise JudgeReplyError("the model gave another number of rows than it was given")
-            rows += found
+
+    def joined(
+        self, parts: Sequence[list[Part] | JudgeError], rows: Sequence[Sequence[float]]
+    ) -> list[Scores | JudgeError]:
+        """The scores of each pair from the rows of all ``parts``: the highest support and contradiction of
+        its own count.
+        """
         left = iter(rows)
         return [
-            part if isinstance(part, JudgeError) else self._joined([next(left) for _ in part])
+            part if isinstance(part, JudgeError) else self._highest([next(left) for _ in part])
             for part in parts
         ]
 
-    def _parts(self, pair: Pair, tokens: Tokens) -> list[Tokens] | JudgeError:
-        """What the model reads for a pair: the pair itself, or its parts."""
-        parts = [tokens] if len(tokens) <= self.max_tokens else self._halves(pair)
+    def _parts(self, pair: Pair, tokens: Tokens, max_tokens: int) -> list[Part] | JudgeError:
+        parts = [(pair, tokens)] if len(tokens) <= max_tokens else self._halves(pair, max_tokens)
         if not parts:
             return JudgeReplyError("the claim leaves no room for the contexts in the model's window")
-        if any(self.form.forged(part) for part in parts):
+        if any(self.form.forged(part) for _, part in parts):
             return JudgeReplyError("a text forges special tokens of the model")
         return parts
 
-    def _joined(self, rows: Sequence[Sequence[float]]) -> Scores | JudgeError:
-        """The scores of one pair from the rows of its parts."""
+    def _highest(self, rows: Sequence[Sequence[float]]) -> Scores | JudgeError:
         try:
             scores = [self.labels.scores(row) for row in rows]
         except JudgeReplyError as error:
             return error
         return Scores(max(s.support for s in scores), max(s.contradiction for s in scores))
 
-    def _halves(self, pair: Pair) -> list[Tokens]:
+    def _halves(self, pair: Pair, max_tokens: int) -> list[Part]:
         """The parts of a window that is too long; none if parts of any size are."""
         span = pair.end - pair.start
         if span < _LEAST_SPAN:
@@ -122,13 +130,44 @@ class Classifier:
             Pair(pair.text, pair.start, middle + shared, pair.hypothesis),
             Pair(pair.text, middle - shared, pair.end, pair.hypothesis),
         ]
-        found: list[Tokens] = []
+        found: list[Part] = []
         for half, tokens in zip(halves, self.form.encode(halves), strict=True):
-            part = [tokens] if len(tokens) <= self.max_tokens else self._halves(half)
+            part = [(half, tokens)] if len(tokens) <= max_tokens else self._halves(half, max_tokens)
             if not part:
                 return []
             found += part
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier:
+    """A model in this process, with the reader of its pairs and outputs."""
+
+    model: Model
+    reader: PairReader
+    max_tokens: int
+    """Longest pair that the model reads."""
+
+    @property
+    def form(self) -> PairForm:
+        return self.reader.form
+
+    @property
+    def labels(self) -> LabelMap:
+        return self.reader.labels
+
+    def score(self, pairs: Sequence[Pair]) -> list[Scores | JudgeError]:
+        """Scores of pairs, in order; an error for a pair without any."""
+        parts = self.reader.parts(pairs, self.max_tokens)
+        flat = [tokens for part in parts if not isinstance(part, JudgeError) for _, tokens in part]
+        rows: list[list[float]] = []
+        for at in range(0, len(flat), BATCH_SIZE):
+            batch = flat[at : at + BATCH_SIZE]
+            found = self.model.logits(batch)
+            if len(found) != len(batch):
+                raise JudgeReplyError("the model gave another number of rows than it was given")
+            rows += found
+        return self.reader.joined(parts, rows)
 
 
 # ----------------------------------------------------------------------------------------------------- labels
@@ -216,29 +255,103 @@ def _fold(name: str) -> str:
 # ---------------------------------------------------------------------------------------------------- loading
 
 
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """What a model's files say of it, besides its weights."""
+
+    form: PairForm
+    config: dict[str, Any]
+    architecture: Architecture
+    max_tokens: int
+    pad_id: int
+
+
 def load_classifier(settings: ClassifierSettings) -> Classifier:
     """The model that ``settings`` name, tested on two pairs. Blocks, for as long as a download takes.
 
     Raises ConfigError, which names the setting.
     """
+    files = _files(settings)
+    if _needs_torch(settings):
+        _require_torch()  # before any download
+    told = _described(settings, files)
+    model = _model(settings, files, told.config, told.architecture, told.pad_id)
+    return _tried(settings, told.form, model, told.max_tokens, writes=told.architecture == "seq2seq")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """What the guard knows of a model that a server runs."""
+
+    reader: PairReader
+    label_names: Sequence[str]
+    """By position; as the model's config.json has them, else LABEL_0, LABEL_1 and so on."""
+    max_tokens: int
+    pad_id: int
+    takes_types: bool
+    """Whether it reads which of the two texts a token is of."""
+
+
+def served_model(settings: ClassifierSettings) -> ServedModel:
+    """The model that a server runs, by its tokenizer and config.json; no weights are read.
+
+    Raises ConfigError, which names the setting.
+    """
+    if settings.allow_remote_code:
+        raise ConfigError(
+            f"{SECTION}.allow_remote_code is on, but a server runs the model; turn it off here, and on there"
+        )
+    told = _described(settings, _files(settings))
+    if told.architecture == "seq2seq":
+        raise ConfigError(
+            f"{SECTION}.server: {settings.model} writes its label, which no server of this kind serves; name "
+            "an encoder, or take server out"
+        )
+    names = label_names(told.config)
+    outputs = len(names) or len(settings.labels)
+    if not outputs:
+        raise ConfigError(
+            f"{SECTION}.labels: {settings.model}'s {CONFIG} names none; map each label, by its index, to "
+            "supported, unsupported, contradicted or neutral"
+        )
+    labels = resolve_labels(settings.labels, names, outputs, subset=False)
+    return ServedModel(
+        PairReader(told.form, labels),
+        names or [f"LABEL_{number}" for number in range(outputs)],
+        told.max_tokens,
+        told.pad_id,
+        takes_types=_count(told.config.get("type_vocab_size")) > 1,
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _files(settings: ClassifierSettings) -> ModelFiles:
     files = ModelFiles(settings.model, settings.revision, settings)
     if files.unpinned is not None:
         _log.warning("classifier.unpinned", problem=files.unpinned)
-    if _needs_torch(settings):
-        _require_torch()  # before any download
+    return files
+
+
+def _described(settings: ClassifierSettings, files: ModelFiles) -> _Described:
     tokenizer, tokenizer_config = _tokenizer(files, settings)
     form = PairForm(tokenizer, settings)
     config = read_json(files.folder([CONFIG]) / CONFIG)
     known = settings.known()
-    architecture = known.architecture if known else _architecture(config)
-    max_tokens = known.max_tokens if known else _max_tokens(config, tokenizer_config)
     # Padding is masked: it only matters that the model knows the token.
     pad_id = config.get("pad_token_id")
     if not isinstance(pad_id, int):
         numbers = (tokenizer.token_to_id(token) for token in _PAD_TOKENS)
         pad_id = next((number for number in numbers if number is not None), 0)
-    model = _model(settings, files, config, architecture, pad_id)
-    return _tried(settings, form, model, max_tokens, writes=architecture == "seq2seq")
+    return _Described(
+        form,
+        config,
+        known.architecture if known else _architecture(config),
+        known.max_tokens if known else _max_tokens(config, tokenizer_config),
+        pad_id,
+    )
 
 
 def start_notes(settings: ClassifierSettings) -> Iterator[str]:
@@ -251,7 +364,9 @@ def start_notes(settings: ClassifierSettings) -> Iterator[str]:
     if files.unpinned is not None:
         yield files.unpinned
     needed = [("tokenizers", "classifier")]
-    if _needs_torch(settings):
+    if settings.server is not None:
+        pass  # which has the runtime
+    elif _needs_torch(settings):
         needed = [(module, "classifier-torch") for module in ("tokenizers", *_TORCH)]
     elif not installed(*_TORCH):  # which runs what onnxruntime doesn't
         needed.append(("onnxruntime", "classifier"))
@@ -365,4 +480,4 @@ def _tried(
             f"how many it can read as max_position_embeddings into its {CONFIG}, in a folder of your own"
         ) from None
     labels = resolve_labels(settings.labels, model.label_names, len(row), subset=writes)
-    return Classifier(model, form, labels, max_tokens)
+    return Classifier(model, PairReader(form, labels), max_tokens)

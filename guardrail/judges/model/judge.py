@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeUnavailable
@@ -19,12 +19,15 @@ from guardrail.evidence.sentences import sentence_spans
 from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.model.batching import Batcher
-from guardrail.judges.model.classifier import BATCH_SIZE, Scores, load_classifier
-from guardrail.judges.model.settings import ClassifierSettings
+from guardrail.judges.model.classifier import BATCH_SIZE, PairReader, Scores, load_classifier, served_model
+from guardrail.judges.model.settings import SECTION, ClassifierSettings, ServerSettings
 from guardrail.judges.model.tokens import Pair, PairForm, TokenisedText
 from guardrail.judges.recorder import Recorder, recorder
 from guardrail.judges.streams import closing
 from guardrail.verdicts import Judgement, unverified
+
+if TYPE_CHECKING:
+    from guardrail.judges.model.remote import RemoteScores
 
 _MOST_QUEUED: Final = 20_000  # pairs that may wait for the model
 _OVERLAP: Final = 64  # tokens that neighbouring windows of a context share
@@ -39,18 +42,23 @@ _NO_TOKENS: Final = "the tokenizer finds nothing in the contexts"
 
 
 class ClassifierJudge:
-    """A Judge. One thread tokenises, one runs the model; ``aclose`` ends both."""
+    """A Judge. One thread tokenises, one runs the model or waits for its server; ``aclose`` ends both."""
 
     def __init__(self, settings: ClassifierSettings) -> None:
         """Loads the model, which may take seconds, plus a download. Raises ConfigError."""
         self._settings = settings
-        self._classifier = load_classifier(settings)
+        self._batcher: Batcher | RemoteScores
         # For a folder the last part: verdicts don't reveal this machine's paths.
         model = settings.model or ""
         kind = "hhem" if settings.preset == "hhem" else "classifier"
         self._name = f"{kind}:{Path(model).name if Path(model).is_dir() else model}"
+        if settings.server is None:
+            self._classifier = load_classifier(settings)
+            self._reader, self._most_tokens = self._classifier.reader, self._classifier.max_tokens
+            self._batcher = Batcher(self._classifier.score, BATCH_SIZE, _MOST_QUEUED, "classifier-model")
+        else:
+            self._reader, self._batcher = _served(settings, settings.server, self._name)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="classifier-tokens")
-        self._batcher = Batcher(self._classifier.score, BATCH_SIZE, _MOST_QUEUED, "classifier-model")
 
     @property
     def name(self) -> str:
@@ -67,13 +75,15 @@ class ClassifierJudge:
                 yield Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
             return
         begun_at = time.monotonic()
+        if not isinstance(self._batcher, Batcher):
+            self._most_tokens = await self._batcher.max_tokens(request.deadline)
         prepared = await self._prepared(request) if request.claims else {}
         failed = dict.fromkeys(request.claims, _LATE)
         pending: dict[asyncio.Future[list[Scores]], str] = {}
         try:
             for claim_id, pairs in prepared.items():
                 if pairs:
-                    pending[self._batcher.submit(pairs, request.deadline)] = claim_id
+                    pending[self._batcher.submit(pairs, request.deadline, request.response_id)] = claim_id
                 else:
                     del failed[claim_id]
                     yield unverified(claim_id, self._name, _TOO_LONG if pairs is None else _NO_TOKENS)
@@ -106,7 +116,7 @@ class ClassifierJudge:
 
     async def _prepared(self, request: JudgeRequest) -> dict[str, list[Pair] | None]:
         stopped = threading.Event()
-        form, most = self._classifier.form, self._classifier.max_tokens
+        form, most = self._reader.form, self._most_tokens
         loop = asyncio.get_running_loop()
         try:
             job = loop.run_in_executor(self._pool, lambda: dict(pairs_of(request, form, most, stopped)))
@@ -124,7 +134,20 @@ class ClassifierJudge:
     ) -> Judgement:
         claim = request.claims[claim_id].prose.text
         told = settle(claim_id, claim, pairs, scores, request.evidence, self._settings, self._name)
-        return told if self._classifier.labels.has_contradiction else replace(told, contradiction=None)
+        return told if self._reader.labels.has_contradiction else replace(told, contradiction=None)
+
+
+def _served(
+    settings: ClassifierSettings, server: ServerSettings, name: str
+) -> tuple[PairReader, RemoteScores]:
+    """Imported only where a server runs the model: other judges need no HTTP client."""
+    from guardrail.judges.model.calls import ServerCalls
+    from guardrail.judges.model.remote import RemoteScores
+    from guardrail.judges.model.servers import model_server
+
+    served = served_model(settings)
+    asked = model_server(settings, server, served)
+    return served.reader, RemoteScores(ServerCalls(server, f"{SECTION}.server", name), asked, served)
 
 
 def _record(

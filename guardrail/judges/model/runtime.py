@@ -152,7 +152,7 @@ class OnnxModel:
         outputs = self._graph.outputs
         self._output = "logits" if "logits" in outputs else outputs[0]
         self._pad_id, self._start = pad_id, int(config.get("decoder_start_token_id") or 0)
-        self.label_names: Sequence[str] = _label_names(config)
+        self.label_names: Sequence[str] = label_names(config)
 
     def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
         (output,) = self._graph.run([self._output], batch, self._pad_id, self._start)
@@ -201,7 +201,7 @@ class TorchModel:
                 "allow_remote_code or another version of transformers"
             ) from None
         # For a hub model without names, transformers would make up LABEL_0, LABEL_1.
-        self.label_names: Sequence[str] = _label_names(read_json(folder / CONFIG))
+        self.label_names: Sequence[str] = label_names(read_json(folder / CONFIG))
         self._writes = architecture == "seq2seq"
         self._takes_types = int(getattr(self._model.config, "type_vocab_size", 0) or 0) > 1
         self._start = int(getattr(self._model.config, "decoder_start_token_id", None) or 0)
@@ -295,7 +295,7 @@ def _rows(output: Any, dimensions: int) -> list[list[float]]:
     return rows
 
 
-def _label_names(config: dict[str, Any]) -> list[str]:
+def label_names(config: dict[str, Any]) -> list[str]:
     """The names of the labels by index; empty if the configuration has none."""
     names = config.get("id2label")
     if not isinstance(names, dict):

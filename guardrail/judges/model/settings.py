@@ -8,7 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+
+from guardrail.judges.http import check_url
+from guardrail.secrets import check_headers
 
 SECTION: Final = "judge.classifier"
 """Where the settings stand, for errors."""
@@ -87,6 +90,60 @@ PRESETS: Final[dict[str, Preset]] = {
 }
 
 
+class ServerSettings(BaseModel):
+    """A model server that runs the model, and how to reach it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["oip", "tei", "vllm"] = Field(
+        description="oip: the Open Inference Protocol, version 2 (Triton, KServe, MLServer, OpenVINO). tei: "
+        "text-embeddings-inference. vllm: vLLM's /score for models with one label, /classify for others."
+    )
+    url: str = Field(description="Root of the server, without /v2, /predict or /v1.")
+    model: Annotated[str, Field(pattern=r"^[^\s?#]+$")] | None = Field(
+        default=None, description="The model's name on the server. Not for tei, which serves one."
+    )
+    headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers to add.")
+    token_file: Path | None = Field(
+        default=None, description="File with a token (a mounted secret), sent as Authorization: Bearer."
+    )
+    cafile: Path | None = Field(
+        default=None, description="PEM file of the CAs to trust for https; unset: the system's."
+    )
+    timeout_ms: int = Field(
+        default=2_000,
+        ge=10,
+        le=60_000,
+        description="Longest wait for one reply; calls are repeated while the claim's deadline allows.",
+    )
+    max_concurrency: int = Field(
+        default=64,
+        ge=1,
+        le=4096,
+        description="Most calls at once; fewer if the server turns out to take fewer. Further calls wait "
+        "their turn, within their deadline.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        return check_url(url).rstrip("/")
+
+    @field_validator("headers")
+    @classmethod
+    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        check_headers(headers)
+        return headers
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if self.kind == "tei" and self.model is not None:
+            raise ValueError("model is set, but text-embeddings-inference serves one model; take it out")
+        if self.kind != "tei" and self.model is None:
+            raise ValueError(f"model is not set; give the model's name on the {self.kind} server")
+        return self
+
+
 class ClassifierSettings(BaseModel):
     """Which model to use, how it takes pairs, and what its labels mean."""
 
@@ -122,6 +179,11 @@ class ClassifierSettings(BaseModel):
         ge=1,
         le=256,
         description="Processor threads for the model; unset: the runtime's choice.",
+    )
+    server: ServerSettings | None = Field(
+        default=None,
+        description="A server that runs the model; unset: the guard runs it. model still says where "
+        "tokenizer.json and config.json are.",
     )
     template: str | None = Field(
         default=None,

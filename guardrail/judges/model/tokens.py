@@ -159,8 +159,12 @@ class PairForm:
 
     def encode(self, pairs: Sequence[Pair]) -> list[Tokens]:
         """The tokens of each pair, including special ones, however many they are."""
-        inputs: list[str | tuple[str, str]] = [self._input(pair.premise, pair.hypothesis) for pair in pairs]
+        inputs = [self.texts(pair) for pair in pairs]
         return [Tokens.of(encoding) for encoding in self._tokenizer.encode_batch(inputs)]
+
+    def texts(self, pair: Pair) -> str | tuple[str, str]:
+        """A pair as a tokenizer takes it: two texts, or the one that the template makes of them."""
+        return self._input(pair.premise, pair.hypothesis)
 
     def overhead(self, hypothesis: str) -> int:
         """Tokens of a pair besides those of its premise."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.model.files import (
     MANIFEST,
     MODEL,
@@ -24,10 +24,13 @@ from guardrail.judges.model.files import (
     read_folder,
 )
 from guardrail.judges.model.runtime import OnnxGraph, default_threads, logistic, onnx_session
+from guardrail.judges.model.settings import ServerSettings
 from guardrail.judges.model.tokens import SpecialTokens, Tokens
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
+
+    from guardrail.judges.model.remote import RemoteGraph
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUTS: Final = ("logits", "token_logits")
@@ -50,7 +53,7 @@ class Reading:
 class Verifier:
     """A loaded verifier. Thread-safe: judges and their threads share one."""
 
-    def __init__(self, manifest: Manifest, graph: OnnxGraph, tokenizer: Tokenizer) -> None:
+    def __init__(self, manifest: Manifest, graph: OnnxGraph | RemoteGraph, tokenizer: Tokenizer) -> None:
         """The model gets pairs one by one: on CPUs a batch takes as long as its pairs one after the other,
         and an int8 graph rounds by everything in the batch, so that a claim's score would depend on its
         neighbours.
@@ -65,6 +68,11 @@ class Verifier:
         self.sha256 = manifest.checksum
         self.max_tokens = manifest.max_tokens
         self.overhead = tokenizer.num_special_tokens_to_add(is_pair=True)
+
+    def close(self) -> None:
+        """End the calls to a server, if one runs the model; a model of this process is shared, and stays."""
+        if not isinstance(self._graph, OnnxGraph):
+            self._graph.close()
 
     def fitted(self) -> FittedVerifier:
         """How parameters fitted with this verifier identify it."""
@@ -118,6 +126,8 @@ class Verifier:
     def _run(self, pair: Encoding) -> tuple[list[float], list[float]]:
         try:
             logits, tokens = self._graph.run(_OUTPUTS, [Tokens.of(pair)])
+        except JudgeError:
+            raise
         except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root, and texts in them)
             raise JudgeUnavailable(f"the verifier failed ({type(error).__name__})") from None
         if logits.shape != (1, 2) or tokens.shape != (1, len(pair.ids)):
@@ -152,6 +162,31 @@ def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
         return _load(folder, threads or default_threads())
 
 
+def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
+    """The verifier of a folder whose model a server runs: here it is cut into tokens. Asks nothing yet.
+
+    Raises ConfigError like ``load_verifier``, but for what only the model shows.
+    """
+    from guardrail.judges.model.remote import RemoteGraph
+
+    manifest, _, tokens = read_folder(folder)
+    try:
+        _, tokenizers = (import_module(name) for name in ("numpy", "tokenizers"))
+    except ImportError as error:
+        raise missing_runtime(error.name or "tokenizers") from None
+    return Verifier(manifest, RemoteGraph(server), _tokenizer(tokenizers, folder, tokens))
+
+
+def _tokenizer(tokenizers: Any, folder: Path, content: bytes) -> Tokenizer:
+    try:
+        made: Tokenizer = tokenizers.Tokenizer.from_buffer(content)
+    except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
+        raise ConfigError(
+            f"{VERIFIER}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
+        ) from None
+    return made
+
+
 @lru_cache(maxsize=_LOADED)
 def _load(folder: Path, threads: int) -> Verifier:
     manifest, model, tokens = read_folder(folder)
@@ -159,12 +194,7 @@ def _load(folder: Path, threads: int) -> Verifier:
         _, _, tokenizers = (import_module(name) for name in RUNTIME)
     except ImportError as error:
         raise missing_runtime(error.name or "onnxruntime") from None
-    try:
-        tokenizer = tokenizers.Tokenizer.from_buffer(tokens)
-    except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
-        raise ConfigError(
-            f"{VERIFIER}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
-        ) from None
+    tokenizer = _tokenizer(tokenizers, folder, tokens)
     try:
         beside = onnx_session(model, 1) if threads > 1 else None
         graph = OnnxGraph(onnx_session(model, threads), beside)

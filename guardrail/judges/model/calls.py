@@ -1,0 +1,248 @@
+"""Calls to a model server, on an event loop of their own: judges of any loop, and threads, share them.
+
+Capacity, failures and retries are found out as for the LLM judge (``guardrail.judges.llm.limits``). Errors
+repeat nothing that a server says, since it may repeat texts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+import httpx2
+
+from guardrail import telemetry
+from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.http import read_body, request_headers, tls
+from guardrail.judges.llm.exchange import Failure, failed, retry_after, server_of, wait_s
+from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Slots
+from guardrail.judges.model.settings import ServerSettings
+
+_T = TypeVar("_T")
+
+MOST_RETRIES: Final = 2
+_CLOSED: Final = "the judge is closed"
+_LATE: Final = "the model server gave no answer within the deadline"
+_MOST_REPLY_BYTES: Final = 8_000_000
+_MOST_ERROR_BYTES: Final = 65_536
+_MOST_SEARCHED: Final = 2_000  # characters of an error
+_CONNECT_TIMEOUT_S: Final = 5.0
+_OVERLOADS: Final = frozenset({408, 429, 503, 504})
+_FAULTS: Final = frozenset({401, 403, 404, 424})  # no pair would fare better
+_TOKENS: Final = re.compile(
+    r"tokens|context length|input length|max_model_len|sequence length", re.IGNORECASE
+)
+
+
+class ServerRefused(JudgeError):
+    """The server can't or won't answer such a request, with this HTTP status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ServerCalls:
+    """One model on one server."""
+
+    def __init__(self, settings: ServerSettings, section: str, name: str) -> None:
+        """``section`` is where the settings stand, for errors; ``name`` the judge's, for the log.
+
+        Asks nothing yet: a server that is restarted doesn't keep guards from starting. Raises ConfigError
+        for a file that can't be used.
+        """
+        self.section = section
+        self._url = settings.url
+        self._server = server_of(settings.url)
+        self._timeout_s = settings.timeout_ms / 1000
+        self._model = settings.model or name
+        self._breaker = CircuitBreaker(name)
+        self._limit = AdaptiveLimit(settings.max_concurrency)
+        self._slots = Slots(lambda: self._limit.limit)
+        headers = request_headers(settings.headers, settings.token_file, section)
+        verify = tls(settings.cafile, section)
+        connections = httpx2.Limits(
+            max_connections=settings.max_concurrency, max_keepalive_connections=settings.max_concurrency
+        )
+        self._client = httpx2.AsyncClient(
+            headers=headers,
+            verify=verify,
+            timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
+            limits=connections,
+        )
+        self._closed = False
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
+        self._thread.start()
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, _T]], deadline: float) -> Future[_T]:
+        """Runs ``work`` on the calls' own loop, until ``deadline`` (``time.monotonic()``). Cancelling the
+        future cancels it, and its calls. Raises JudgeUnavailable once closed.
+        """
+        if self._closed:
+            raise JudgeUnavailable(_CLOSED)
+        return asyncio.run_coroutine_threadsafe(self._bounded(work, deadline), self.loop)
+
+    async def _bounded(self, work: Callable[[], Coroutine[Any, Any, _T]], deadline: float) -> _T:
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())) as scope:
+                return await work()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise JudgeUnavailable(_LATE) from None
+        except asyncio.CancelledError:
+            if self._closed:  # who waits must not take itself for cancelled
+                raise JudgeUnavailable(_CLOSED) from None
+            raise
+
+    async def ask(self, path: str, body: bytes | None, deadline: float, response_id: str = "") -> Any:
+        """The JSON that the server answers to a POST of ``body``, or to a GET if it is None; None for an
+        empty answer. On that loop only.
+
+        ``deadline`` is a reading of ``time.monotonic()``. Calls of different ``response_id`` take turns when
+        they have to wait. Raises JudgeError.
+        """
+        until = self.loop.time() + deadline - time.monotonic()
+        for retry in range(MOST_RETRIES + 1):
+            outcome = await self._in_time(path, body, until, response_id)
+            if not isinstance(outcome, Failure):
+                return outcome[0]
+            wait = wait_s(retry, outcome.retry_after)
+            if not outcome.retry or retry == MOST_RETRIES or self.loop.time() + wait >= until:
+                raise outcome.error
+            await asyncio.sleep(wait)
+        raise AssertionError("every round ends in a reply or an error")
+
+    async def aclose(self) -> None:
+        """Cancel what runs, close the connections and end the thread."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._end(), self.loop))
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        await asyncio.to_thread(self._thread.join)
+
+    def close(self) -> None:
+        """``aclose`` for callers without a loop. Blocks."""
+        asyncio.run(self.aclose())
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._client.aclose()
+        await self.loop.shutdown_default_executor()
+
+    async def _in_time(
+        self, path: str, body: bytes | None, until: float, response_id: str
+    ) -> tuple[Any] | Failure:
+        try:
+            async with asyncio.timeout_at(until) as scope:
+                await self._slots.acquire(response_id)
+                try:
+                    return await self._call(path, body)
+                finally:
+                    self._slots.release()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise JudgeUnavailable(_LATE) from None
+
+    async def _call(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
+        admission = self._breaker.admit()
+        if admission is None:
+            cause = self._breaker.last_failure
+            why = (
+                f"calls to {self._server} failed{f': {cause}' if cause else ''}; it is left alone for a while"
+            )
+            return Failure(JudgeUnavailable(why), retry=False)
+        began_in, begun = self._limit.round, self.loop.time()
+        try:
+            outcome = await self._timed(path, body)
+            fault = isinstance(outcome, Failure) and outcome.fault
+            admission.record(ok=not fault, why=str(outcome.error) if isinstance(outcome, Failure) else "")
+        finally:
+            admission.record(ok=None)
+        took = self.loop.time() - begun
+        ok = not isinstance(outcome, Failure)
+        telemetry.JUDGE_CALL_SECONDS.labels(
+            telemetry.model_label(self._model), "ok" if ok else "failed"
+        ).observe(took)
+        if not isinstance(outcome, Failure):
+            # No time to a first token is known, and the time of a whole call depends on its pairs.
+            self._limit.succeeded(began_in, self._slots.in_flight + self._slots.waiting, None)
+        elif outcome.overload:
+            self._limit.overloaded(began_in)
+        return outcome
+
+    async def _timed(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
+        try:
+            async with asyncio.timeout(self._timeout_s) as scope:
+                return await self._exchange(path, body)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            slow = f"{self._server} gave no answer within {self.section}.timeout_ms"
+            return Failure(JudgeUnavailable(slow), retry=True, fault=True, overload=True)
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            told = failed(self._server, error).replace("base_url", f"{self.section}.url")
+            return Failure(JudgeUnavailable(told), retry=True, fault=True)
+        except JudgeReplyError as error:
+            return Failure(error, retry=False, fault=True)
+
+    async def _exchange(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
+        method = "GET" if body is None else "POST"
+        async with self._client.stream(method, self._url + path, content=body) as response:
+            status = response.status_code
+            if status != 200:
+                said = await read_body(response, _MOST_ERROR_BYTES)
+                return self._refused(status, said, retry_after(response.headers))
+            found = await read_body(response, _MOST_REPLY_BYTES)
+        if not found.strip():
+            return (None,)
+        try:
+            return (json.loads(found),)
+        except (ValueError, RecursionError):
+            raise JudgeReplyError(
+                f"what {self._server} answers is not JSON; {self.section}: check kind and url"
+            ) from None
+
+    def _refused(self, status: int, said: bytes, asked: float | None) -> Failure:
+        answered = f"{self._server} answered {status}"
+        overload = status in _OVERLOADS
+        if overload or status >= 500:
+            return Failure(
+                JudgeUnavailable(answered), retry=True, retry_after=asked, fault=True, overload=overload
+            )
+        remedy = {
+            401: "check headers or token_file",
+            403: "check headers or token_file",
+            404: "check kind, url and model",
+            424: "its model failed, or is no classifier: see the server's log",
+        }.get(status, "see what it expects in its log")
+        # The message may repeat a text: it is searched, and never reported.
+        if status in {400, 413, 422} and _TOKENS.search(said[:_MOST_SEARCHED].decode("utf-8", "replace")):
+            remedy = (
+                "the pair has more tokens than it takes: give the tokenizer of the model that it serves, and "
+                "write how many it reads as max_position_embeddings into config.json"
+            )
+        return Failure(
+            ServerRefused(f"{answered}; {self.section}: {remedy}", status),
+            retry=False,
+            fault=status in _FAULTS,
+        )
