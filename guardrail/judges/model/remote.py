@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from guardrail.errors import JudgeError, JudgeReplyError
-from guardrail.judges.model.classifier import Part, Scores, ServedModel
 from guardrail.judges.model.calls import ServerCalls
-from guardrail.judges.model.servers import ServerTakes, ModelServer, OipModel
+from guardrail.judges.model.classifier import Part, Scores, ServedModel
+from guardrail.judges.model.servers import ModelServer, OipModel, ServerTakes
 from guardrail.judges.model.settings import ServerSettings
 from guardrail.judges.model.tokens import Pair, Tokens
 

@@ -19,8 +19,8 @@ from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.model.classifier import BATCH_SIZE, Part, ServedModel
 from guardrail.judges.model.calls import ServerCalls, ServerRefused
+from guardrail.judges.model.classifier import BATCH_SIZE, Part, ServedModel
 from guardrail.judges.model.settings import SECTION, ClassifierSettings, ServerSettings
 from guardrail.judges.model.tokens import Tokens
 
