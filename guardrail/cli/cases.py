@@ -16,9 +16,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from guardrail.cli.dead_letters import since_time_ms
 from guardrail.cli.flagged import StoreOption
 from guardrail.cli.options import BootstrapOption, ConfigOption, Options, settings_from
+from guardrail.cli.sources import since_time_ms
 from guardrail.cli.tail import MAX_WIDTH
 from guardrail.cli.terminal import err, out, replace_unencodable
 from guardrail.errors import GuardrailError

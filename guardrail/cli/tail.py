@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from guardrail.cli.dead_letters import since_time_ms
 from guardrail.cli.options import BootstrapOption, ConfigOption, settings_from
+from guardrail.cli.sources import since_time_ms
 from guardrail.cli.terminal import err, out, replace_unencodable
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def tail_command(
 
 
 async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | None, *, flagged: bool) -> None:
-    from consumers.reading import open_topic
+    from consumers.reading import Range, open_topic
     from guardrail.demo.views import symbols_for
 
     topics = settings.topics
@@ -74,7 +74,7 @@ async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | Non
     symbols = symbols_for(console.encoding)
     shown = 0
     async with open_topic(
-        settings, topics.flagged if flagged else topics.verdicts, since_ms=since_ms, at_end=True
+        settings, topics.flagged if flagged else topics.verdicts, part=Range(since_ms), at_end=True
     ) as reader:
         err().print(Text("waiting for what comes; Ctrl-C ends it", "dim"))
         async with aclosing(reader.follow()) as records:

@@ -14,7 +14,7 @@ from guardrail.events import Severity, Verdict
 if TYPE_CHECKING:
     from guardrail.config import Settings
     from guardrail.offline.aims import Aim
-    from guardrail.offline.labelled import Records
+    from guardrail.offline.labelled import LabelledAnswers
     from guardrail.offline.search import Vary
     from guardrail.policy import Policy
 
@@ -43,7 +43,8 @@ def tune_command(
         list[Path],
         typer.Argument(
             metavar="RECORDS...",
-            help="Files of results (evaluation.result) or verdicts (verdict.response), one a line.",
+            help="Files of results (evaluation.result) or verdicts (verdict.response), one a line, plain or "
+            "gzip's; - for stdin.",
             show_default=False,
         ),
     ],
@@ -312,7 +313,7 @@ def _check_places(config: Path | None, *written: Path | None) -> None:
             raise typer.BadParameter(f"{path} is the configuration that is read; give another file")
 
 
-def _tell_left_out(found: Records) -> None:
+def _tell_left_out(found: LabelledAnswers) -> None:
     from guardrail.cli.terminal import err
 
     told = (

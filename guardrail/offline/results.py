@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
 
 from pydantic import AwareDatetime, Field, ValidationError
 
 from guardrail.errors import ConfigError, DecodeError
 from guardrail.events import Event, Label, Response, ResponseVerdict, WireModel, decode_error
+from guardrail.offline.lines import open_unpacked
+from guardrail.offline.truths import LabelsByResponse
 from guardrail.printable import escape_controls, shorten
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_GZIP: Final = b"\x1f\x8b"
 _ID_WIDTH: Final = 26
 _MOST_ROWS: Final = 50
 
@@ -285,10 +286,10 @@ class StoredResults:
     read.
     """
 
-    def __init__(self, path: str | Path, *, labels: Mapping[str, Sequence[Label]] | None = None) -> None:
+    def __init__(self, path: str | Path, *, labels: LabelsByResponse | None = None) -> None:
         """Reads the head of the file. Raises as going through it does."""
         self._path = Path(path)
-        self._labels = labels or {}
+        self._labels = LabelsByResponse() if labels is None else labels
         first = next((event for _, event in _events(path)), None)
         started = first if isinstance(first, EvaluationStarted) else EvaluationStarted()
         self.name = started.name or self._path.name
@@ -305,8 +306,10 @@ class StoredResults:
                 yield self._labelled(event)
 
     def _labelled(self, result: EvaluationResult) -> EvaluationResult:
-        more = () if result.response is None else self._labels.get(result.response.response_id, ())
-        return result.model_copy(update={"labels": (*result.labels, *more)}) if more else result
+        if result.response is None or not len(self._labels):
+            return result
+        labels = self._labels.of(result.response.response_id, result.labels)
+        return result.model_copy(update={"labels": labels})
 
 
 def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> StoredRun:
@@ -325,9 +328,7 @@ def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> Stor
 
 
 def _lines(path: str | Path) -> Iterator[bytes]:
-    with Path(path).open("rb") as raw:
-        zipped = raw.peek(2)[:2] == _GZIP
-        stream: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw
+    with open_unpacked(path) as stream:
         try:
             yield from stream
         except EOFError:

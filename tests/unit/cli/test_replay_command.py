@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.cli.replay import range_of
+from guardrail.cli.sources import range_of
 from guardrail.events import Decision, Label, Response, SegmentKind, Verdict
 from guardrail.offline.results import EvaluationResult
 from tests.support.records import claim, recorded
