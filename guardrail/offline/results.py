@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
@@ -274,7 +275,12 @@ def read_results(path: str | Path) -> Evaluation:
     Lines of other types are passed over. Raises DecodeError naming the line that can't be read.
     """
     results: list[EvaluationResult] = []
-    started = read_run(path, results.append).started or EvaluationStarted()
+    started = EvaluationStarted()
+    for _, event in _events(path):
+        if isinstance(event, EvaluationStarted):
+            started = event
+        elif isinstance(event, EvaluationResult):
+            results.append(event)
     return Evaluation(tuple(results), started.name, _settings(started))
 
 
@@ -316,7 +322,7 @@ def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> Stor
     """Hand each result of a results file to ``take``, holding one at a time. Raises DecodeError."""
     started: EvaluationStarted | None = None
     completed, end = False, 0
-    for size, event in _events(path):
+    for size, event in _events(path, to_go_on=True):
         if isinstance(event, EvaluationStarted):
             started = event
         elif isinstance(event, EvaluationResult):
@@ -342,12 +348,18 @@ def _settings(started: EvaluationStarted) -> dict[str, str]:
     return settings
 
 
-def _events(path: str | Path) -> Iterator[tuple[int, Event | None]]:
-    """The bytes of each whole line, and its event; None for blank lines and other types."""
+def _events(path: str | Path, *, to_go_on: bool = False) -> Iterator[tuple[int, Event | None]]:
+    """The bytes of each whole line, and its event; None for blank lines and other types.
+
+    A last line that was cut off is passed over; ``to_go_on``: also one that only lacks its line end, so that
+    what is written next begins a line.
+    """
     for number, line in enumerate(_lines(path), start=1):
-        if not line.endswith(b"\n"):
-            return
-        yield len(line), _event(line, number, path)
+        if line.endswith(b"\n"):
+            yield len(line), _event(line, number, path)
+        elif not to_go_on:
+            with suppress(DecodeError):
+                yield len(line), _event(line, number, path)
 
 
 def _event(line: bytes, number: int, path: str | Path) -> Event | None:
