@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka llm-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
+.PHONY: help demo install test lint format types unit kafka-test kafka llm-test mastra-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together.
@@ -45,6 +45,9 @@ kafka-test: install ## Test on a real Kafka only
 llm-test: install ## Test the LLM judge on llama.cpp's server; compiles it once, in some ten minutes
 	@scripts/llama-server.sh
 	$(BIN)/pytest -m real_llm tests/real_llm
+
+mastra-test: install ## Test integrations/mastra with Mastra's packages from npm
+	@scripts/mastra-test.sh
 
 training-test: install ## Test the training of the verifier; fetches PyTorch, some gigabytes
 	$(BIN)/python -m pip install --quiet -e '.[training]'

@@ -10,7 +10,7 @@ is in flight, and a response that another guard resumes has one span, from the g
 contain no text of a response.
 
 The event ``gen_ai.evaluation.result`` and its attributes follow OpenTelemetry's semantic conventions for
-generative AI, which are still in development.
+generative AI, which are still in development; ``guardrail/semconv.py`` has their names.
 """
 
 from __future__ import annotations
@@ -22,10 +22,21 @@ from typing import Any, Final
 
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, OutputEvent, ResponseVerdict, Verdict
+from guardrail.semconv import (
+    ERROR_TYPE,
+    EVALUATION,
+    EVALUATION_NAME,
+    EXPLANATION,
+    FAITHFULNESS,
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    RESPONSE_ID,
+    SCORE_LABEL,
+    SCORE_VALUE,
+)
 
 MOST_RESPONSES: Final = 10_000
 """Whose verdicts are kept until they are decided; the oldest go first."""
-EVALUATION: Final = "gen_ai.evaluation.result"
 _SCOPE: Final = "guardrail"
 
 Headers = Iterable[tuple[str, bytes]]
@@ -112,8 +123,8 @@ class Traces:
                 "guardrail.mode": event.mode,
                 "guardrail.complete": event.complete,
                 "guardrail.claims": len(event.claims),
-                "gen_ai.usage.input_tokens": event.usage.input_tokens,
-                "gen_ai.usage.output_tokens": event.usage.output_tokens,
+                INPUT_TOKENS: event.usage.input_tokens,
+                OUTPUT_TOKENS: event.usage.output_tokens,
                 **({} if event.score is None else {"guardrail.score": event.score}),
             },
             start_time=now - _ns(event.timings.total_ms),
@@ -145,15 +156,15 @@ class Traces:
 
     def _evaluated(self, event: ResponseVerdict, now: int, inside: Any) -> None:
         attributes: dict[str, Any] = {
-            "gen_ai.evaluation.name": "faithfulness",
-            "gen_ai.evaluation.score.label": event.decision.value,
-            "gen_ai.evaluation.explanation": event.summary,
-            "gen_ai.response.id": event.response_id,
+            EVALUATION_NAME: FAITHFULNESS,
+            SCORE_LABEL: event.decision.value,
+            EXPLANATION: event.summary,
+            RESPONSE_ID: event.response_id,
         }
         if event.score is not None:
-            attributes["gen_ai.evaluation.score.value"] = event.score
+            attributes[SCORE_VALUE] = event.score
         elif event.counts.unverified:
-            attributes["error.type"] = "unverified"
+            attributes[ERROR_TYPE] = "unverified"
         self._logger.emit(
             self._log_record(timestamp=now, event_name=EVALUATION, attributes=attributes, context=inside)
         )

@@ -17,6 +17,7 @@ from guardrail.cli import (
     demo,
     doctor,
     evaluate,
+    export,
     flagged,
     labels,
     prompts,
@@ -88,6 +89,7 @@ app.command(
 app.command("report", epilog=report.EPILOG)(report.report_command)
 app.command("tune", epilog=tune.EPILOG)(tune.tune_command)
 app.command("replay", epilog=replay.EPILOG)(replay.replay_command)
+app.command("export", epilog=export.EPILOG)(export.export_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 
 import typer
 
@@ -59,6 +59,7 @@ are judged), no claim could be judged, the mean is below --fail-under, or no ans
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _OUTPUT: Final = "Output"
 _LIVE: Final = "severity_weighted"
+VerdictForm = Literal["event", "four", "binary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +205,18 @@ def evaluate_command(
             metavar="FILE",
             rich_help_panel=_OUTPUT,
             show_default=False,
-            help="Where the 'verdict.response' events alone go; - for stdout.",
+            help="Where the verdicts alone go, one a line; - for stdout.",
         ),
     ] = None,
+    verdicts_as: Annotated[
+        VerdictForm,
+        typer.Option(
+            "--verdicts-as",
+            rich_help_panel=_OUTPUT,
+            help="event: 'verdict.response'. four: as the four-verdict prompt replies. binary: as its binary "
+            "variant does.",
+        ),
+    ] = "event",
     report_file: Annotated[
         Path | None,
         typer.Option(
@@ -289,7 +299,7 @@ def evaluate_command(
             told["trace"] = "yes"
         report.keeps = after.wanted and not outputs.to_a_file
         results, events = _opened(outputs, told, read, report, stack)
-        report.writes_to(results, events)
+        report.writes_to(results, events, verdicts_as)
         run = _Run(settings, router, read, report, results, names, concurrency, _how(explain), trace)
         try:
             asyncio.run(run.evaluate())

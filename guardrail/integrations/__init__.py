@@ -1,1 +1,1 @@
-"""The guard inside the gateways of others. Nothing here is imported but by who uses that gateway."""
+"""The guard inside the gateways and frameworks of others. A module is imported only by who uses that one."""

@@ -43,6 +43,10 @@ ELSEWHERE: Final = {
         "a program that a judge starts and asks",
         "tests/unit/judges/test_docs_other_judges.py",
     ),
+    **{
+        f"docs/mastra.md:typescript:{number}": ("needs Node", "integrations/mastra/test/docs.test.ts")
+        for number in range(3)
+    },
     "docs/tutorial-kafka-chat.md:python:0": ("needs a Kafka", "tests/integration/test_tutorial.py"),
     "docs/tutorial-kafka-chat.md:python:1": (
         "a test of the file before, run by pytest",
@@ -90,6 +94,7 @@ OTHERS: Final = {
     "issuer": "a variable",
     "jq": "another program",
     "litellm": "tests/integration/test_litellm.py runs it",
+    "npm": "integrations/mastra/package.json has what it runs",
     "unzip": "another program",
     "uv": "another program",
     "zcat": "another program",
@@ -120,8 +125,9 @@ def is_no_code(block: Block) -> bool:
 
 
 def test_every_block_says_what_it_is() -> None:
-    known = {"python", "yaml", "json", "text", "bash", ""}
+    known = {"python", "typescript", "yaml", "json", "text", "bash", ""}
     assert [block.name for block in BLOCKS if block.language not in known] == []
+    assert {block.name for block in BLOCKS if block.language == "typescript"} <= ELSEWHERE.keys()
     assert len(BLOCKS) > 100
 
 

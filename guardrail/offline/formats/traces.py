@@ -49,6 +49,8 @@ class _Trace:
     model_question: str = ""
     model: str | None = None
     has_root: bool = False
+    root_span: str | None = None
+    """Which the results of the evaluation belong to, once they are exported."""
     documents: list[Any] = field(default_factory=list)
     reranked: list[Any] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
@@ -85,7 +87,11 @@ class _Trace:
             answer=answer,
             labels=labels,
             generator_model=self.model,
-            metadata={"trace_id": self.trace_id, "session_id": self.session},
+            metadata={
+                "trace_id": self.trace_id,
+                "session_id": self.session,
+                **({} if self.root_span is None else {"span_id": self.root_span}),
+            },
         )
 
 
@@ -183,6 +189,7 @@ def _add_span(traces: dict[str, _Trace], row: Row, span: dict[str, Any]) -> None
         trace.retriever_question = _text_in(question, _QUESTIONS) or trace.retriever_question
     if not parent and not trace.has_root and kind != "RETRIEVER":
         trace.has_root = True
+        trace.root_span = as_text(first_of(span, ("context.span_id", "span_id", "spanId"))[1])
         trace.question = _text_in(question, _QUESTIONS)
         trace.answer = "" if kind == "LLM" else _text_in(answer, _ANSWERS)
 

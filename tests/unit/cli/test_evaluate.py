@@ -592,3 +592,20 @@ def test_agreement_and_report_come_at_the_end(program: Program, tmp_path: Path, 
     assert "Answers" in done.stdout
     assert done.stdout.splitlines()[-1] == "wrote r.html"
     assert WRONG_CLAIM.split(",")[0] in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("form", "verdict", "hallucinated"), [("four", "CONTRADICTED", 1), ("binary", "UNSUPPORTED", 1)]
+)
+def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
+    program: Program, form: str, verdict: str, hallucinated: int
+) -> None:
+    lines = answer("bad", WRONG) + "\n{}"
+    done = program("evaluate", "-", "--verdicts", "-", "--verdicts-as", form, stdin=lines)
+    wrong, unreadable = map(json.loads, done.stdout.splitlines())
+    assert wrong["id"] == "bad"
+    assert verdict in {claim["verdict"] for claim in wrong["evaluation"]["claims"]}
+    assert len(wrong["evaluation"]["hallucinated_claims"]) == hallucinated
+    assert wrong["evaluation"]["faithfulness_score"] == 0.5
+    assert unreadable["evaluation"] is None
+    assert unreadable["error"]

@@ -76,7 +76,7 @@ def test_the_spans_of_a_trace_are_one_answer_in_whatever_order_they_come() -> No
         assert told(found) == ("How much?", DOCUMENTS, "It costs 49 euros.")
         assert (found.response.response_id, found.response.generator_model) == ("t", "gpt-5-mini")
         assert found.response.contexts[0].score == 0.9
-        assert found.response.metadata == {"trace_id": "t", "session_id": "s"}
+        assert found.response.metadata == {"trace_id": "t", "session_id": "s", "span_id": "s"}
 
 
 def test_without_a_root_the_model_says_question_and_answer() -> None:
