@@ -36,6 +36,7 @@ from pydantic_core import InitErrorDetails
 from pydantic_settings import BaseSettings
 
 from guardrail import config
+from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
 from guardrail.secrets import Secret
 
@@ -619,17 +620,17 @@ class GuardSettings(config.Settings, _ProcessSections):  # in this order ``kafka
 
 
 def load_settings(
-    path: Path | str | None = None, overrides: Mapping[str, Any] | None = None
+    path: Path | str | SettingsFile | None = None, overrides: Mapping[str, Any] | None = None
 ) -> GuardSettings:
     """As ``guardrail.config.load_settings``, with the section ``kafka``. Raises SettingsError."""
     settings = config.load_settings(path, overrides, kind=GuardSettings)
     if path is not None:
-        settings.kafka._file = _ReadFrom(Path(path))
+        settings.kafka._file = _ReadFrom(path.path if isinstance(path, SettingsFile) else Path(path))
     return settings
 
 
 def with_places(
-    error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
+    error: ConfigError, path: Path | SettingsFile | None, overrides: Mapping[str, Any] | None = None
 ) -> ConfigError:
     """Like ``guardrail.config.with_places``, with the section ``kafka``."""
     return config.with_places(error, path, overrides, kind=GuardSettings)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from guardrail.cli.options import ConfigOption, naming_places, settings_from
+from guardrail.cli.options import ConfigOption, naming_places, once, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -227,8 +227,9 @@ def check_command(
     from guardrail.cli.terminal import out, safe
     from guardrail.judges.factory import all_kinds, check_files, check_judge, check_time
 
-    settings = settings_from(file, {})
-    with naming_places(file, {}):
+    content = once(file)
+    settings = settings_from(content, {})
+    with naming_places(content, {}):
         check_judge(settings.judge, settings.policies.values())
         check_files(settings.judge, settings.policies.values())
         too_short = check_time(settings.judge, settings.policies)

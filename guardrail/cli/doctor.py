@@ -14,7 +14,14 @@ import typer
 
 from guardrail import __version__
 from guardrail.cli.config import start_notes, unreadable_files
-from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, naming_places, settings_from
+from guardrail.cli.options import (
+    KAFKA_PANEL,
+    BootstrapOption,
+    ConfigOption,
+    naming_places,
+    once,
+    settings_from,
+)
 from guardrail.cli.terminal import EXIT_FAILURE
 
 if TYPE_CHECKING:
@@ -75,12 +82,13 @@ def doctor_command(
     from guardrail.logs import configure_logging
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
-    settings = settings_from(config, options)
+    file = once(config)
+    settings = settings_from(file, options)
     configure_logging(settings.logging.model_copy(update={"level": "error"}))
     printing = None if as_json else _Printing(out())
     if printing is not None:
         printing.head(settings, config)
-    with naming_places(config, options):
+    with naming_places(file, options):
         checks = asyncio.run(_collect(settings, timeout_ms / 1000 if prove else None, printing))
     if as_json:
         sys.stdout.write(json.dumps(_as_json(checks), indent=2) + "\n")
