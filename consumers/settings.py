@@ -131,7 +131,7 @@ def _check_url(url: str) -> None:
         )
     if parts.fragment:
         raise ValueError(f"sasl_oauth_token_url {without_query(url)!r} has a fragment; {form}")
-    if parts.scheme == "http" and not _is_loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         raise ValueError(
             f"sasl_oauth_token_url {without_query(url)!r} would send the client's secret in the clear; "
             "write it with https, http is for this machine only (localhost)"
@@ -143,7 +143,7 @@ def without_query(url: str) -> str:
     return url.split("?", 1)[0].split("#", 1)[0]
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:

@@ -23,6 +23,7 @@ from consumers.cases.store import (
     DueCase,
     NewCase,
     WebhookState,
+    not_written,
     nothing_there,
     row_of,
     too_new,
@@ -86,10 +87,7 @@ class SqliteCases:
             try:
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY))
             except OSError as error:
-                raise ConfigError(
-                    f"{setting}: {self._path} can't be written ({error.strerror}); name a file in a folder "
-                    "that is there and that this user may write to"
-                ) from None
+                raise not_written(setting, self._path, error.strerror or type(error).__name__) from None
         elif not self._path.is_file():
             raise nothing_there(setting, str(self._path))
         # autocommit: transactions are begun and ended by what is written below, never unasked.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from guardrail import __version__
-from guardrail.cli.config import start_notes, unreadable_files
+from guardrail.cli.config import flagged_notes, start_notes, unreadable_files
 from guardrail.cli.options import (
     KAFKA_PANEL,
     BootstrapOption,
@@ -172,7 +172,8 @@ def _of_settings(settings: GuardSettings) -> list[Check]:
         for path, why in unreadable_files(settings)
     ]
     every = all_kinds(settings.judge, settings.policies.values())
-    for note in dict.fromkeys(note for each in every for note in start_notes(each)):
+    notes = (note for each in every for note in start_notes(each))
+    for note in dict.fromkeys((*notes, *flagged_notes(settings))):
         about, colon, rest = note.partition(": ")
         detail, _, remedy = (rest if colon else note).rpartition("; ")
         checks.append(
