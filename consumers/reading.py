@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ from guardrail.errors import ConfigError, TransportError
 
 _POLL_MS: Final = 200
 _CLOSE_S: Final = 2.0
+_MOST_HELD: Final = 20_000
+_MOST_HELD_BYTES: Final = 64 * 1024 * 1024
+_PATIENCE_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,32 @@ class TopicReader:
                 )
 
     async def follow(self) -> AsyncGenerator[Record, None]:
-        """Records as they come, without end."""
+        """What was there when the reader was opened, by time; then records as they come, without end.
+
+        Partitions are read one after the other, so what is there is held back until all of it is read, or
+        no more comes. Of more than fits the bounds, the oldest goes first.
+        """
+        loop = asyncio.get_running_loop()
+        held: list[tuple[int, int, int, Record]] = []
+        held_bytes = 0
+        moved = loop.time()
+        reached = await self._positions()
+        while any(reached[tp] < end for tp, end in self._ends.items()):
+            async for record in self._poll():
+                order = (record.timestamp_ms, record.partition.index, record.offset)
+                heapq.heappush(held, (*order, record))
+                held_bytes += len(record.value or b"")
+                while len(held) > _MOST_HELD or held_bytes > _MOST_HELD_BYTES:
+                    oldest = heapq.heappop(held)[-1]
+                    held_bytes -= len(oldest.value or b"")
+                    yield oldest
+            now = await self._positions()
+            if now != reached:
+                reached, moved = now, loop.time()
+            elif loop.time() - moved > _PATIENCE_S:
+                break
+        while held:
+            yield heapq.heappop(held)[-1]
         while True:
             async for record in self._poll():
                 yield record

@@ -29,6 +29,7 @@ guardrail tail --bootstrap-servers localhost:9092
 guardrail tail --flagged --since 1h"""
 
 MAX_WIDTH: Final = 110
+_MOST_CHARS: Final = 2_000
 
 
 def tail_command(
@@ -99,7 +100,14 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
         where = f"{record.partition.index}:{record.offset}"
         return Text(f"record {where} can't be read ({error.reason})", "yellow")
     if flagged and isinstance(event, FlaggedCase):
-        return case_card(event, symbols, width, at_ms=record.timestamp_ms)
+        return case_card(
+            event,
+            symbols,
+            width,
+            at_ms=record.timestamp_ms,
+            most_chars=_MOST_CHARS,
+            remedy="; guardrail cases show ID --full",
+        )
     if not flagged and isinstance(event, ResponseVerdict):
         return verdict_line(event, record.timestamp_ms, symbols)
     return None

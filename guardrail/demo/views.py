@@ -133,8 +133,8 @@ def visible(text: str) -> str:
     """Text of unknown origin, made harmless for a terminal.
 
     Control characters (escape sequences begin with one), direction overrides, zero-width and unassigned
-    characters and lone surrogates become U+FFFD, one for one, so that spans stay true. New lines stay and
-    tabs become spaces.
+    characters, line separators and lone surrogates become U+FFFD, one for one, so that spans stay true. New
+    lines stay and tabs become spaces.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -146,7 +146,8 @@ def _visible(char: str) -> str:
         return char
     if char == "\t":
         return " "
-    if char == "\u200d" or not unicodedata.category(char).startswith("C"):
+    category = unicodedata.category(char)
+    if char == "\u200d" or not (category.startswith("C") or category in {"Zl", "Zp"}):
         return char
     return "\ufffd"
 

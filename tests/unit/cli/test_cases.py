@@ -106,6 +106,28 @@ def test_show_prints_the_card_by_either_id(runner: CliRunner, url: str) -> None:
     assert json.loads(raw.stdout) == json.loads(new_case(1).body)
 
 
+def test_long_texts_are_cut_and_shown_in_full_when_asked_for(runner: CliRunner, tmp_path: Path) -> None:
+    answer = "Returns take 30 days. " + "w" * 100_000
+    url = stored(tmp_path, [new_case(1, answer=answer, question="Q" * 50_000)])
+    result = runner.invoke(app, ["cases", "show", "r-1", "--store", url])
+    assert len(result.stdout) < 20_000
+    assert "96,022 more characters; --full" in " ".join(result.stdout.replace("│", " ").split())
+    assert "Returns take 30 days. ✘" in result.stdout
+    full = runner.invoke(app, ["cases", "show", "r-1", "--store", url, "--full"])
+    assert full.stdout.count("w") > 100_000
+    assert "more characters" not in full.stdout
+    card = shown(picture_of(record(new_case(1, answer=answer).body), UNICODE, 80, flagged=True))
+    assert len(card) < 10_000
+    assert "guardrail cases show ID --full" in " ".join(card.replace("│", " ").split())
+
+
+def test_json_of_a_case_steers_no_terminal(runner: CliRunner, tmp_path: Path) -> None:
+    case = new_case(1, answer="a\x9b31m\x85\u2028\u202e$5.")
+    result = runner.invoke(app, ["cases", "show", "r-1", "--store", stored(tmp_path, [case]), "--json"])
+    assert result.stdout.rstrip("\n").isprintable()
+    assert json.loads(result.stdout) == json.loads(case.body)
+
+
 def test_show_of_what_is_not_there_and_a_store_that_is_none(runner: CliRunner, url: str) -> None:
     result = runner.invoke(app, ["cases", "show", "r-9", "--store", url])
     assert (result.exit_code, result.stdout) == (1, "")

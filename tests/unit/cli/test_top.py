@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -91,6 +92,42 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         return
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Answers without end, quickly or a little at a time, until the reader goes or the test is over."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while not self.server.over.wait(self.server.pause_s):  # type: ignore[attr-defined]
+                self.wfile.write(b"x" * self.server.part)  # type: ignore[attr-defined]
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("part", "pause_s", "told"), [(65_536, 0.0, "longer than 4 MiB"), (1, 0.01, "did not end within 0.3 s")]
+)
+def test_an_answer_without_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, part: int, pause_s: float, told: str
+) -> None:
+    monkeypatch.setattr("guardrail.cli.top._WHOLE_S", 60.0 if part > 1 else 0.3)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
+        server.part, server.pause_s, server.over = part, pause_s, threading.Event()  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            result = CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
+        finally:
+            server.over.set()  # type: ignore[attr-defined]
+            server.shutdown()
+            thread.join()
+    assert result.exit_code == 1
+    assert told in " ".join(result.stdout.split())
 
 
 @pytest.fixture
