@@ -71,8 +71,9 @@ docs: install ## Build the site of docs/ into build/site; a broken link is an er
 docs-serve: docs ## Build the site and show it on http://127.0.0.1:8001 until Ctrl-C
 	$(BIN)/python -m http.server --directory build/site --bind 127.0.0.1 8001
 
-helm-docs: install ## Write the chart's README from the comments of its values
+helm-docs: install ## Write the chart's README from the comments of its values, its schema from the settings
 	@scripts/deploy-tools.sh
+	$(BIN)/python -m scripts.chart_schema
 	"$${GUARDRAIL_DEPLOY_TOOLS:-$$HOME/.cache/guardrail/deploy-tools}/bin/helm-docs" --chart-search-root helm/guardrail
 
 helm-record: install ## Record anew what the chart renders to; read the diff
