@@ -50,9 +50,10 @@ training-test: install ## Test the training of the verifier; fetches PyTorch, so
 	$(BIN)/python -m pip install --quiet -e '.[training]'
 	$(BIN)/pytest -m training
 
-kafka: install ## Run a Kafka on localhost:9092 until Ctrl-C, for those without Docker
-	@scripts/test-requirements.sh
-	$(BIN)/python -m tests.support.kafka_broker
+kafka: ## Run a Kafka on localhost:9092 (or make kafka PORT=…) until Ctrl-C, for those without Docker
+	@scripts/bootstrap.sh
+	@scripts/test-requirements.sh kafka
+	$(BIN)/python -m tests.support.kafka_broker --port $(or $(PORT),9092)
 
 bench: install ## List the benchmarks
 	@for script in $$(grep -l '__main__' benchmarks/*.py); do \

@@ -16,6 +16,7 @@ from guardrail.demo.views import (
     Symbols,
     answer_text,
     claim_rows,
+    counted,
     one_line,
     score,
     visible,
@@ -54,11 +55,15 @@ def case_card(
     subtitle = one_line(f" {dot} ".join(facts), width - 8, symbols.ellipsis)
     parts: list[RenderableType] = [_question(case, symbols, width, whole=whole)]
     if whole:
-        parts += [_heading(f"{len(case.contexts)} documents"), *_documents(case, symbols), _heading("answer")]
+        parts += [
+            _heading(counted(len(case.contexts), "document")),
+            *_documents(case, symbols),
+            _heading("answer"),
+        ]
     card = Card(ResponseHead(response_id=case.response_id), case.answer, claims=list(case.claims))
     parts.append(answer_text(card, symbols, running=False, shown_to=_shown_to(case)))
     if whole:
-        parts.append(_heading(f"{len(case.claims)} claims"))
+        parts.append(_heading(counted(len(case.claims), "claim")))
     wanted = [claim for claim in case.claims if whole or claim.verdict is not Verdict.SUPPORTED]
     parts += [claim_rows(claim, symbols, width, whole=whole) for claim in wanted]
     parts += _delivered(case, symbols, width, whole=whole)

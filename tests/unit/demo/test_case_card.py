@@ -46,7 +46,7 @@ def test_a_card_has_the_answer_with_its_claims_marked_and_what_was_wrong() -> No
 
 def test_a_whole_card_has_the_documents_and_every_claim() -> None:
     text = shown(case_card(flagged_case(1, tenant="acme"), UNICODE, 100, whole=True))
-    for wanted in ("1 documents", "doc-1 terms.pdf", "Returns are accepted within 14 days.", "2 claims"):
+    for wanted in ("1 document ", "doc-1 terms.pdf", "Returns are accepted within 14 days.", "2 claims"):
         assert wanted in text
     for wanted in ("it says so", "14, not 30", "case case-1 · tenant acme"):
         assert wanted in text
