@@ -117,10 +117,10 @@ class KafkaClientTransport:
             async with asyncio.timeout(self._connect_timeout_s):
                 with presence.known():
                     self._producer = AIOKafkaProducer(**self._for_producer)
-                    presence.attend(self._producer.client)
+                    presence.attend(self._producer)
                     await self._producer.start()
                     self._consumer = AIOKafkaConsumer(**self._for_consumer)
-                    presence.attend(self._consumer._client)
+                    presence.attend(self._consumer)
                     await self._consumer.start()
                 # Asked first, because a broker may create a misspelt topic for clients that just use it.
                 missing = {self._responses, self._deliveries} - await self._consumer.topics()

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
 from guardrail.log_events import EventLog
 
 _CLOSELY_S: Final = 2.0
@@ -80,8 +82,12 @@ class Presence:
         finally:
             _mine.reset(token)
 
-    def attend(self, client: Any) -> None:
-        """Hear of the updates of an ``AIOKafkaClient`` that has not started, which from now on pause."""
+    def attend(self, kafka: AIOKafkaProducer | AIOKafkaConsumer) -> None:
+        """Hear of the updates of a client that has not started, which from now on pause.
+
+        Relies on private parts of aiokafka, which ``consumers.kafka.workarounds`` lists.
+        """
+        client: Any = kafka.client if isinstance(kafka, AIOKafkaProducer) else kafka._client
         ask = client._metadata_update
         pace = Pace()
 
