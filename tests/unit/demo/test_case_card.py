@@ -68,6 +68,16 @@ def test_what_the_user_got(changes: dict[str, object], says: str) -> None:
     assert says in shown(case_card(flagged_case(1, **changes), UNICODE, 100))
 
 
+@pytest.mark.parametrize("decision", [Decision.BLOCK, Decision.REDACT])
+def test_an_observed_answer_does_not_look_withheld(decision: Decision) -> None:
+    observed = flagged_case(1, mode="observe", decision=decision, delivered=ANSWER)
+    text = shown(case_card(observed, UNICODE, 100))
+    assert f"would be {decision.name}" in text
+    assert "default policy, observe" in text
+    assert "all of it was shown: the policy only observes" in text
+    assert "the user read" not in text
+
+
 def test_what_was_kept_back_is_struck_through_and_what_was_shown_is_not() -> None:
     kept = shown(case_card(flagged_case(1, claims=()), UNICODE, 100), colour=True)
     part = shown(case_card(flagged_case(1, claims=(), delivered=ANSWER[:22]), UNICODE, 100), colour=True)
