@@ -53,7 +53,11 @@ def _histogram(name: str, text: str, *labels: str, buckets: Sequence[float] = _F
 
 # What was decided.
 RESPONSES: Final = _counter(
-    "responses", "Responses decided. complete: true if judged to the end.", "policy", "decision", "complete"
+    "responses",
+    "Responses decided, observed ones too. complete: true if judged to the end.",
+    "policy",
+    "decision",
+    "complete",
 )
 DECISIONS: Final = _counter(
     "decisions", "Responses by the rule that decided them.", "policy", "rule", "decision"

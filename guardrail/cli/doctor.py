@@ -196,7 +196,9 @@ async def _prove(settings: GuardSettings, seen: ClusterSeen, within_s: float | N
         yield Check("enforcement", about, "skip", "not proven: --no-prove was given")
         return
     if not {topics.responses, topics.deliveries} <= seen.topics.keys():
-        yield Check("enforcement", about, "skip", "not proven: topics are missing")
+        yield Check(
+            "enforcement", about, "skip", "not proven: topics are missing, or this user may not see them"
+        )
         return
     policy = settings.router().choose(PROOF_ROUTE, None)
     try:

@@ -116,14 +116,14 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
 def verdict_line(verdict: ResponseVerdict, at_ms: int, symbols: Symbols) -> Text:
     """Time, decision, id, rule, policy, score and number of claims; no text of the answer."""
     from guardrail.demo.cases import when
-    from guardrail.demo.views import DECISION_STYLES, DECISION_WORDS, one_line, score
+    from guardrail.demo.views import decided, one_line, score
 
     dot = f" {symbols.dot} "
-    style = DECISION_STYLES[verdict.decision]
+    words, style = decided(verdict.decision, verdict.mode)
     count = len(verdict.claims)
     line = Text.assemble(
         (f"{when(at_ms)} ", "dim"),
-        (f"{symbols.decisions[verdict.decision]} {DECISION_WORDS[verdict.decision]:<8} ", f"bold {style}"),
+        (f"{symbols.decisions[verdict.decision]} {words:<8} ", style),
         (one_line(verdict.response_id, 64, symbols.ellipsis), "bold"),
     )
     policy = f"{verdict.policy.name} policy, {verdict.mode}"

@@ -94,7 +94,8 @@ async def _watch(urls: Sequence[str], interval_s: float, *, once: bool) -> int:
 
 
 async def _read_all(client: httpx2.AsyncClient, urls: Sequence[str]) -> list[Scrape]:
-    return list(await asyncio.gather(*(_read(client, url.rstrip("/")) for url in urls)))
+    roots = [url.rstrip("/").removesuffix("/metrics") for url in urls]
+    return list(await asyncio.gather(*(_read(client, root) for root in roots)))
 
 
 async def _read(client: httpx2.AsyncClient, url: str) -> Scrape:

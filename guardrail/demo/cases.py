@@ -13,10 +13,11 @@ from rich.text import Text
 from guardrail.demo.board import Card
 from guardrail.demo.views import (
     DECISION_STYLES,
-    DECISION_WORDS,
     Symbols,
     answer_text,
     claim_rows,
+    counted,
+    decided,
     one_line,
     score,
     visible,
@@ -53,19 +54,21 @@ def case_card(
     cut = _Cut(most_chars, symbols, remedy)
     style = DECISION_STYLES[case.decision]
     dot = symbols.dot
+    words, bold = decided(case.decision, case.mode)
     title = Text.assemble(
-        (f"{symbols.decisions[case.decision]} {DECISION_WORDS[case.decision]}", f"bold {style}"),
+        (f"{symbols.decisions[case.decision]} {words}", bold),
         (f" {dot} ", style),
         (one_line(case.response_id, 40, symbols.ellipsis), "bold"),
     )
-    facts = [case.rule, f"{case.policy.name} policy", f"score {score(case.score)}"]
+    policy = f"{case.policy.name} policy" + (", observe" if case.mode == "observe" else "")
+    facts = [case.rule, policy, f"score {score(case.score)}"]
     facts += [f"route {case.route}"] if case.route is not None else []
     facts += [when(at_ms)] if at_ms is not None else []
     subtitle = one_line(f" {dot} ".join(facts), width - 8, symbols.ellipsis)
     parts: list[RenderableType] = [_question(case, symbols, width, cut, whole=whole)]
     if whole:
         parts += [
-            _heading(f"{len(case.contexts)} documents"),
+            _heading(counted(len(case.contexts), "document")),
             *_documents(case, symbols, cut),
             _heading("answer"),
         ]
@@ -75,7 +78,7 @@ def case_card(
     text = answer_text(card, symbols, running=False, shown_to=_shown_to(case))
     parts.append(text.append_text(cut.left(case.answer)))
     if whole:
-        parts.append(_heading(f"{len(case.claims)} claims"))
+        parts.append(_heading(counted(len(case.claims), "claim")))
     wanted = [claim for claim in case.claims if whole or claim.verdict is not Verdict.SUPPORTED]
     parts += [claim_rows(claim, symbols, width, whole=whole) for claim in wanted]
     parts += _delivered(case, symbols, width, cut, whole=whole)
@@ -139,7 +142,7 @@ def _documents(case: FlaggedCase, symbols: Symbols, cut: _Cut) -> list[Renderabl
 
 def _shown_to(case: FlaggedCase) -> int:
     """How far the answer was shown before a block. After a redaction in it, only the part before that."""
-    if case.decision is not Decision.BLOCK:
+    if case.decision is not Decision.BLOCK or case.mode == "observe":
         return len(case.answer)
     pairs = zip(case.delivered, case.answer, strict=False)
     return next((at for at, (one, two) in enumerate(pairs) if one != two), len(case.delivered))
@@ -148,12 +151,13 @@ def _shown_to(case: FlaggedCase) -> int:
 def _delivered(
     case: FlaggedCase, symbols: Symbols, width: int, cut: _Cut, *, whole: bool
 ) -> list[RenderableType]:
+    if case.mode == "observe":
+        return [Text(f"{symbols.arrow} all of it was shown: the policy only observes", "yellow")]
     opening, closing = symbols.quotes
     match case.decision:
         case Decision.BLOCK if not case.delivered:
             return [Text(f"{symbols.arrow} nothing of it was shown", "red")]
         case Decision.BLOCK:
-            # The event doesn't tell a mode: observed answers are shown whole, whatever is decided.
             shown = (
                 "all" if case.delivered == case.answer else f"a part of {len(case.delivered):,} characters"
             )

@@ -18,6 +18,7 @@ from guardrail.cli import app
 from guardrail.cli.tail import picture_of
 from guardrail.demo.views import symbols_for
 from guardrail.events import Decision, Verdict, parse_label
+from guardrail.policy import Policy
 from guardrail.testing import ScriptedJudge
 from tests.support.cases import new_case
 from tests.unit.demo.test_case_card import shown
@@ -174,6 +175,19 @@ async def test_a_line_for_each_verdict_without_texts() -> None:
     assert "30" not in line
     assert picture_of(record(verdict.claims[0].to_json()), UNICODE, 80, flagged=False) is None
     assert picture_of(record(verdict.to_json()), UNICODE, 80, flagged=True) is None
+
+
+async def test_a_line_of_an_observed_answer_says_what_would_have_become_of_it() -> None:
+    observing = Policy(mode="observe", rules=["verdict CONTRADICTED: block"])
+    async with Guard(ScriptedJudge({"30 days": "CONTRADICTED"}), policy=observing) as guard:
+        wrong = await guard.check("How long?", ["Within 14 days."], "It takes 30 days.")
+        right = await guard.check("How long?", ["Within 14 days."], "It takes 14 days.")
+    lines = [
+        shown(picture_of(record(verdict.to_json()), UNICODE, 80, flagged=False), width=200)
+        for verdict in (wrong, right)
+    ]
+    assert "✘ would be BLOCKED " in lines[0]
+    assert "✔ RELEASED " in lines[1]
 
 
 def test_a_card_for_each_case_and_a_note_of_what_is_none() -> None:

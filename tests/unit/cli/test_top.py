@@ -85,7 +85,7 @@ def test_several_guards_are_added_up_and_one_that_is_away_is_left_out() -> None:
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.server.reply  # type: ignore[attr-defined]
-        self.send_response(200)
+        self.send_response(200 if self.path in {"/metrics", "/readyz"} else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -162,3 +162,10 @@ def test_once_prints_a_table_and_says_by_its_status_if_a_guard_answered(
     assert result.exit_code == status
     assert told in result.stdout
     assert "\x1b[2J" not in result.stdout
+
+
+def test_the_address_of_the_metrics_will_do(server: ThreadingHTTPServer) -> None:
+    server.reply = b'# TYPE guardrail_build_info gauge\nguardrail_build_info{version="1",judge="local"} 1\n'  # type: ignore[attr-defined]
+    url = f"http://127.0.0.1:{server.server_port}/metrics"
+    result = CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
+    assert result.exit_code == 0, result.stdout
