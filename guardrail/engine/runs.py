@@ -236,6 +236,8 @@ class Run:
     pending: int = 0
     silent: bool = False
     dropped: bool = False
+    behind_s: float = 0.0
+    """Of the engine's time with a judge that is behind: what was before its latest event, or is credited."""
 
     @property
     def max_wait_s(self) -> float:
