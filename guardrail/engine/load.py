@@ -157,7 +157,8 @@ BEHIND_FROM: Final = 0.25
 """The judge is behind when a claim would wait for this share of its time: few answers are delayed, and there
 is room for a pace that falls to a quarter."""
 _REMEMBERED_S: Final = 5.0
-_AT_FIRST: Final = 4  # claims for each request at a time, before the pace is known
+_AT_FIRST: Final = 4  # claims for each request at a time, before the pace is known,
+_AT_FIRST_S: Final = 2.5  # that are taken to need so long
 
 
 class Backlog:
@@ -165,8 +166,9 @@ class Backlog:
 
     The pace is measured while there are more requests than the judge takes at a time; at other times verdicts
     come as fast as claims do, which says nothing. Until as many verdicts have come as there are requests at a
-    time, the judge is behind when four times as many claims wait. A judge that has given no verdict for as
-    long as a claim has time counts as broken, not as behind: waiting for it would help nobody.
+    time, four times as many claims are taken to need 2.5 s, or the limit if that is shorter. A judge that has
+    given no verdict for as long as a claim has time counts as broken, not as behind: waiting for it would
+    help nobody.
     """
 
     __slots__ = (
@@ -244,7 +246,7 @@ class Backlog:
 
     def _pace_s(self, limit: float) -> float:
         if self._known < self._at_once:
-            return min(limit, 1e9) / (_AT_FIRST * self._at_once)
+            return min(limit, _AT_FIRST_S) / (_AT_FIRST * self._at_once)
         return self._busy_s / max(self._verdicts, 1e-9)
 
 
