@@ -261,6 +261,8 @@ def _state(reading: Scrape) -> str:
         return "[red]away[/]"
     if reading.total("guardrail_saturated"):
         return "[yellow]full[/]"
+    if reading.total("guardrail_judge_behind"):
+        return "[yellow]behind[/]"
     return "[green]ready[/]" if reading.ready else "[yellow]waits[/]"
 
 
