@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaProducer
 
 from consumers.cases import CaseFilter, CaseRow, CaseStore, NewCase, open_store
 from consumers.flagged import FlaggedSubscriber, group_of, read_cases
-from consumers.reading import open_topic
+from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.webhook import Webhook
@@ -235,7 +235,7 @@ async def test_what_is_there_is_read_by_time_and_then_what_comes(
         for partition in (0, 1):
             for number in range(5):
                 await write(1_700_000_000_000 + 2 * number + partition, partition)
-        async with open_topic(side.settings, topic, since_ms=1_700_000_000_001) as reader:
+        async with open_topic(side.settings, topic, part=Range(since_ms=1_700_000_000_001)) as reader:
             following = reader.follow()
             async with aclosing(following), asyncio.timeout(60):
                 there = [(await anext(following)).timestamp_ms - 1_700_000_000_000 for _ in range(9)]
