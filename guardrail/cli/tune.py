@@ -9,7 +9,6 @@ import typer
 
 from guardrail.cli.options import ConfigOption, settings_from
 from guardrail.errors import ConfigError
-from guardrail.events import Severity, Verdict
 
 if TYPE_CHECKING:
     from guardrail.config import Settings
@@ -35,6 +34,7 @@ _AIM: Final = "Aim"
 _OUTPUT: Final = "Output"
 _SEARCH: Final = "Search"
 EXIT_FAILED: Final = 1
+SeverityName = Literal["minor", "normal", "major", "critical"]
 Mildest = Literal["partially_supported", "unsupported", "contradicted"]
 
 
@@ -113,11 +113,11 @@ def tune_command(
         ),
     ] = "flag",
     of: Annotated[
-        Severity,
+        SeverityName,
         typer.Option(
             rich_help_panel=_AIM, help="Errors of this severity or a graver one count; minor: any error."
         ),
-    ] = Severity.MINOR,
+    ] = "minor",
     error: Annotated[
         Mildest,
         typer.Option(rich_help_panel=_AIM, help="The mildest verdict of a label that is an error."),
@@ -237,6 +237,8 @@ def tune_command(
         run.write_calibration_alone(fitted)
         run.write_bands_alone(fitted_bands)
         return
+    from guardrail.events import Verdict
+
     mildest = Verdict(error.upper())
     tuned = run.tune(aim, varied, mildest, folds, seed)
     if plots is not None:
@@ -260,12 +262,13 @@ def _aim(
     max_false: float | None,
     cost_miss: float | None,
     cost_false: float | None,
-    of: Severity,
+    of: SeverityName,
     by: Literal["flag", "withhold", "block"],
     share: float | None,
     other: object,
 ) -> Aim | None:
     """The aim that options give; None if they ask for something else. Raises typer.BadParameter."""
+    from guardrail.events import Severity
     from guardrail.offline.aims import Aim
 
     given = [value is not None for value in (catch, max_false, cost_miss, cost_false)]
@@ -281,7 +284,7 @@ def _aim(
             "--share SHARE"
         )
     try:
-        return Aim(catch, max_false, cost_miss, cost_false, of, by)
+        return Aim(catch, max_false, cost_miss, cost_false, Severity(of), by)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 

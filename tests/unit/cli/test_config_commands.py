@@ -287,7 +287,7 @@ def test_what_shows_only_in_use_is_placed_too(
     for command in (
         ["config", "check", str(file)],
         ["run", "-c", str(file)],
-        ["score", str(source), "-o", str(tmp_path / "out.jsonl"), "-c", str(file)],
+        ["evaluate", str(source), "-o", str(tmp_path / "out.jsonl"), "-c", str(file)],
     ):
         result = runner.invoke(app, command)
         assert result.exit_code == 2

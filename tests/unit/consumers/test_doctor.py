@@ -183,11 +183,11 @@ def test_settings_that_may_not_be_seen_are_not_called_well() -> None:
     [
         ({"transaction.max.timeout.ms": "10000"}, {}, "transactions", "fail", "is over the broker's"),
         (
-            {"group.max.session.timeout.ms": "20000"},
+            {"group.max.session.timeout.ms": "6500"},
             {},
             "group",
             "fail",
-            "30,000 is not within the broker's 6,000 to 20,000",
+            "7,000 is not within the broker's 6,000 to 6,500",
         ),
         ({"group.min.session.timeout.ms": "31000"}, {}, "group", "fail", "not within"),
         (
